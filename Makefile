@@ -1,0 +1,55 @@
+# The two commands of the README are `make demo` and `make test`; each sets up what it needs first.
+
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO_STATE ?= .nadi/demo
+
+.PHONY: demo test test-all lint types layers format docs java clean bench kafka lock
+
+demo: $(VENV) java
+	$(BIN)/python examples/flights/demo.py --state-dir $(DEMO_STATE)
+
+test: $(VENV) java lint types layers
+	$(BIN)/python -m pytest
+
+test-all: $(VENV) java lint types layers
+	$(BIN)/python -m pytest -m ""
+
+# One target per checker, so that each can be run alone.
+lint: $(VENV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)
+	$(BIN)/mypy
+
+layers: $(VENV)
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+docs: $(VENV)
+	$(BIN)/mkdocs build --strict
+
+bench: $(VENV) java
+	$(BIN)/python bench/run.py --suite pipeline --json bench/results.json
+
+kafka: $(VENV) java
+	$(BIN)/python examples/kafka/broker.py
+
+java:
+	@scripts/ensure-java
+
+$(VENV): requirements.lock pyproject.toml
+	@scripts/make-venv "$(VENV)"
+	@touch $(VENV)
+
+lock:
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --group dev --group docs --universal --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate --quiet -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .nadi .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,135 @@
+"""`python bench/report.py FILE`: the tables of a result as markdown, for `docs/internals/performance.md`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Table = tuple[str, Sequence[str], list[list[str]]]
+"""Caption, header, rows."""
+
+SPARK = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets")
+HOSTS = ("read", "decode", "spread", "kernel", "state", "encode", "write", "commit")
+
+
+def of(told: dict[str, Any], digits: int = 0) -> str:
+    """A median with least and greatest."""
+    if not told["count"]:
+        return "–"
+    return f"{told['median']:,.{digits}f} [{told['min']:,.{digits}f}–{told['max']:,.{digits}f}]"
+
+
+def _ratio(value: float | None, base: float | None) -> str:
+    return f"{value / base:.2f}" if value and base else "–"
+
+
+def _parts(result: dict[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    return {app: told[kind] for app, told in result["apps"].items() if kind in told}
+
+
+def throughput_table(result: dict[str, Any]) -> Table:
+    parts = _parts(result, "throughput")
+    base = parts.get("identity", {}).get("events_per_s")
+    header = (
+        "app",
+        "events/s",
+        "to identity",
+        "batch ms",
+        "events a batch",
+        "MB in a batch",
+        "state MB a batch",
+        "rows",
+    )
+    rows = [
+        [
+            app + ("" if t["whole_input"] else f" ({t['events']:,} events)"),
+            f"{t['events_per_s']:,.0f}",
+            _ratio(t["events_per_s"], base),
+            of(t["batch_ms"]),
+            f"{t['batch_events']['median']:,.0f}",
+            f"{t['bytes_in']['median'] / 1e6:.2f}",
+            f"{t['state_bytes_written']['median'] / 1e6:.2f}",
+            f"{t['check']['rows']:,}",
+        ]
+        for app, t in parts.items()
+    ]
+    return "Throughput, steady batches: median [least–greatest]", header, rows
+
+
+def latency_table(result: dict[str, Any]) -> Table:
+    parts = _parts(result, "latency")
+    base = parts.get("identity", {}).get("ms", {})
+    header = ("app", "p50 ms", "to identity", "p99 ms", "to identity", "max ms", "events/s", "batch ms", "rows")
+    rows = [
+        [
+            app,
+            f"{t['ms'].get('p50', float('nan')):,.0f}",
+            _ratio(t["ms"].get("p50"), base.get("p50")),
+            f"{t['ms'].get('p99', float('nan')):,.0f}",
+            _ratio(t["ms"].get("p99"), base.get("p99")),
+            f"{t['ms'].get('max', float('nan')):,.0f}",
+            f"{t['offered_per_s']:,.0f}",
+            of(t["batch_ms"]),
+            f"{t['rows']:,}",
+        ]
+        for app, t in parts.items()
+    ]
+    return "Latency, sending to receiving, broker included", header, rows
+
+
+def phase_table(result: dict[str, Any], kind: str) -> Table:
+    """The phases of a batch: Spark's, those in the hosts (within addBatch), and the time in which no host works."""
+    parts = _parts(result, kind)
+    rows = [["whole batch", *(of(t["batch_ms"]) for t in parts.values())]] if parts else []
+    rows += [[f"Spark: {name}", *(of(t["spark_ms"][name]) for t in parts.values())] for name in SPARK if parts]
+    rows += [[f"host: {name}", *(of(t["hosts_ms"][name], 1) for t in parts.values())] for name in HOSTS if parts]
+    if parts:
+        rows.append(["no host at work", *(of(t["rest_ms"]) for t in parts.values())])
+    return f"Where a batch's time goes ({kind}), ms: median [least–greatest]", ("phase", *parts), rows
+
+
+def tables(result: dict[str, Any]) -> list[Table]:
+    """All tables of a result that have rows."""
+    made = [
+        throughput_table(result),
+        latency_table(result),
+        *(phase_table(result, k) for k in ("throughput", "latency")),
+    ]
+    return [t for t in made if t[2]]
+
+
+def facts(result: dict[str, Any]) -> str:
+    """One paragraph: when, where, of what."""
+    m, s = result["machine"], result["settings"]
+    load = f"load {m['load'][0]:.1f} before" + (f", {m['load_after'][0]:.1f} after" if "load_after" in m else "")
+    state = "" if result["complete"] else " **Incomplete run.**"
+    profiled = " **Profiled: slower than in truth.**" if s["profile"] else ""
+    return (
+        f"{result['started']}, commit {m['commit']}: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {load}; Java {m['java']}, Python {m['python']}, "
+        f"pyspark {m['pyspark']}. {s['events']:,} events in batches of {s['batch_events']:,}; latency at {s['rate']:,} events/s for {s['seconds']:.0f} s "
+        f"after {s['warm']:.0f} s.{state}{profiled}"
+    )
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The whole report."""
+    blocks = [facts(result)]
+    for caption, header, rows in tables(result):
+        lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
+        blocks.append(f"**{caption}**\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines))
+    return "\n\n".join(blocks) + "\n"
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description="Tables of a benchmark's result as markdown.")
+    options.add_argument("file", type=Path)
+    sys.stdout.write(markdown(json.loads(options.parse_args().file.read_bytes())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,277 @@
+"""Measures the pipeline: `python bench/run.py --suite pipeline --json FILE`. See README.md.
+
+Exit status: 0, 1 where an app put out something wrong or did not run, 130 after Ctrl-C (the file then holds what was measured, marked as incomplete).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from bench.apps import APPS
+from bench.checks import WrongOutputError
+from bench.children import ROOT, ChildFailedError, broker
+from bench.events import make_events, write_file
+from bench.measure import Setting, measure
+from bench.report import tables
+
+LINE_EVERY = 5.0  # seconds between two lines where the screen is no terminal
+
+
+class Screen:
+    """What the run is doing: one line that changes on a terminal, now and then a line elsewhere."""
+
+    def __init__(self) -> None:
+        self.console = Console()
+        if not self.console.is_terminal:
+            self.console.width = 140  # a file has room for the tables
+        self._status = self.console.status("starting")
+        self._said = 0.0
+
+    def __enter__(self) -> Screen:
+        if self.console.is_terminal:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._status.stop()
+
+    def show(self, line: str) -> None:
+        if self.console.is_terminal:
+            self._status.update(line)
+        elif time.monotonic() - self._said > LINE_EVERY:
+            self._said = time.monotonic()
+            self.say(line)
+
+    def say(self, line: str) -> None:
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def machine() -> dict[str, Any]:
+    """What the figures hang on."""
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
+        "system": platform.platform(),
+        "java": _said(["java", "-version"]).split('"')[1:2][0] if '"' in _said(["java", "-version"]) else "?",
+        "python": platform.python_version(),
+        "pyspark": version("pyspark"),
+        "pyarrow": version("pyarrow"),
+        "numpy": version("numpy"),
+        "commit": _said(["git", "-C", str(ROOT), "describe", "--always", "--dirty"]) or "?",
+        "load": list(os.getloadavg()),
+    }
+
+
+def _said(command: list[str]) -> str:
+    """What a command prints, on whichever channel; "" where it does not run."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return (done.stdout or done.stderr).strip() if done.returncode == 0 else ""
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+class Result:
+    """The file of a result, written again after every app."""
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        self._path = path
+        self.told: dict[str, Any] = {
+            "suite": "pipeline",
+            "complete": False,
+            "started": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            "failed": "",
+            "machine": machine(),
+            "settings": settings,
+            "apps": {},
+        }
+
+    def save(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._path.with_name(self._path.name + ".new")
+        fresh.write_bytes(msgspec.json.encode(self.told))
+        fresh.replace(self._path)
+
+    def add(self, app: str, figures: dict[str, Any]) -> None:
+        # as a reader of the file finds them
+        self.told["apps"][app] = json.loads(msgspec.json.encode(figures))
+        self.told["ratios_to_identity"] = ratios(self.told["apps"])
+        self.save()
+
+    def end(self, complete: bool, failed: str = "") -> None:
+        self.told["complete"], self.told["failed"] = complete, failed
+        self.told["machine"]["load_after"] = list(os.getloadavg())
+        self.save()
+
+
+def ratios(apps: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Each app to identity: events/s (less than 1 is slower), batch time and latencies (more than 1 is slower)."""
+    base = apps.get("identity", {})
+    made: dict[str, dict[str, float]] = {}
+    for app, told in apps.items():
+        mine: dict[str, float] = {}
+        for kind, path in (
+            ("throughput", ("events_per_s",)),
+            ("throughput", ("batch_ms", "median")),
+            ("latency", ("ms", "p50")),
+            ("latency", ("ms", "p99")),
+            ("latency", ("batch_ms", "median")),
+        ):
+            ours, theirs = _at(told.get(kind), path), _at(base.get(kind), path)
+            if ours and theirs:
+                mine[f"{kind} {path[0]} {path[-1]}" if len(path) > 1 else f"{kind} {path[0]}"] = round(ours / theirs, 3)
+        made[app] = mine
+    return made
+
+
+def _at(told: Any, path: tuple[str, ...]) -> float | None:
+    for name in path:
+        told = told.get(name) if isinstance(told, dict) else None
+    return told if isinstance(told, (int, float)) else None
+
+
+def arguments() -> argparse.Namespace:
+    options = argparse.ArgumentParser(description="Benchmark of nadi.")
+    options.add_argument("--suite", choices=("pipeline",), default="pipeline")
+    options.add_argument("--json", type=Path, required=True, help="file for the result")
+    options.add_argument(
+        "--seconds", type=float, default=20.0, help="of the latency measurement, after the warm-up (0: none)"
+    )
+    options.add_argument(
+        "--warm", type=float, default=15.0, help="seconds of sending, after the first row, that do not count"
+    )
+    options.add_argument("--rate", type=int, default=5_000, help="events/s of the latency measurement")
+    options.add_argument("--events", type=int, default=1_000_000, help="of the throughput measurement (0: none)")
+    options.add_argument("--at-most", type=float, default=45.0, help="seconds of a throughput run (0: to its end)")
+    options.add_argument("--only", choices=APPS, action="append", help="this app (and identity); may be given again")
+    options.add_argument(
+        "--profile",
+        action="store_true",
+        help="cProfile in the hosts: where their time goes; figures are slower than in truth",
+    )
+    options.add_argument("--master", default="local[*,4]", help="Spark's master")
+    options.add_argument("--keep", type=Path, help="keep all files in this (new) folder")
+    return options.parse_args()
+
+
+def chosen_apps(only: list[str] | None) -> list[str]:
+    """Identity is always among them: it is what the others are compared with."""
+    return [app for app in APPS if not only or app in only or app == APPS[0]]
+
+
+def show_tables(console: Console, result: dict[str, Any]) -> None:
+    for caption, header, rows in tables(result):
+        table = Table(title=caption, title_justify="left", header_style="bold")
+        for i, name in enumerate(header):
+            table.add_column(name, justify="left" if i == 0 else "right")
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+
+
+def run(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure all; -> exit status."""
+    screen.show(f"making {asked.events:,} events")
+    events = write_file(folder / "in.jsonl", asked.events) if asked.events else make_events(0, 0)
+    with broker(folder / "broker") as url:
+        setting = Setting(
+            folder,
+            url,
+            folder / "in.jsonl",
+            events,
+            asked.rate,
+            asked.warm,
+            asked.seconds,
+            asked.at_most,
+            asked.profile,
+            asked.master,
+        )
+        settings = {k: str(v) if isinstance(v, Path) else v for k, v in vars(asked).items()}
+        result = Result(asked.json, {**settings, "batch_events": setting.batch_events})
+        result.save()
+        try:
+            for app in chosen_apps(asked.only):
+                figures = measure(app, setting, screen.show)
+                result.add(app, figures)
+                screen.say(one_line(app, result.told["apps"][app]))
+                if figures.get("profile"):
+                    screen.say(figures["profile"])
+        except KeyboardInterrupt:
+            result.end(False, "interrupted")
+            screen.say(f"interrupted: {asked.json} holds what was measured before, marked as incomplete")
+            return 130
+        except (WrongOutputError, ChildFailedError) as reason:
+            result.end(False, str(reason))
+            screen.say(f"FAILED: {reason}")
+            return 1
+        result.end(True)
+    show_tables(screen.console, result.told)
+    screen.say(f"{asked.json}; every output was checked row by row")
+    return 0
+
+
+def one_line(app: str, told: dict[str, Any]) -> str:
+    """What was found of an app, as soon as it is."""
+    parts = []
+    if "throughput" in told:
+        parts.append(
+            f"{told['throughput']['events_per_s']:,.0f} events/s, batch {told['throughput']['batch_ms']['median']:,.0f} ms"
+        )
+    if "latency" in told and told["latency"]["ms"]:
+        ms = told["latency"]["ms"]
+        parts.append(f"p50 {ms['p50']:,.0f} ms, p99 {ms['p99']:,.0f} ms")
+    return f"{app}: " + "; ".join(parts)
+
+
+def interrupted(_signal: int, _frame: FrameType | None) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the processes are being ended; once is enough
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    asked = arguments()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupted)
+    if asked.keep is not None:
+        asked.keep.mkdir(parents=True)
+    folder = asked.keep.resolve() if asked.keep else Path(tempfile.mkdtemp(prefix="nadi-bench-"))
+    try:
+        with Screen() as screen:
+            return run(asked, folder, screen)
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        if asked.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""Writes what the pages take from the code: `docs/language/errors.md` and the marked tables of other pages.
+
+.venv/bin/python docs/generate.py           # write
+.venv/bin/python docs/generate.py --check   # exit status 1 where a page is not current (a test does this)
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from nadi.config import settings_table
+from nadi.errors import Condition, conditions, exceptions
+from nadi.functions.registry import default_registry
+from nadi.kernel.rows.windows import WINDOWS
+from nadi.lang.tree import Type
+from nadi.plan.catalog import Argument, SignatureError
+
+HERE = Path(__file__).parent
+REGISTRY = default_registry()
+_ANY = "|".join(map(str, Type))
+
+
+def signature(check: Callable[[tuple[Argument, ...]], Any]) -> str:
+    """What an entry takes, in the words in which it refuses other arguments: `(<int> window.length)`."""
+    for arguments in ((), (Argument(Type.OBJECT),) * 9):  # one of them is always wrong
+        try:
+            check(arguments)
+        except SignatureError as refusal:
+            takes = str(refusal).removeprefix("takes ").split(", found ")[0]
+            return takes.replace(f"<{_ANY}>", "<any>").replace("<int|long|float|double>", "<number>")
+    raise ValueError("it takes anything")
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    titles = list(head)
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in lines)
+
+
+def code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def overloads(text: str) -> str:
+    return "<br>".join(code(o) for o in text.split(" or "))
+
+
+def functions() -> str:
+    found = [f for n in REGISTRY.names("function") if (f := REGISTRY.function(n)) is not None]
+    rows = ([code(f.name), overloads(signature(f.returns)), f.doc, "<br>".join(map(code, f.examples))] for f in found)
+    return table(("function", "takes", "gives", "example"), rows)
+
+
+def aggregators() -> str:
+    found = [a for n in REGISTRY.names("aggregator") if (a := REGISTRY.aggregator(n)) is not None]
+    rows = ([code(a.name), overloads(signature(a.returns)), a.doc] for a in found)
+    return table(("aggregator", "takes", "gives"), rows)
+
+
+def windows() -> str:
+    found = [w for n in REGISTRY.names("window") if (w := REGISTRY.window(n)) is not None and n in WINDOWS]
+    rows = ([code(w.name), overloads(signature(w.check)), w.doc, "in batches" if w.batch else "sliding"] for w in found)
+    return table(("window", "takes", "holds", "emits"), rows)
+
+
+def stream_functions() -> str:
+    found = [s for n in REGISTRY.names("stream_function") if (s := REGISTRY.stream_function(n)) is not None]
+    rows = ([code("#" + s.name), overloads(signature(s.adds)), s.doc] for s in found)
+    return table(("stream function", "takes", "does"), rows)
+
+
+def settings() -> str:
+    rows = (
+        [code(s.name), s.type, " ".join((s.default, s.unit)) if s.default.isdecimal() else s.default, s.doc]
+        for s in settings_table()
+    )
+    return table(("setting", "value", "default", "meaning"), rows)
+
+
+Sections = dict[str, Callable[[], str]]
+SECTIONS: dict[str, Sections] = {
+    "language/supported.md": {
+        "functions": functions,
+        "aggregators": aggregators,
+        "windows": windows,
+        "stream functions": stream_functions,
+    },
+    "operations/run.md": {"settings": settings},
+}
+
+
+def marked(page: str, sections: Sections) -> str:
+    """A page with its marked tables made anew."""
+    for name, make in sections.items():
+        begin, end = f"<!-- generated: {name} -->", f"<!-- end: {name} -->"
+        if page.count(begin) != 1 or page.count(end) != 1:
+            raise ValueError(f"the page needs {begin} and {end} once each")
+        before, rest = page.split(begin)
+        page = f"{before}{begin}\n{make()}\n{end}{rest.split(end)[1]}"
+    return page
+
+
+# ---- errors --------------------------------------------------------------------------------------------------------
+
+_ERRORS = """\
+# Errors
+
+Every error that nadi raises on purpose has a name, a sentence and the class name that Siddhi uses. The name is stable: scripts and alerts can rely
+on it. `nadi check --json` gives it as `condition`, the class as `class`. In Python they are `error.condition` and `error.siddhi_class` of a
+`nadi.errors.NadiError`.
+
+Words in braces are filled in. What stands in parentheses says what to do next; not every error has it.
+
+This page is made from the catalogue in `src/nadi/errors/conditions.toml` by `docs/generate.py`.
+"""
+
+
+def _kinds() -> list[type[exceptions.NadiError]]:
+    found = [k for k in vars(exceptions).values() if isinstance(k, type) and issubclass(k, exceptions.NadiError)]
+    return [k for k in found if k is not exceptions.NadiError]
+
+
+def _entry(condition: Condition) -> str:
+    tail = f" ({condition.next_step})" if condition.next_step else ""
+    told = re.sub(r"[{]{2}|[}]{2}", lambda m: m[0][0], condition.message + tail)
+    return f"### {condition.name}\n\n    {told}\n"
+
+
+def errors() -> str:
+    """The page of errors, by class."""
+    parts = [_ERRORS]
+    for kind in _kinds():
+        entries = [c for c in conditions().values() if c.siddhi_class == kind.__name__]
+        if entries:
+            above = kind.__mro__[1].__name__
+            under = "" if above == "NadiError" else f" It is a kind of `{above}`."
+            doc = (kind.__doc__ or "").strip()
+            parts.append(f"## {kind.__name__}\n\n{doc}{under}\n")
+            parts += [_entry(c) for c in sorted(entries, key=lambda c: c.name)]
+    return "\n".join(parts)
+
+
+def pages() -> dict[Path, str]:
+    """What each page should be."""
+    made = {
+        HERE / name: marked((HERE / name).read_text(encoding="utf-8"), sections) for name, sections in SECTIONS.items()
+    }
+    return {**made, HERE / "language" / "errors.md": errors()}
+
+
+def main() -> int:
+    stale = [p for p, text in pages().items() if not p.exists() or p.read_text(encoding="utf-8") != text]
+    if "--check" in sys.argv:
+        for page in stale:
+            print(f"{page} is not current: run docs/generate.py", file=sys.stderr)
+        return 1 if stale else 0
+    for page, text in pages().items():
+        page.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

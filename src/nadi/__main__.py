@@ -1,0 +1,5 @@
+"""`python -m nadi`."""
+
+from nadi.cli import main
+
+main()

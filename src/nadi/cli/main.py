@@ -1,0 +1,92 @@
+"""The commands of `nadi` and their options; what they do is in the modules beside this one, imported when needed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nadi.errors import NadiError
+
+cli = typer.Typer(
+    name="nadi",
+    help="Runs Siddhi apps on Apache Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Apps = Annotated[list[Path], typer.Argument(help="Siddhi apps: files, one app each.", exists=True, dir_okay=False)]
+
+
+@cli.command()
+def check(apps: Apps, as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON list.")] = False) -> None:
+    """Print all errors of all apps; exit status 1 if there are any."""
+    from nadi.cli.check import check as run_check
+
+    raise typer.Exit(run_check(apps, as_json))
+
+
+@cli.command()
+def explain(
+    app: Annotated[Path, typer.Argument(help="A Siddhi app.", exists=True, dir_okay=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON object.")] = False,
+) -> None:
+    """Show how an app will run: groups, keys, buckets, each query's state and timers, each sink's guarantee, and why."""
+    from nadi.cli.explain import explain as text_of
+    from nadi.cli.explain import explain_json
+
+    typer.echo((explain_json if as_json else text_of)(app), nl=False)
+
+
+@cli.command()
+def run(
+    apps: Apps,
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*,4]",
+    state_dir: Annotated[Path, typer.Option(help="Everything a restart needs is kept here.")] = Path(".nadi"),
+    conf: Annotated[
+        list[str] | None, typer.Option(help="key=value: a setting of Spark (spark.…) or nadi (nadi.…).")
+    ] = None,
+    until_end: Annotated[bool, typer.Option(help="Stop when all finite inputs are consumed.")] = False,
+) -> None:
+    """Run apps until Ctrl-C; the next start goes on where this one stopped."""
+    from nadi.cli.run import run as run_apps
+
+    raise typer.Exit(run_apps(apps, master, state_dir, conf or [], until_end))
+
+
+@cli.command()
+def errors(
+    app: Annotated[str, typer.Argument(help="The name of an app.")],
+    state_dir: Annotated[Path, typer.Option(help="The state folder of the node.")] = Path(".nadi"),
+) -> None:
+    """List what an app could not take: undecodable messages and failed events, with reason and position."""
+    from nadi.cli.errors import show
+
+    raise typer.Exit(show(app, state_dir))
+
+
+@cli.command()
+def functions(
+    name: Annotated[str, typer.Argument(help="A function, or a namespace: all of them if left out.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON list.")] = False,
+) -> None:
+    """List what apps can call (functions, aggregators, windows, stream functions), or explain one."""
+    from nadi.cli.functions import show
+
+    raise typer.Exit(show(name, as_json))
+
+
+def main() -> None:
+    """Entry point: named errors end the command with one message and status 1, never with a stack trace."""
+    try:
+        cli()
+    except NadiError as failure:
+        print(failure, file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

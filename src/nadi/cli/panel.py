@@ -1,0 +1,160 @@
+"""What `nadi run` shows while it runs: a live panel on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from nadi.pipeline.node import AppProgress
+
+LINE_EVERY = 5.0  # seconds between two plain lines of an app whose state has not changed
+STYLES = {"running": "green", "finished": "green", "waiting": "yellow", "stopping": "yellow", "failed": "red"}
+
+
+class Screen(Protocol):
+    """Shows the snapshots of the apps; used as a context manager around a run."""
+
+    def __enter__(self) -> Screen: ...
+    def __exit__(self, *error: object) -> None: ...
+    def show(self, progress: AppProgress) -> None: ...
+    def say(self, line: str) -> None: ...
+
+
+def number(value: float) -> str:
+    """A count as people read it.
+
+    >>> number(1234567)
+    '1,234,567'
+    """
+    return f"{value:,.0f}"
+
+
+def size(value: int) -> str:
+    """Bytes with a unit.
+
+    >>> size(2_500_000)
+    '2.5 MB'
+    """
+    scaled, units = float(value), ["B", "kB", "MB", "GB", "TB"]
+    while scaled >= 1000 and len(units) > 1:
+        scaled, units = scaled / 1000, units[1:]
+    return f"{scaled:.0f} B" if units[0] == "B" else f"{scaled:.1f} {units[0]}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {number(n)}" for name, n in counts.items()) or "none yet"
+
+
+def phases(batch_ms: Mapping[str, int]) -> str:
+    """The time of the last batch by phase, the longest first."""
+    whole = batch_ms.get("triggerExecution")
+    if whole is None:
+        return "no batch yet"
+    parts = sorted(((n, ms) for n, ms in batch_ms.items() if n != "triggerExecution" and ms), key=lambda p: -p[1])
+    return f"{number(whole)} ms" + (f" ({', '.join(f'{n} {number(ms)}' for n, ms in parts[:4])})" if parts else "")
+
+
+def plain(p: AppProgress) -> str:
+    """One line about an app."""
+    parts = [
+        f"{p.app}: {p.state}",
+        f"in {number(sum(p.events_in.values()))}",
+        f"out {number(sum(p.events_out.values()))}",
+        f"{number(p.rate)} ev/s",
+        f"batch {p.batches}: {phases(p.batch_ms)}",
+        f"waiting {number(sum(p.lag.values()))}",
+        f"state {size(p.state_bytes)}",
+    ]
+    if p.errors:
+        parts.append(f"errors {number(p.errors)}")
+    parts += [f"{name} is away: {why}" for name, why in p.away.items()]
+    if p.last_error:
+        parts.append(p.last_error.splitlines()[0])
+    return " · ".join(parts)
+
+
+def panel(p: AppProgress) -> RenderableType:
+    """The panel of one app."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", justify="right")
+    table.add_column(overflow="fold")
+    table.add_row("in", _counts(p.events_in))
+    table.add_row("out", _counts(p.events_out))
+    table.add_row("rate", f"{number(p.rate)} events/s")
+    table.add_row("batch", f"{p.batches}: {phases(p.batch_ms)}")
+    table.add_row("waiting", _counts(p.lag) if any(p.lag.values()) else "nothing")
+    held = {name: n for name, n in sorted(p.entries.items(), key=lambda e: -e[1])[:4] if n}
+    table.add_row("state", size(p.state_bytes) + (f" ({_counts(held)})" if held else ""))
+    if p.errors:
+        table.add_row("errors", Text(f"{number(p.errors)} in the error store", style="yellow"))
+    for name, why in p.away.items():
+        table.add_row("away", Text(f"{name}: {why}", style="yellow"))
+    if p.last_error:
+        table.add_row("last error", Text(p.last_error.splitlines()[0], style="red"))
+    title = Text.assemble((p.app, "bold"), "  ", (p.state, STYLES.get(p.state, "cyan")))
+    return Panel(table, title=title, title_align="left")
+
+
+class LivePanel:
+    """Panels that are drawn anew in place; lines that are said scroll above them."""
+
+    def __init__(self, console: Console) -> None:
+        self._apps: dict[str, AppProgress] = {}
+        self._live = Live(console=console, refresh_per_second=4, redirect_stdout=True, redirect_stderr=True)
+
+    def __enter__(self) -> LivePanel:
+        self._live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.stop()
+
+    def show(self, progress: AppProgress) -> None:
+        for line in progress.said:
+            self.say(line)
+        self._apps[progress.app] = progress
+        self._live.update(Group(*(panel(p) for p in self._apps.values())))
+
+    def say(self, line: str) -> None:
+        self._live.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class Lines:
+    """Plain lines: one when the state of an app changes or an input goes away or comes back, and every few seconds while it works."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._told: dict[str, tuple[float, tuple[str, frozenset[str]], int]] = {}
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def show(self, progress: AppProgress) -> None:
+        for line in progress.said:
+            self.say(line)
+        at, state, batches = self._told.get(progress.app, (0.0, ("", frozenset()), -1))
+        now_state = progress.state, frozenset(progress.away)
+        now = time.monotonic()
+        moved = progress.batches != batches and now - at >= LINE_EVERY
+        if now_state != state or moved:
+            self._told[progress.app] = (now, now_state, progress.batches)
+            self.say(plain(progress))
+
+    def say(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def screen(console: Console | None = None) -> Screen:
+    """The live panel where the console is a terminal, else plain lines."""
+    console = console or Console()
+    return LivePanel(console) if console.is_terminal else Lines(console)

@@ -1,0 +1,86 @@
+"""`nadi run`: apps on Spark until they end or Ctrl-C; exit status 0 (ended or stopped), 1 (an app failed), 130 (stopped at once)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from nadi.cli.apptext import app_text
+from nadi.cli.panel import Screen, screen
+from nadi.errors import NadiError, error
+from nadi.lang import substitute
+from nadi.pipeline.node import AppProgress, AppText, ExitReport, NodeOptions
+from nadi.pipeline.run import Node
+
+
+def read_app(path: Path) -> AppText:
+    """The text of a file with its ${variables} replaced from the environment.
+
+    Errors: APP_NOT_READABLE, VARIABLE_NOT_SET.
+    """
+    return AppText(substitute(app_text(path), os.environ), str(path))
+
+
+def settings(pairs: Sequence[str]) -> dict[str, str]:
+    """`key=value` pairs as a dict. Errors: SETTING_MALFORMED."""
+    made = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key.strip():
+            raise error("SETTING_MALFORMED", text=pair)
+        made[key.strip()] = value.strip()
+    return made
+
+
+@contextmanager
+def stopping(node: Node, shown: Screen) -> Iterator[None]:
+    """The first SIGINT or SIGTERM finishes the batch and stops, the second ends the process tree at once."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        shown.say("stopping after this batch (once more: at once; the next start goes on where this one was)")
+        node.request_stop()
+        for again in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(again, lambda *_: os._exit(130))
+
+    before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def summary(report: ExitReport) -> list[str]:
+    """What to say at the end, per app."""
+    lines = []
+    for ended in report.apps:
+        p: AppProgress = ended.progress
+        counts = f"{sum(p.events_in.values()):,} events in, {sum(p.events_out.values()):,} out"
+        store = f", {p.errors:,} in the error store (nadi errors {ended.app})" if p.errors else ""
+        lines.append(f"{ended.app}: {ended.state}, {counts}{store}")
+        if ended.error is not None:
+            lines.append(str(ended.error))
+    return lines
+
+
+def run(apps: Sequence[Path], master: str, state: Path, conf: Sequence[str], until_end: bool) -> int:
+    """Run apps; -> exit status."""
+    texts = [read_app(path) for path in apps]
+    options = NodeOptions(state, master, settings(conf), until_end)
+    shown = screen()
+    try:
+        with shown:
+            node = Node(texts, options, shown.show)
+            with stopping(node, shown):
+                shown.say(f"starting Spark ({master}); state in {state}, Spark's log in {state / 'logs'}")
+                report = node.run()
+    except NadiError as failure:
+        shown.say(str(failure))
+        return 1
+    for line in summary(report):
+        shown.say(line)
+    return 1 if report.failed else 0

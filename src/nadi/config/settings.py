@@ -1,0 +1,114 @@
+"""The settings `nadi.…` of a node: one model, from which reading, errors and documentation are made.
+
+A field of `Settings` is a setting: `batch_events` is `nadi.batch.events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from nadi.errors import error, nearest
+
+PREFIX = "nadi."
+_CORES = "as many as cores"
+
+
+def _setting(default: Any, doc: str, *, unit: str = "", otherwise: str = "") -> Any:
+    """A field with its documentation; `otherwise` says what a default of None comes to."""
+    return field(default=default, metadata={"doc": doc, "unit": unit, "otherwise": otherwise})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings, typed. None: the node finds out by itself.
+
+    >>> Settings().batch_events
+    100000
+    """
+
+    batch_events: int = _setting(100_000, "how many events a batch takes at most; 0: no bound", unit="events")
+    batch_bytes: int = _setting(
+        256_000_000, "how many bytes a batch takes, about, by the average so far; 0: no bound", unit="bytes"
+    )
+    buckets: int | None = _setting(
+        None,
+        "in how many parts the keys of an app are processed, where it can be split; the first start fixes it",
+        unit="buckets",
+        otherwise=_CORES,
+    )
+    hosts: int | None = _setting(
+        None, "how many processes hold kernels and connections", unit="processes", otherwise=_CORES
+    )
+    order_idle: int = _setting(
+        5_000, "how long an input that cannot be reached holds up the others; then they go on without it", unit="ms"
+    )
+    journal_url: str = _setting("", "a NATS server for the journal instead of the embedded one")
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A setting for people: `default` as it would be written, or in words; `unit` is "" for texts."""
+
+    name: str
+    type: str
+    default: str
+    unit: str
+    doc: str
+
+
+def read_settings(pairs: Mapping[str, str]) -> Settings:
+    """The settings among key=value pairs; keys that do not start with `nadi.` are not looked at, and an empty value means the default.
+
+    Raises:
+        CannotLoadConfigurationException: INVALID_SETTING, for a name that does not exist or a value of the wrong kind.
+
+    >>> read_settings({"nadi.batch.events": "500", "spark.driver.memory": "2g"}).batch_events
+    500
+    """
+    types = {_name(f.name): (f.name, str(f.type)) for f in fields(Settings)}
+    given: dict[str, Any] = {}
+    for name, value in pairs.items():
+        if not name.startswith(PREFIX):
+            continue
+        if name not in types:
+            raise error("INVALID_SETTING", name=name, value=value, wanted=_known(name, list(types)))
+        own, kind = types[name]
+        if value.strip():
+            given[own] = value.strip() if kind == "str" else _whole_number(name, value.strip())
+    return Settings(**given)
+
+
+def settings_table() -> tuple[Described, ...]:
+    """Every setting, in the order of the model, for documentation.
+
+    >>> [s.default for s in settings_table() if s.name in ("nadi.batch.events", "nadi.hosts")]
+    ['100000', 'as many as cores']
+    """
+    return tuple(
+        Described(
+            _name(f.name),
+            "text" if f.type == "str" else "whole number",
+            f.metadata["otherwise"] or str(f.default),
+            f.metadata["unit"],
+            f.metadata["doc"],
+        )
+        for f in fields(Settings)
+    )
+
+
+def _name(own: str) -> str:
+    return PREFIX + own.replace("_", ".")
+
+
+def _known(name: str, names: list[str]) -> str:
+    near = nearest(name, names)
+    others = ", ".join(n for n in names if n != near)
+    return f"'{near}', or another of {others}" if near else f"one of {others}"
+
+
+def _whole_number(name: str, value: str) -> int:
+    if not value.isdecimal():
+        raise error("INVALID_SETTING", name=name, value=value, wanted="a whole number, 0 or more")
+    return int(value)

@@ -1,0 +1,19 @@
+"""Every condition that nadi can meet: one catalogue, Siddhi's exception names, places in the text."""
+
+from nadi.errors.catalogue import Condition, conditions, diagnostic, error, raised
+from nadi.errors.diagnostics import NOWHERE, Diagnostic, Span, did_you_mean, nearest
+from nadi.errors.exceptions import NadiError
+
+__all__ = [
+    "NOWHERE",
+    "Condition",
+    "Diagnostic",
+    "NadiError",
+    "Span",
+    "conditions",
+    "diagnostic",
+    "did_you_mean",
+    "error",
+    "nearest",
+    "raised",
+]

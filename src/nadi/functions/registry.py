@@ -1,0 +1,117 @@
+"""The registry: everything that an app can call by name. It is the catalogue of the plan and the shelf of the kernel.
+
+Names are "ns:name", or "name" without a namespace, and case-sensitive. An extension registers entries like the built-in ones:
+
+>>> from nadi.functions.entries import ScalarFunction
+>>> from nadi.lang.tree import Type
+>>> registry = default_registry()
+>>> registry.add(ScalarFunction("str:upper", lambda args: Type.STRING, lambda args, result: str.upper))
+>>> registry.function("str:upper").name
+'str:upper'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from nadi.functions import (
+    aggregators,
+    core,
+    environment,
+    jsons,
+    maps,
+    mathematics,
+    public,
+    regexes,
+    streams,
+    strings,
+    times,
+    unitconversion,
+    windows,
+)
+from nadi.functions.entries import Aggregator, Entry, ScalarFunction, StreamFunctionSpec, WindowSpec
+
+
+@dataclass(slots=True)
+class Registry:
+    """See the module's text. Implements `nadi.plan.catalog.Catalog`."""
+
+    _functions: dict[str, ScalarFunction] = field(default_factory=dict)
+    _aggregators: dict[str, Aggregator] = field(default_factory=dict)
+    _windows: dict[str, WindowSpec] = field(default_factory=dict)
+    _stream_functions: dict[str, StreamFunctionSpec] = field(default_factory=dict)
+
+    def add(self, *entries: Entry) -> None:
+        """Register entries; one of the same kind and name is replaced."""
+        for entry in entries:
+            match entry:
+                case ScalarFunction():
+                    self._functions[entry.name] = entry
+                case Aggregator():
+                    self._aggregators[entry.name] = entry
+                case WindowSpec():
+                    self._windows[entry.name] = entry
+                case StreamFunctionSpec():
+                    self._stream_functions[entry.name] = entry
+
+    def function(self, name: str) -> ScalarFunction | None:
+        return self._functions.get(name)
+
+    def aggregator(self, name: str) -> Aggregator | None:
+        return self._aggregators.get(name)
+
+    def window(self, name: str) -> WindowSpec | None:
+        return self._windows.get(name)
+
+    def stream_function(self, name: str) -> StreamFunctionSpec | None:
+        return self._stream_functions.get(name)
+
+    def names(self, kind: str) -> Sequence[str]:
+        """All names of a kind: "function", "aggregator", "window" or "stream_function"."""
+        shelves: dict[str, Iterable[str]] = {
+            "function": self._functions,
+            "aggregator": self._aggregators,
+            "window": self._windows,
+            "stream_function": self._stream_functions,
+        }
+        return sorted(shelves[kind])
+
+    def copy(self) -> Registry:
+        """A registry of its own with the same entries: for the scripts of one app."""
+        return Registry(
+            dict(self._functions), dict(self._aggregators), dict(self._windows), dict(self._stream_functions)
+        )
+
+
+BUILT_IN: tuple[tuple[Entry, ...], ...] = (
+    core.FUNCTIONS,
+    aggregators.AGGREGATORS,
+    windows.WINDOWS,
+    streams.STREAM_FUNCTIONS,
+    strings.ENTRIES,
+    mathematics.ENTRIES,
+    regexes.ENTRIES,
+    maps.ENTRIES,
+    jsons.ENTRIES,
+    times.ENTRIES,
+    unitconversion.ENTRIES,
+    environment.ENTRIES,
+)
+"""The table of modules: what each adds to a new registry."""
+
+
+def default_registry() -> Registry:
+    """A new registry with everything that is built in, and what installed packages bring (see `public`)."""
+    registry = Registry()
+    for entries in BUILT_IN:
+        registry.add(*entries)
+    registry.add(*_installed())
+    return registry
+
+
+@cache
+def _installed() -> tuple[Entry, ...]:
+    """Looked up once per process: going through the packages takes milliseconds."""
+    return public.installed()

@@ -1,0 +1,205 @@
+"""What sources, sinks and mappers are: one small contract per kind, so that a connector is one file.
+
+Every input is a **log**: an immutable sequence of messages per partition that can be read again from any position. What is not a log by
+itself (http, …) has an *ingress* that appends to the journal, which is one.
+
+    source  ──►  Log.read(partition, start, end)  ──►  Messages  ──►  SourceMapper.decode  ──►  Decoded (an Arrow batch)
+    kernel  ──►  Arrow batch with numbers  ──►  SinkMapper.encode  ──►  payloads  ──►  Sink.write … Sink.commit
+
+Everything here is used in long-lived host processes; clients are made on first use and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from nadi.lang.tree import Annotation
+from nadi.plan.nodes import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a node keeps things and finds its services; handed to every connector.
+
+    `state` is the state folder of the app, `journal` the URL of the NATS server that holds the journals, "" where the node has none.
+    """
+
+    app: str
+    state: Path
+    journal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """An @source or @sink of a stream as the app's text has it.
+
+    `type` is lower case; `options` are its elements with lower-case keys; `map` is the nested @map ("passThrough" if there is none); `ordinal` its
+    place among all sources (or sinks) of the app, which is part of its identity.
+    """
+
+    stream: str
+    schema: Schema
+    type: str
+    options: Mapping[str, str]
+    map: Annotation
+    ordinal: int
+
+
+# ---- inputs --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages of one partition in order, as arrays of one length n.
+
+    `positions` (int64) and `times` (int64, ms, as the log tells) have n entries. `payloads` has n byte strings, or is a RecordBatch of n
+    rows where the log holds typed columns (parquet). `header` names the fields where the log has a header line. `properties` are transport properties
+    (headers, topic …) per message, or empty.
+    """
+
+    positions: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
+    payloads: Sequence[bytes] | pa.RecordBatch
+    header: tuple[str, ...] = ()
+    properties: Sequence[Mapping[str, str]] = ()
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+class Log(Protocol):
+    """An input that can be read again. Partitions are numbered from 0 and only ever grow; a position is an int, ends are exclusive.
+
+    Errors: ConnectionUnavailableException where the other side cannot be reached (the caller tries again with back-off); any other NadiError is final.
+    """
+
+    def partitions(self) -> int:
+        """How many partitions there are now (a cheap call; asked for at every cut)."""
+        ...
+
+    def beginning(self, partition: int) -> int:
+        """The position to start from when there is no cut yet (as the options say: beginning, end, an offset)."""
+        ...
+
+    def end(self, partition: int) -> int:
+        """The position after the last message that can be read now. A cheap call; asked for every few milliseconds when idle."""
+        ...
+
+    def finished(self) -> bool:
+        """Whether nothing will come any more (finite inputs whose end is known)."""
+        ...
+
+    def times(self, partition: int, start: int, end: int) -> npt.NDArray[np.int64] | None:
+        """The log times of [start, end) where they are known without reading the messages, else None."""
+        ...
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[Messages]:
+        """The messages of [start, end), in pieces of bounded size, the same at every call.
+
+        Positions may have gaps (compacted topics). Raises LOG_TRUNCATED where `start` is no longer held.
+        """
+        ...
+
+    def acknowledge(self, partition: int, position: int) -> None:
+        """Everything before `position` is safely processed: commit a consumer group, trim a journal, or nothing."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    """A message (or one event of it) that no event could be made of."""
+
+    position: int
+    reason: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Events of a stretch of messages.
+
+    `batch` has exactly the columns of the stream's schema (string, int32, int64, float32, float64, bool_; object as string holding JSON).
+    `message[i]` is the index (into Messages) of the
+    message that event i came from, ascending; events of one message are one chunk. `timestamps[i]` is the event's own time, or the array is None
+    where only the log's time is known.
+    """
+
+    batch: pa.RecordBatch
+    message: npt.NDArray[np.int64]
+    timestamps: npt.NDArray[np.int64] | None = None
+    failures: tuple[Undecodable, ...] = ()
+
+
+class SourceMapper(Protocol):
+    """Messages → events, a whole stretch at a time. A bad message is a failure in the result, never an exception."""
+
+    def decode(self, messages: Messages) -> Decoded: ...
+
+
+class Ingress(Protocol):
+    """A server in the node that takes what is not a log and appends it to the journal, started and stopped with the node."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+# ---- outputs -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The rows of one output from one bucket in one cut: for the same (output, bucket, cut) always the same rows with the same numbers.
+
+    `batch` has the columns of the schema and `kernel.contract.OUTPUT_COLUMNS`. `payloads` are the encoded chunks, `firsts[i]` the index of the first
+    row of payload i.
+    """
+
+    bucket: int
+    cut: int
+    batch: pa.RecordBatch
+    payloads: Sequence[bytes]
+    firsts: Sequence[int]
+
+
+class SinkMapper(Protocol):
+    """Events → payloads, one per chunk (rows with equal group and chunk number that follow each other)."""
+
+    def encode(self, batch: pa.RecordBatch) -> tuple[Sequence[bytes], Sequence[int]]:
+        """(payloads, index of the first row of each)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What `write` leaves for `commit`: plain values only; it travels through Spark's driver."""
+
+    bucket: int
+    cut: int
+    content: Mapping[str, str | int] = field(default_factory=dict)
+
+
+class Sink(Protocol):
+    """A target. `write` runs in a host, once or more often per (bucket, cut); `commit` after all buckets of the cut have written, once or more often.
+
+    Exactly-once sinks make a second call with the same cut have no effect. Errors as for Log.
+    """
+
+    @property
+    def guarantee(self) -> str:
+        """ "exactly once" or "at least once"."""
+        ...
+
+    def write(self, delivery: Delivery) -> Receipt: ...
+
+    def commit(self, cut: int, receipts: Sequence[Receipt]) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,92 @@
+"""What the source and the sink for Kafka share: configuration from an app's options, and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError, KafkaException
+
+from nadi.errors import NadiError, error
+from nadi.io.contract import Connector
+from nadi.io.options import Option
+from nadi.io.retry import failed
+
+Setting = str | int | float | bool
+
+WITHIN = 10.0  # seconds that a call may take
+
+OPTIONS = (
+    Option("bootstrap.servers", required=True),
+    Option("optional.configuration"),
+    Option("is.binary.message", kind="bool"),  # Siddhi's; the mapper decides here
+)
+
+# Short delays: a host's task waits for the answer. librdkafka itself reconnects, with back-off up to a second.
+COMMON: Mapping[str, Setting] = {
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 1_000,
+    "socket.connection.setup.timeout.ms": 5_000,
+    "log_level": 0,
+    "topic.metadata.propagation.max.ms": 2_000,
+}
+
+_FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+_AWAY = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._RESOLVE,
+    KafkaError._WAIT_COORD,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._NOENT,  # "No leaders found": a broker that has just come back
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._MSG_TIMED_OUT,
+    KafkaError._STATE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.CONCURRENT_TRANSACTIONS,
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+}
+
+
+def settings(connector: Connector, own: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The client's configuration: nadi's, then `optional.configuration` ("name:value,name:value"), then what must be as it is.
+
+    Errors: OPTION_INVALID.
+    """
+    given: dict[str, Setting] = {}
+    text = connector.options.get("optional.configuration", "")
+    for pair in filter(None, (p.strip() for p in text.split(","))):
+        name, colon, value = pair.partition(":")
+        if not colon or not name.strip():
+            where = f"@{connector.type} of {connector.stream}"
+            raise error("OPTION_INVALID", where=where, name="optional.configuration", value=text, wanted="name:value,…")
+        given[name.strip()] = value.strip()
+    return {**COMMON, "bootstrap.servers": connector.options["bootstrap.servers"], **given, **own}
+
+
+def name_of(connector: Connector) -> str:
+    """How a connector is called in messages and among the unavailable ones."""
+    return f"Kafka {connector.options['bootstrap.servers']} ({connector.type} of {connector.stream})"
+
+
+def fenced(reason: KafkaException) -> bool:
+    """Whether another producer has taken over."""
+    return reason.args[0].code() in _FENCED
+
+
+def translated(reason: KafkaException | KafkaError, who: str) -> NadiError:
+    """The condition for an error of the client: CONNECTION_UNAVAILABLE where trying again may help, else REFUSED."""
+    found = reason.args[0] if isinstance(reason, KafkaException) else reason
+    if found.code() in _AWAY or found.retriable() or found.txn_requires_abort():
+        failed(who, found.str())
+        return error("CONNECTION_UNAVAILABLE", connector=who, reason=found.str())
+    return error("REFUSED", connector=who, reason=found.str())

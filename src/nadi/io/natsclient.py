@@ -1,0 +1,198 @@
+"""NATS for code that is not asynchronous: one event loop thread per process, calls that always end.
+
+nats-py is asyncio only. A `NatsClient` connects when it is first used and again, with back-off, after its connection was lost; it never hides a lost connection
+(nats-py's own reconnecting would keep publishes in a buffer and leave open what became of them). Every call has a timeout; a call that was under way when the
+connection went away fails at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from functools import cache
+from typing import Any, TypeVar
+
+import nats
+import nats.errors
+from nats.aio.client import Client as Connection
+
+from nadi.errors import error
+from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io.retry import Gate, Policy
+
+T = TypeVar("T")
+
+CONNECT_WITHIN = 3.0  # seconds
+CALL_WITHIN = 10.0  # seconds
+WRONG_LAST = (10071, 10164)  # JetStream's codes for an expected last sequence that is not the last one
+
+
+@cache
+def _loop_of(process: int) -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name=f"nats-{process}", daemon=True).start()
+    return loop
+
+
+def event_loop() -> asyncio.AbstractEventLoop:
+    """The loop of this process; a forked process gets one of its own."""
+    return _loop_of(os.getpid())
+
+
+def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Run a coroutine in the loop thread."""
+    return asyncio.run_coroutine_threadsafe(coroutine, event_loop())
+
+
+class NatsClient:
+    """A connection to one server (or to several: `url` may be a comma-separated list).
+
+    >>> client = NatsClient("nats://127.0.0.1:4222")                                  # doctest: +SKIP
+    >>> client.call(lambda nc: nc.publish("greetings", b"hello"))                     # doctest: +SKIP
+    """
+
+    def __init__(self, url: str, user: str = "", password: str = "", policy: Policy = Policy(20, 1_000)) -> None:  # noqa: B008
+        self.url = url
+        self.name = f"NATS server {url}"
+        self._user = user or None
+        self._password = password or None
+        self._gate = Gate(self.name, policy)
+        self._connection: Connection | None = None
+        self._connecting: asyncio.Lock | None = None
+        self._calls: set[asyncio.Timeout] = set()
+        self._closed = False
+        self._process = os.getpid()
+
+    def call(self, operation: Callable[[Connection], Awaitable[T]], seconds: float = CALL_WITHIN) -> T:
+        """The result of an asynchronous operation on the connection; not to be called in the loop thread.
+
+        Errors: CONNECTION_UNAVAILABLE (not connected, connection lost, no answer in time), NadiErrors of the operation.
+        """
+        if self._process != os.getpid():  # forked: the connection and its loop are the parent's
+            self._process, self._connection, self._connecting, self._calls = os.getpid(), None, None, set()
+        return submit(self.perform(operation, seconds)).result(seconds + CONNECT_WITHIN + 5)
+
+    async def perform(self, operation: Callable[[Connection], Awaitable[T]], seconds: float = CALL_WITHIN) -> T:
+        """As `call`, for coroutines in the loop thread."""
+        connection = await self._connected()
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                self._calls.add(limit)
+                try:
+                    return await operation(connection)
+                finally:
+                    self._calls.discard(limit)
+        except TimeoutError as reason:  # nats.errors.TimeoutError is one
+            said = "the connection was lost" if connection.is_closed else f"no answer within {seconds:g} s"
+            raise self._unavailable(said) from reason
+        except nats.errors.NoRespondersError as reason:
+            raise self._unavailable("JetStream is not ready") from reason
+        except nats.errors.MaxPayloadError as reason:
+            raise error(
+                "REFUSED", connector=self.name, reason=f"the message is larger than {connection.max_payload} bytes"
+            ) from reason
+        except (nats.errors.Error, OSError) as reason:
+            raise self._unavailable(str(reason) or type(reason).__name__) from reason
+
+    def close(self) -> None:
+        """Close the connection; the client can not be used again."""
+        self._closed = True
+        if self._connection is not None and not self._connection.is_closed:
+            submit(self._connection.close()).result(CALL_WITHIN)
+
+    async def _connected(self) -> Connection:
+        if self._connection is not None and not self._connection.is_closed:
+            return self._connection
+        if self._connecting is None:
+            self._connecting = asyncio.Lock()
+        async with self._connecting:
+            if self._connection is not None and not self._connection.is_closed:
+                return self._connection
+            if self._closed:
+                raise self._unavailable("the client is closed")
+            if self._gate.remaining():
+                raise self._unavailable(self._gate.last_error)
+            return await self._connect()
+
+    async def _connect(self) -> Connection:
+        connection = Connection()
+        errors: list[Exception] = []
+
+        async def note(reason: Exception) -> None:
+            errors[:] = [reason]  # told to whoever calls next; nats-py would write it to the log
+
+        try:
+            async with asyncio.timeout(CONNECT_WITHIN):
+                await connection.connect(
+                    [u.strip() for u in self.url.split(",")],
+                    name="nadi",
+                    allow_reconnect=False,
+                    reconnect_time_wait=0.05,  # type: ignore[arg-type]  # seconds; nats-py sleeps for it and declares an int
+                    max_reconnect_attempts=1,
+                    connect_timeout=int(CONNECT_WITHIN),
+                    ping_interval=5,
+                    max_outstanding_pings=3,
+                    pending_size=32 * 1024 * 1024,
+                    error_cb=note,
+                    disconnected_cb=self._lost,
+                    user=self._user,
+                    password=self._password,
+                )
+        except (nats.errors.Error, OSError, TimeoutError, asyncio.CancelledError) as reason:
+            if isinstance(reason, asyncio.CancelledError) and (task := asyncio.current_task()) and task.cancelling():
+                raise
+            said = str(errors[0] if errors else reason) or "no answer"
+            self._gate.failed(said)
+            raise self._unavailable(said) from reason
+        self._gate.succeeded()
+        self._connection = connection
+        return connection
+
+    async def _lost(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for limit in tuple(self._calls):
+            limit.reschedule(now)
+
+    def _unavailable(self, reason: str) -> ConnectionUnavailableException:
+        made = error("CONNECTION_UNAVAILABLE", connector=self.name, reason=reason)
+        assert isinstance(made, ConnectionUnavailableException)
+        return made
+
+
+@cache
+def _shared(url: str, _process: int) -> NatsClient:
+    return NatsClient(url)
+
+
+def shared(url: str) -> NatsClient:
+    """The client of this process for a URL; it is kept and must not be closed."""
+    return _shared(url, os.getpid())
+
+
+async def api(connection: Connection, subject: str, body: object = None, prefix: str = "$JS.API.") -> dict[str, Any]:
+    """The answer of JetStream to a request; {} where what was asked for does not exist.
+
+    Errors: CONNECTION_UNAVAILABLE (JetStream is not ready), REFUSED.
+    """
+    payload = b"" if body is None else json.dumps(body).encode()
+    answer = await connection.request(prefix + subject, payload, timeout=CALL_WITHIN)
+    found: dict[str, Any] = json.loads(answer.data)
+    return check(found, f"JetStream ({subject})")
+
+
+def check(found: dict[str, Any], what: str) -> dict[str, Any]:
+    """An answer that is not an error; {} for "not found". Errors: SEQUENCE_TAKEN, CONNECTION_UNAVAILABLE, REFUSED."""
+    wrong = found.get("error")
+    if wrong is None:
+        return found
+    if wrong["code"] == 404:
+        return {}
+    if wrong.get("err_code") in WRONG_LAST:
+        raise error("SEQUENCE_TAKEN", connector=what)
+    if wrong["code"] == 503:
+        raise error("CONNECTION_UNAVAILABLE", connector=what, reason=wrong.get("description", "not ready"))
+    raise error("REFUSED", connector=what, reason=wrong.get("description", str(wrong)))

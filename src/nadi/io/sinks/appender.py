@@ -1,0 +1,124 @@
+"""One growing file that gets the output of every cut exactly once.
+
+`stage` puts what a bucket has into a file of its own, under a name made of cut and bucket, so that a second attempt replaces the first. `commit`
+appends the stages of a cut to the target, in the order of the buckets, and then replaces the ledger, `{"cut", "length"}`: what the target was after its
+last cut. The ledger is the commit: what the target holds beyond its length is the rest of a commit that was cut short, and is cut off by the next one.
+
+    append.json         the ledger
+    stage/<cut>-<bucket>    output that waits for its cut
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from nadi.errors import error
+from nadi.io import staging
+
+
+class Ledger(msgspec.Struct, frozen=True):
+    """The last cut in the target (-1: none) and the length of the target after it, in bytes."""
+
+    cut: int
+    length: int
+
+
+class Appender:
+    """`folder` keeps ledger and stages; `header` opens a target that is empty; a target longer than `limit` bytes begins again (0: never)."""
+
+    def __init__(self, folder: Path, target: Path, append: bool = True, header: bytes = b"", limit: int = 0) -> None:
+        self._stages = folder / "stage"
+        self._ledger_path = folder / "append.json"
+        self._target = target
+        self._append = append
+        self._header = header
+        self._limit = limit
+
+    def stage(self, cut: int, bucket: int, data: bytes) -> dict[str, str | int]:
+        """Keeps the output of a bucket for the commit; the content of its receipt comes back. Errors: DISK_FULL."""
+        staging.make_folder(self._stages)
+        staging.write_atomically(self._stage(cut, bucket), data)
+        return {"length": len(data), "crc": zlib.crc32(data)}
+
+    def commit(self, cut: int, receipts: Sequence[tuple[int, int, int]]) -> None:
+        """Appends the stages of (bucket, length, crc), unless the cut is in the target already; a length of -1 takes the stage as it is.
+
+        Errors: DISK_FULL, STAGE_MISSING, TARGET_CHANGED.
+        """
+        staging.make_folder(self._stages)
+        ledger = self._ledger()
+        if cut > ledger.cut:
+            # All is read before anything is written: a stage that is not what its receipt says must not be half committed.
+            data = [self._staged(cut, *receipt) for receipt in sorted(receipts)]
+            length = self._add(ledger.length, data)
+            ledger = Ledger(cut, length)
+            self._write_ledger(ledger)
+            if 0 < self._limit < length:
+                ledger = Ledger(cut, 0)
+                self._write_ledger(ledger)
+                self._add(0, [])
+        self._clear(ledger.cut)
+
+    def _add(self, length: int, data: Sequence[bytes]) -> int:
+        with staging.room_for(self._target):
+            fresh = not self._target.exists()
+            if fresh:
+                staging.make_folder(self._target.parent)
+            descriptor = os.open(self._target, os.O_WRONLY | os.O_CREAT, 0o644)
+            try:
+                found = os.fstat(descriptor).st_size
+                if found < length:
+                    raise error("TARGET_CHANGED", path=self._target, found=found, expected=length)
+                if found > length:
+                    staging.truncate(descriptor, length)
+                os.lseek(descriptor, length, os.SEEK_SET)
+                opening = [self._header] if length == 0 and data else []
+                for piece in (*opening, *data):
+                    staging.write_all(descriptor, piece)
+                    length += len(piece)
+                staging.sync(descriptor)
+            finally:
+                os.close(descriptor)
+            if fresh:
+                staging.sync_folder(self._target.parent)
+        return length
+
+    def _ledger(self) -> Ledger:
+        try:
+            return msgspec.json.decode(self._ledger_path.read_bytes(), type=Ledger)
+        except FileNotFoundError:
+            # Before anything is appended it must be durable where that begins.
+            there = self._target.stat().st_size if self._append and self._target.exists() else 0
+            first = Ledger(-1, there)
+            self._write_ledger(first)
+            return first
+
+    def _write_ledger(self, ledger: Ledger) -> None:
+        staging.write_atomically(self._ledger_path, msgspec.json.encode(ledger))
+
+    def _staged(self, cut: int, bucket: int, length: int, crc: int) -> bytes:
+        path = self._stage(cut, bucket)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise error("STAGE_MISSING", path=path, cut=cut) from None
+        if length >= 0 and (len(data), zlib.crc32(data)) != (length, crc):
+            raise error("STAGE_MISSING", path=path, cut=cut)
+        return data
+
+    def _clear(self, cut: int) -> None:
+        """Removes the stages that are committed, and what attempts that died have left of them."""
+        for path in self._ledger_path.parent.glob(f".{self._ledger_path.name}-*"):
+            staging.remove(path)
+        for path in self._stages.iterdir():
+            number = path.name.lstrip(".").split("-")[0]
+            if number.isdecimal() and int(number) <= cut:
+                staging.remove(path)
+
+    def _stage(self, cut: int, bucket: int) -> Path:
+        return self._stages / f"{cut}-{bucket}"

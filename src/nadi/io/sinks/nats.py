@@ -1,0 +1,167 @@
+"""`@sink(type='nats', destination='subject', bootstrap.servers='nats://host:4222')`: exactly once into a JetStream stream.
+
+Every payload has a `Nats-Msg-Id` made of the sink's run (a random name in the state folder: a new state folder counts from 0 again) and the
+numbers of its rows. A retried cut publishes only what the stream does not have:
+
+1. Before a run first publishes to a stream, the stream's last sequence is written to the ledger; `commit` adds the last sequence of the cut.
+2. The first write after the sink was opened, after a failed write, or of a cut that is not the next one, reads the stream after the last
+   sequence of the cuts before it and leaves out the ids it finds there.
+
+JetStream's own check of `Nats-Msg-Id` is not enough: it forgets an id after the stream's duplicate window (two minutes by default), and a
+node may be away for longer between writing half a cut and writing it again. It does close the other gap: two attempts at the same cut at the
+same time (a zombie) publish the same ids within the window. Expected last sequences would fence a zombie for good, but need a subject
+per producer, which the user's choice of subject excludes.
+
+The ledger is in `<state>/sinks/<ordinal>`, which the hosts and the driver share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
+from nadi.io.jetstream import Outgoing, Stream, publish_all
+from nadi.io.natsclient import NatsClient
+from nadi.io.registry import SinkKind
+from nadi.io.sinks import ledger
+from nadi.io.sinks.numbers import TextOption, headers, numbers, producer, text_option
+from nadi.io.sources.nats import CONNECTION_OPTIONS, client_of, destination, stream_for
+
+MESSAGE_ID = "Nats-Msg-Id"
+CHUNK = 2_000  # messages published in one call
+CHUNK_WITHIN = 60.0  # seconds
+
+
+class Ledger:
+    """Up to where the streams hold nothing but committed cuts of this run: (cut, last sequence) of the last two cuts of each stream.
+
+    Two, because a cut may be written again after it was committed here: Spark notes a batch as done only after the sinks have committed it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def start(self, stream: Stream, cut: int) -> int:
+        """The sequence after which messages of this cut may stand."""
+        first = ledger.once(self._folder / f"start-{stream.name}.json", lambda: stream.bounds().last)
+        assert isinstance(first, int)
+        return max([first, *(last for done, last in self._committed().get(stream.name, ()) if done < cut)])
+
+    def commit(self, cut: int, sequences: Mapping[str, int]) -> None:
+        """Note the last sequence of a cut in each stream; a second call has no effect."""
+        before = self._committed()
+        after = {**before, **{stream: _noted(before.get(stream, []), cut, last) for stream, last in sequences.items()}}
+        if after != before:
+            ledger.replace(self._folder / "committed.json", after)
+
+    def _committed(self) -> dict[str, list[list[int]]]:
+        found = ledger.read(self._folder / "committed.json") or {}
+        assert isinstance(found, dict)
+        return found
+
+
+def _noted(entries: list[list[int]], cut: int, last: int) -> list[list[int]]:
+    """The two newest of the entries with one more; an entry never goes back.
+
+    >>> _noted([[1, 40], [2, 80]], 3, 120), _noted([[1, 40], [2, 80]], 2, 80)
+    ([[2, 80], [3, 120]], [[1, 40], [2, 80]])
+    """
+    of = {entry[0]: entry[1] for entry in entries}
+    of[cut] = max(last, of.get(cut, 0))
+    return [list(entry) for entry in sorted(of.items())[-2:]]
+
+
+class NatsSink:
+    """Payloads to subjects of a server."""
+
+    guarantee = "exactly once"
+
+    def __init__(
+        self,
+        client: NatsClient,
+        destination: TextOption,
+        connector: Connector,
+        place: Place,
+        subject: Callable[[str], str] = str,
+    ) -> None:
+        self._client = client
+        self._destination = destination
+        self._subject = subject
+        self._connector = connector
+        self._place = place
+        self._folder = ledger.folder(connector, place)
+        self._ledger = Ledger(self._folder)
+        self._streams: dict[str, Stream] = {}
+        self._written: dict[int, int] = {}  # bucket → the last cut that was written whole
+
+    def write(self, delivery: Delivery) -> Receipt:
+        """Publish what the streams do not have; all of it is stored on return. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
+        messages = self._messages(delivery)
+        follows = self._written.pop(delivery.bucket, None) == delivery.cut - 1
+        sequences: dict[str, int] = {}
+        for stream in {self._stream(m.subject) for m in messages}:
+            start = self._ledger.start(stream, delivery.cut)  # before the first publish
+            if not follows:
+                present, last = self._present(stream, start)
+                messages = [m for m in messages if m.headers[MESSAGE_ID] not in present]
+                sequences[stream.name] = last
+        for i in range(0, len(messages), CHUNK):
+            chunk = messages[i : i + CHUNK]
+            for message, sequence in zip(chunk, self._publish(chunk)):
+                name = self._stream(message.subject).name
+                sequences[name] = max(sequence, sequences.get(name, 0))
+        self._written[delivery.bucket] = delivery.cut
+        return Receipt(delivery.bucket, delivery.cut, dict(sequences))
+
+    def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
+        sequences: dict[str, int] = {}
+        for receipt in receipts:
+            for stream, sequence in receipt.content.items():
+                sequences[stream] = max(int(sequence), sequences.get(stream, 0))
+        self._ledger.commit(cut, sequences)
+
+    def close(self) -> None:
+        """Nothing: the connection is shared."""
+
+    def _messages(self, delivery: Delivery) -> list[Outgoing]:
+        made_by = producer(self._connector, self._place, delivery.bucket)
+        run = ledger.run(self._folder)
+        messages = []
+        for payload, subject, of in zip(delivery.payloads, self._destination.values(delivery), numbers(delivery)):
+            identity = f"{run}/{of.group}/{of.number}"
+            messages.append(Outgoing(self._subject(subject), payload, {MESSAGE_ID: identity, **headers(made_by, of)}))
+        return messages
+
+    def _publish(self, messages: Sequence[Outgoing]) -> list[int]:
+        return self._client.call(lambda nc: publish_all(nc, messages), CHUNK_WITHIN)
+
+    def _stream(self, subject: str) -> Stream:
+        if subject not in self._streams:
+            name = self._client.call(lambda nc: stream_for(nc, subject))
+            known = next((s for s in self._streams.values() if s.name == name), None)
+            self._streams[subject] = known or Stream(self._client, name)
+        return self._streams[subject]
+
+    def _present(self, stream: Stream, start: int) -> tuple[set[str], int]:
+        """The ids of this run that the stream holds after a sequence, and the last sequence of one of them."""
+        bounds = stream.bounds()
+        prefix = ledger.run(self._folder) + "/"
+        found: set[str] = set()
+        last = 0
+        for part in stream.read(max(start + 1, bounds.first), bounds.last + 1):
+            for message in part:
+                identity = message.headers.get(MESSAGE_ID, "")
+                if identity.startswith(prefix):
+                    found.add(identity)
+                    last = message.sequence
+        return found, last
+
+
+def _open(connector: Connector, place: Place) -> Sink:
+    subject = destination(f"@sink of {connector.stream} (nats)", connector.options)
+    option = text_option(connector, "destination", subject)
+    return NatsSink(client_of(connector.options), option, connector, place)
+
+
+KIND = SinkKind(CONNECTION_OPTIONS, _open)

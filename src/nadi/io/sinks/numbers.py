@@ -1,0 +1,80 @@
+"""What identifies a payload for whoever receives it: the producer and the numbers of its rows.
+
+| header | value |
+|---|---|
+| `Nadi-Producer` | `app/output/ordinal of the sink/bucket` |
+| `Nadi-Group` | key-group of the rows, 0 where the app is not sharded by key |
+| `Nadi-Number` | number of the first row within (output, key-group), from 0 |
+| `Nadi-Count` | how many rows the payload has |
+
+Numbers are consecutive per (output, sink, group). A replay makes the same ones, so a receiver keeps the last number of each and drops what it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nadi.errors import did_you_mean, error
+from nadi.io.contract import Connector, Delivery, Place
+from nadi.io.mappers.mapping import Template
+from nadi.kernel.contract import GROUP, NUMBER
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The rows of one payload."""
+
+    group: int
+    number: int
+    count: int
+
+
+def numbers(delivery: Delivery) -> list[Numbers]:
+    """The numbers of each payload of a delivery."""
+    groups, found = delivery.batch.column(GROUP).to_pylist(), delivery.batch.column(NUMBER).to_pylist()
+    ends = [*delivery.firsts[1:], delivery.batch.num_rows]
+    return [Numbers(groups[i], found[i], end - i) for i, end in zip(delivery.firsts, ends)]
+
+
+def producer(connector: Connector, place: Place, bucket: int) -> str:
+    """Who made a payload."""
+    return f"{place.app}/{connector.stream}/{connector.ordinal}/{bucket}"
+
+
+def headers(made_by: str, of: Numbers) -> dict[str, str]:
+    """The headers of one payload."""
+    return {
+        "Nadi-Producer": made_by,
+        "Nadi-Group": str(of.group),
+        "Nadi-Number": str(of.number),
+        "Nadi-Count": str(of.count),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class TextOption:
+    """An option that may have `{{attribute}}` in it."""
+
+    template: Template
+    connector: Connector
+
+    def values(self, delivery: Delivery) -> list[str]:
+        """Its value for each payload: from the attributes of the payload's first row."""
+        if not self.template.attributes:
+            return [self.template.texts[0]] * len(delivery.payloads)
+        firsts = delivery.batch.take(list(delivery.firsts))
+        return [str(v) for v in self.template.fill(firsts, self.connector.schema).to_pylist()]
+
+
+def text_option(connector: Connector, name: str, value: str) -> TextOption:
+    """A checked option. Errors: OPTION_INVALID (it names what is not an attribute)."""
+    pieces = [p for part in value.split("{{") for p in part.split("}}", 1)]
+    texts, names = tuple(pieces[::2]), tuple(p.strip() for p in pieces[1::2])
+    if value.count("{{") != len(names) or len(texts) != len(names) + 1:
+        wanted = "text with {{attribute}} in it"
+        raise error("OPTION_INVALID", where=f"@sink of {connector.stream}", name=name, value=value, wanted=wanted)
+    for attribute in names:
+        if attribute not in connector.schema.names:
+            wanted = f"an attribute in the braces ({did_you_mean(attribute, connector.schema.names)})"
+            raise error("OPTION_INVALID", where=f"@sink of {connector.stream}", name=name, value=value, wanted=wanted)
+    return TextOption(Template(texts, names), connector)

@@ -1,0 +1,258 @@
+"""`@source(type='file')`: closed files as a log of one partition.
+
+`file.uri` names a file or a pattern (`/data/*.csv`), `dir.uri` a folder. What is read line by line (json, csv, text, packed or not) and what
+holds typed rows (parquet, arrow) is told by the @map and the name's ending. A position is a row's number over all files in order of discovery (by name
+within one look). A file becomes part of the log when its size and date have not changed for `file.settle` ms (1000), and must then stay as it
+is: FILE_CHANGED.
+Names that begin with `.` or `_` or end in .tmp or .part are not looked at. A row's log time is `event.time` (as the running maximum), without it
+the file's date.
+
+`until.end='true'`: only what is there at the first look, without waiting for it to settle; then the log is finished. A single `file.uri` is finite anyway.
+"""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from nadi.errors import error
+from nadi.io.contract import Connector, Messages, Place
+from nadi.io.mappers.unreadable import UNREADABLE
+from nadi.io.options import Option, check_options, flag, integer
+from nadi.io.registry import SourceKind
+from nadi.io.sources.file_index import NO_TIME, Index, Reader
+from nadi.io.sources.file_manifest import Entry, Manifest, check_unchanged, edges_of
+
+_log = logging.getLogger("nadi.io.file")
+_LOOK_EVERY = 0.2  # seconds between two looks into the folder
+_TEMPORARY = (".tmp", ".part")
+
+OPTIONS = (
+    Option("file.uri"),
+    Option("dir.uri"),
+    Option("file.settle", kind="int"),
+    Option("until.end", kind="bool"),
+    Option("multiline", kind="bool"),
+    # Siddhi's own, as far as a closed file has a choice.
+    Option("mode", choices=("LINE",)),
+    Option("tailing", choices=("false",)),
+    Option("action.after.process", choices=("KEEP",)),
+)
+
+
+class FileLog:
+    """Closed files as a log. `clock` gives seconds that only grow, `wall` seconds of the epoch."""
+
+    def __init__(
+        self,
+        connector: Connector,
+        place: Place,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._where = _location(connector)
+        self._one = "file.uri" in connector.options and not glob.has_magic(self._where)
+        self._until_end = flag(connector.options, "until.end", False)
+        self._settle = integer(connector.options, "file.settle", 0 if self._until_end else 1000)
+        self._reader = Reader(connector)
+        self._clock, self._wall = clock, wall
+        self._looked: float | None = None
+        self._seen: dict[str, tuple[int, int, float]] = {}
+        self._ended = False
+        self._manifest = Manifest(place.state / "sources" / str(connector.ordinal))
+        self._known = {e.path: e for e in self._manifest.entries}
+
+    # -- the log
+
+    def partitions(self) -> int:
+        return 1
+
+    def beginning(self, partition: int) -> int:
+        return 0
+
+    def end(self, partition: int) -> int:
+        """Looks for new files at most every 200 ms. Errors: FILE_MISSING where the file or folder is not there."""
+        if not self._ended and (self._looked is None or self._clock() - self._looked >= _LOOK_EVERY):
+            self._looked = self._clock()
+            self._discover()
+        return self._manifest.end
+
+    def finished(self) -> bool:
+        return self._ended
+
+    def times(self, partition: int, start: int, end: int) -> npt.NDArray[np.int64]:
+        self._catch_up(end)
+        parts = [
+            self._times(entry)[max(start, entry.first) - entry.first : min(end, entry.end) - entry.first]
+            for entry in self._manifest.between(start, end)
+        ]
+        return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, np.int64)
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[Messages]:
+        """The rows of [start, end). Errors: FILE_CHANGED."""
+        self._catch_up(end)
+        for entry in self._manifest.between(start, end):
+            check_unchanged(entry)
+            first, last = max(start, entry.first) - entry.first, min(end, entry.end) - entry.first
+            times = self._times(entry)
+            readable = entry.rows - bool(entry.broken)
+            index = Index(entry.kind, entry.rows, self._manifest.offsets(entry), entry.header, entry.broken)
+            for at, rows in self._reader.rows(Path(entry.path), index, first, min(last, readable)):
+                yield _messages(entry, at, rows, times)
+            if entry.broken and first <= readable < last:
+                yield _messages(entry, readable, entry.broken, times)
+
+    def acknowledge(self, partition: int, position: int) -> None:
+        """Nothing: files are kept."""
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _catch_up(self, end: int) -> None:
+        if self._manifest.end < end:
+            self._manifest.refresh()
+        if self._manifest.end < end:
+            raise error("LOG_TRUNCATED", log=self._where, position=end, first=f"0 and ends at {self._manifest.end}")
+
+    def _times(self, entry: Entry) -> npt.NDArray[np.int64]:
+        return self._manifest.times(entry) if entry.timed else np.broadcast_to(np.int64(entry.time), (entry.rows,))
+
+    # -- discovery
+
+    def _discover(self) -> None:
+        fresh = [(path, found) for path, found in self._candidates() if self._is_new(path, found)]
+        ready = [path for path, found in fresh if self._has_settled(path, found)]
+        if ready:
+            with self._manifest.locked():
+                self._known = {e.path: e for e in self._manifest.entries}
+                for path in sorted(ready):
+                    if path not in self._known:
+                        self._add(Path(path))
+        self._ended = (self._until_end or self._one) and all(path in self._known for path, _found in fresh)
+
+    def _candidates(self) -> list[tuple[str, os.stat_result]]:
+        if self._one:
+            paths = [self._where]
+        elif os.path.isdir(self._where):
+            paths = [entry.path for entry in os.scandir(self._where)]
+        else:
+            paths = glob.glob(self._where)
+            if not paths and not os.path.isdir(_fixed_part(self._where)):
+                raise error("FILE_MISSING", path=_fixed_part(self._where))
+        found = []
+        for path in paths:
+            name = os.path.basename(path)
+            if not self._one and (name.startswith((".", "_")) or name.endswith(_TEMPORARY)):
+                continue
+            try:
+                stat = os.stat(path)
+            except FileNotFoundError:  # gone between two looks, or not there yet
+                if self._one and path not in self._known:
+                    raise error("FILE_MISSING", path=path) from None
+                continue
+            if os.path.isfile(path):
+                found.append((path, stat))
+        return found
+
+    def _is_new(self, path: str, found: os.stat_result) -> bool:
+        known = self._known.get(path)
+        if known is None:
+            return True
+        if (found.st_size, found.st_mtime_ns) != (known.size, known.mtime) and path not in self._seen:
+            self._seen[path] = (found.st_size, found.st_mtime_ns, 0.0)
+            _log.warning("%s was changed after its rows were numbered; what is new in it is not read", path)
+        return False
+
+    def _has_settled(self, path: str, found: os.stat_result) -> bool:
+        now = self._clock()
+        size, mtime, since = self._seen.get(path, (-1, -1, now))
+        if (size, mtime) != (found.st_size, found.st_mtime_ns):
+            since = now
+        self._seen[path] = (found.st_size, found.st_mtime_ns, since)
+        quiet = self._settle / 1000
+        return now - since >= quiet or self._wall() - found.st_mtime >= quiet
+
+    def _add(self, path: Path) -> None:
+        if not os.access(path, os.R_OK):
+            raise error("INPUT_UNREADABLE", path=path, reason="permission denied")
+        before = path.stat()
+        last = self._manifest.entries[-1] if self._manifest.entries else None
+        index = self._reader.index(path)
+        times = self._reader.times(
+            path, index, last.time if last and last.timed else NO_TIME, before.st_mtime_ns // 10**6
+        )
+        after = path.stat()
+        if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            return  # still being written: another look will tell
+        entry = Entry(
+            number=len(self._manifest.entries),
+            path=str(path),
+            size=after.st_size,
+            mtime=after.st_mtime_ns,
+            edges=edges_of(path, after.st_size),
+            kind=index.kind,
+            rows=index.rows,
+            first=self._manifest.end,
+            time=_last_time(times, last, after.st_mtime_ns // 10**6),
+            timed=times is not None,
+            header=index.header,
+            broken=index.broken,
+        )
+        self._manifest.add(entry, index.offsets, times)
+        self._known[entry.path] = entry
+
+
+def _last_time(times: npt.NDArray[np.int64] | None, last: Entry | None, mtime: int) -> int:
+    if times is None:
+        return max(mtime, last.time if last else mtime)
+    return int(times[-1]) if len(times) else last.time if last else NO_TIME
+
+
+def _messages(
+    entry: Entry, at: int, rows: list[bytes] | pa.RecordBatch | str, times: npt.NDArray[np.int64]
+) -> Messages:
+    many = 1 if isinstance(rows, str) else len(rows) if isinstance(rows, list) else rows.num_rows
+    positions = np.arange(entry.first + at, entry.first + at + many, dtype=np.int64)
+    chosen = np.array(times[at : at + many], np.int64)
+    if isinstance(rows, str):
+        return Messages(positions, chosen, [entry.path.encode()], entry.header, [{UNREADABLE: f"{entry.path}: {rows}"}])
+    return Messages(positions, chosen, rows, entry.header)
+
+
+def _location(connector: Connector) -> str:
+    where = f"@source of {connector.stream} (file)"
+    given = [connector.options[name] for name in ("file.uri", "dir.uri") if connector.options.get(name)]
+    if len(given) != 1:
+        raise error("OPTION_MISSING", connector.map.span, where=where, name="file.uri' or (one of them) 'dir.uri")
+    path = given[0].removeprefix("file://").removeprefix("file:")
+    if "://" in path:
+        raise error(
+            "NOT_SUPPORTED", what=f"{path} in {where}", alternative="copy the files to a local or mounted folder"
+        )
+    return os.path.abspath(path)
+
+
+def _fixed_part(pattern: str) -> str:
+    part = pattern
+    while glob.has_magic(part):
+        part = os.path.dirname(part)
+    return part
+
+
+def open_file_log(connector: Connector, place: Place) -> FileLog:
+    """The log of a file source. Errors: OPTION_MISSING, OPTION_INVALID, NOT_SUPPORTED."""
+    check_options(
+        f"@source of {connector.stream} (file)", connector.options, (*OPTIONS, Option("event.time")), connector.map.span
+    )
+    return FileLog(connector, place)
+
+
+KIND = SourceKind(options=OPTIONS, open=open_file_log)

@@ -1,0 +1,42 @@
+"""`@source(type='inMemory', topic='t')`: what apps of this node published to the topic.
+
+On a node a topic is a JetStream subject of the embedded server, so that it is a log like every other input: apps may start and stop independently, and
+a message is there until the topic's limit (1 GB over all topics, oldest first) removes it. An app begins with what comes after its first start.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nadi.io.contract import Connector, Log, Place
+from nadi.io.jetstream import ensure_stream, stream_config, token
+from nadi.io.journal import no_journal
+from nadi.io.natsclient import NatsClient, shared
+from nadi.io.options import Option
+from nadi.io.registry import SourceKind
+from nadi.io.sources.nats import StreamLog
+from nadi.io.sources.properties import transport_names
+
+STREAM = "NADI_MEMORY"
+MAX_BYTES = 1024 * 1024 * 1024
+
+
+def subject(topic: str) -> str:
+    return f"nadi.memory.{token(topic)}"
+
+
+def memory(place: Place) -> NatsClient:
+    """The node's server, with the stream that holds all topics. Errors: CONNECTION_UNAVAILABLE."""
+    if not place.journal:
+        raise no_journal()
+    client = shared(place.journal)
+    config: dict[str, Any] = {**stream_config(STREAM, ["nadi.memory.*"]), "discard": "old", "max_bytes": MAX_BYTES}
+    client.call(lambda nc: ensure_stream(nc, config))
+    return client
+
+
+def _open(connector: Connector, place: Place) -> Log:
+    return StreamLog(memory(place), subject(connector.options["topic"]), "end", transport_names(connector))
+
+
+KIND = SourceKind((Option("topic", required=True),), _open)

@@ -1,0 +1,372 @@
+"""`@source(type='kafka', topic.list='a,b', bootstrap.servers='host:9092')`: topics as a log, read with positions of the app's own.
+
+A partition of the log is a partition of a topic: number = (place of the Kafka partition) × (number of topics) + (place of the topic), so
+that numbers stay the same when a topic gets more partitions; where a topic has fewer partitions than another one, the number is empty.
+A position is an offset. Only committed transactions are read. The consumer never joins its group (`assign`, not `subscribe`): which host
+reads what is decided by the cut. What is processed is committed to `group.id` all the same, so that lag is seen by the usual tools
+(`enable.offsets.commit='false'` switches it off).
+
+`topic.offsets.map='a=10,b=0'` or `start.position` (`beginning`, `end`, `time:<ms>`) say where an app begins. `threading.option` is accepted and
+without effect: partitions are read in parallel, their order is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from nadi.errors import error
+from nadi.io.contract import Connector, Log, Messages, Place
+from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, name_of, settings, translated
+from nadi.io.options import Option, flag
+from nadi.io.registry import SourceKind
+from nadi.io.retry import failed, succeeded
+from nadi.io.sources.properties import transport_names
+
+PIECE_MESSAGES = 20_000
+PIECE_BYTES = 16 * 1024 * 1024
+END_AGE_MS = 10
+PARTITIONS_AGE_MS = 5_000
+COMMITTED = IsolationLevel.READ_COMMITTED
+
+
+@dataclass(slots=True)
+class _Reader:
+    """A consumer of one partition that stands at `next`; `rest` was fetched and not asked for yet."""
+
+    consumer: Consumer
+    next: int = -1
+    rest: list[Message] = field(default_factory=list)
+
+
+class KafkaLog:
+    """Topics of one cluster. Clients are made on first use; the log may be used by several threads."""
+
+    def __init__(self, connector: Connector, place: Place) -> None:
+        options = connector.options
+        self._connector = connector
+        self._who = name_of(connector)
+        self._topics = tuple(t.strip() for t in options["topic.list"].split(",") if t.strip())
+        self._fixed = tuple(int(p) for p in options.get("partition.no.list", "").split(",") if p.strip())
+        self._start = options.get("start.position", "beginning").strip().lower()
+        self._starts = _offsets(connector)
+        self._group = options.get("group.id") or f"nadi-{place.app}-{connector.stream}"
+        self._commits = flag(options, "enable.offsets.commit", True)
+        self._names = transport_names(connector)
+        self._counts: dict[str, int] = {}
+        self._counted = self._ended = float("-inf")
+        self._ends: dict[int, int] = {}
+        self._readers: dict[int, _Reader] = {}
+        self._admin: AdminClient | None = None
+        self._committer: Consumer | None = None
+        self._lock = threading.Lock()
+
+    def partitions(self) -> int:
+        """How many numbers there are; the topics are looked at every PARTITIONS_AGE_MS. Errors: CONNECTION_UNAVAILABLE."""
+        if self._fixed:
+            return len(self._fixed) * len(self._topics)
+        with self._lock:
+            if (time.monotonic() - self._counted) * 1000 > PARTITIONS_AGE_MS:
+                self._counts = self._counted_partitions()
+                self._counted = time.monotonic()
+            return max(self._counts.values()) * len(self._topics)
+
+    def beginning(self, partition: int) -> int:
+        where = self._place(partition)
+        if where is None:
+            return 0
+        topic, number = where
+        if topic in self._starts:
+            return self._starts[topic]
+        if self._start == "end":
+            return self._offset(topic, number, OffsetSpec.latest())
+        if self._start.startswith("time:"):
+            found = self._offset(topic, number, OffsetSpec.for_timestamp(int(self._start[5:])))
+            return found if found >= 0 else self._offset(topic, number, OffsetSpec.latest())
+        return self._offset(topic, number, OffsetSpec.earliest())
+
+    def end(self, partition: int) -> int:
+        """The last stable offset, at most END_AGE_MS old; one request asks for all partitions."""
+        count = self.partitions()
+        with self._lock:
+            if (time.monotonic() - self._ended) * 1000 > END_AGE_MS or partition not in self._ends:
+                self._ends = self._latest(count)
+                self._ended = time.monotonic()
+            return self._ends[partition]
+
+    def finished(self) -> bool:
+        return False
+
+    def times(self, partition: int, start: int, end: int) -> npt.NDArray[np.int64] | None:
+        return None
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[Messages]:
+        where = self._place(partition)
+        if where is None or start >= end:
+            return
+        reader = self._taken(partition)
+        piece = _Piece(self._names)
+        try:
+            for messages in self._batches(reader, *where, start, end):
+                values = [m.value() or b"" for m in messages]
+                at = 0
+                while at < len(messages):
+                    at = piece.add(messages, values, at)
+                    if piece.full():
+                        yield piece.taken()
+            if piece.count:
+                yield piece.taken()
+        finally:
+            self._given_back(partition, reader)
+
+    def acknowledge(self, partition: int, position: int) -> None:
+        """Commit the offset to the group, without waiting."""
+        where = self._place(partition)
+        if where is None or not self._commits:
+            return
+        with self._lock:
+            if self._committer is None:
+                self._committer = Consumer(self._consumer_settings())
+        try:
+            self._committer.commit(offsets=[TopicPartition(*where, position)], asynchronous=True)
+        except KafkaException as reason:
+            raise translated(reason, self._who) from reason
+
+    def close(self) -> None:
+        with self._lock:
+            consumers = [r.consumer for r in self._readers.values()]
+            consumers += [self._committer] if self._committer is not None else []
+            self._readers, self._committer, self._admin = {}, None, None
+        for consumer in consumers:
+            consumer.close()
+
+    # -- what there is
+
+    def _place(self, partition: int) -> tuple[str, int] | None:
+        """Topic and number of a partition; None for a number that stands for nothing."""
+        place, topic = divmod(partition, len(self._topics))
+        name = self._topics[topic]
+        if self._fixed:
+            return name, self._fixed[place]
+        if not self._counts:
+            self.partitions()
+        return (name, place) if place < self._counts[name] else None
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient(settings(self._connector, {}))
+        return self._admin
+
+    def _counted_partitions(self) -> dict[str, int]:
+        try:
+            found = self._client().list_topics(timeout=WITHIN).topics  # asked for by name, a broker may create it
+        except KafkaException as reason:
+            raise translated(reason, self._who) from reason
+        missing = [t for t in self._topics if t not in found or not found[t].partitions]
+        if missing:
+            said = f"there is no topic '{missing[0]}'"
+            failed(self._who, said)
+            raise error("CONNECTION_UNAVAILABLE", connector=self._who, reason=said)
+        succeeded(self._who)
+        return {t: len(found[t].partitions) for t in self._topics}
+
+    def _latest(self, count: int) -> dict[int, int]:
+        places = {n: self._place(n) for n in range(count)}
+        asked = {TopicPartition(*p): OffsetSpec.latest() for p in places.values() if p}
+        found = self._list(asked)
+        return {n: found[p] if p else 0 for n, p in places.items()}
+
+    def _offset(self, topic: str, number: int, spec: OffsetSpec) -> int:
+        return self._list({TopicPartition(topic, number): spec})[topic, number]
+
+    def _list(self, asked: Mapping[TopicPartition, OffsetSpec]) -> dict[tuple[str, int], int]:
+        try:
+            told = self._client().list_offsets(dict(asked), isolation_level=COMMITTED, request_timeout=WITHIN)
+            found = {(p.topic, p.partition): int(future.result(WITHIN + 5).offset) for p, future in told.items()}
+        except KafkaException as reason:
+            raise translated(reason, self._who) from reason
+        succeeded(self._who)
+        return found
+
+    # -- reading
+
+    def _taken(self, partition: int) -> _Reader:
+        """The partition's reader, or a new one where none is free."""
+        with self._lock:
+            kept = self._readers.pop(partition, None)
+        return kept or _Reader(Consumer(self._consumer_settings()))
+
+    def _given_back(self, partition: int, reader: _Reader) -> None:
+        with self._lock:
+            kept = self._readers.setdefault(partition, reader)
+        if kept is not reader:
+            reader.consumer.close()
+
+    def _consumer_settings(self) -> dict[str, Setting]:
+        own: dict[str, Setting] = {
+            "group.id": self._group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 20,
+            "fetch.error.backoff.ms": 50,
+            "queued.max.messages.kbytes": 32_768,
+        }
+        return settings(self._connector, own)
+
+    def _batches(self, reader: _Reader, topic: str, number: int, start: int, end: int) -> Iterator[list[Message]]:
+        """The messages of [start, end), in lists as they come (never empty ones)."""
+        try:
+            if reader.next != start:
+                reader.rest = []
+                reader.consumer.assign([TopicPartition(topic, number, start)])
+            reader.next = -1  # until this read has come to its end
+            until = time.monotonic() + WITHIN
+            while reader.next < 0:
+                batch, reader.rest = reader.rest or _available(reader.consumer), []
+                events = [m for m in batch if m.error() is not None]
+                messages = [m for m in batch if m.error() is None] if events else batch
+                if messages and messages[-1].offset() >= end - 1:
+                    inside = bisect_left(messages, end, key=Message.offset)
+                    reader.next, reader.rest, messages = end, messages[inside:], messages[:inside]
+                if messages:
+                    yield messages
+                for event in events:
+                    if self._ends_here(event, topic, number, start, end):
+                        reader.next = end
+                if batch:
+                    until = time.monotonic() + WITHIN
+                elif time.monotonic() > until:
+                    failed(self._who, f"no message within {WITHIN:.0f} s")
+                    raise error(
+                        "CONNECTION_UNAVAILABLE", connector=self._who, reason=f"no message within {WITHIN:.0f} s"
+                    )
+        except KafkaException as reason:
+            raise translated(reason, self._who) from reason
+
+    def _ends_here(self, event: Message, topic: str, number: int, start: int, end: int) -> bool:
+        """Whether an event that is no message says that there are none left before `end` (markers, compacted ones)."""
+        found = event.error()
+        if found.code() == KafkaError._PARTITION_EOF:
+            return bool(event.offset() >= end)
+        if found.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            first = self._offset(topic, number, OffsetSpec.earliest())
+            raise error("LOG_TRUNCATED", log=f"topic {topic}, partition {number},", position=start, first=first)
+        if found.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
+            return False  # the client reconnects; the time is bounded
+        raise translated(found, self._who)
+
+
+class _Piece:
+    """Messages that are handed on together: cut by what they are, so that pieces are the same at every call."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._messages: list[Message] = []
+        self._values: list[bytes] = []
+        self._size = 0
+
+    @property
+    def count(self) -> int:
+        return len(self._messages)
+
+    def full(self) -> bool:
+        return self.count >= PIECE_MESSAGES or self._size >= PIECE_BYTES
+
+    def add(self, messages: list[Message], values: list[bytes], at: int) -> int:
+        """Take messages from index `at` on while there is room; the index of the first that is left."""
+        until = min(len(messages), at + PIECE_MESSAGES - self.count)
+        sizes = np.cumsum([len(v) for v in values[at:until]])
+        fitting = int(np.searchsorted(sizes, PIECE_BYTES - self._size)) + 1  # the one that fills it is taken too
+        until = min(until, at + fitting)
+        self._messages += messages[at:until]
+        self._values += values[at:until]
+        self._size += int(sizes[until - at - 1])
+        return until
+
+    def taken(self) -> Messages:
+        messages, values, count = self._messages, self._values, self.count
+        self._messages, self._values, self._size = [], [], 0
+        positions = np.fromiter((m.offset() for m in messages), np.int64, count)
+        times = np.fromiter((m.timestamp()[1] for m in messages), np.int64, count)
+        properties = [_properties(m, self._names) for m in messages] if self._names else ()
+        return Messages(positions, np.maximum(times, 0), values, properties=properties)
+
+
+def _available(consumer: Consumer) -> list[Message]:
+    """What the consumer has fetched; waits for the first message only (`consume` alone would wait for all it is asked for)."""
+    first = consumer.poll(0.5)
+    return [] if first is None else [first, *consumer.consume(PIECE_MESSAGES, 0)]
+
+
+def _properties(message: Message, names: tuple[str, ...]) -> Mapping[str, str]:
+    found = {n: (v or b"").decode("utf-8", "replace") for n, v in message.headers() or ()}
+    found |= {"topic": message.topic(), "partition": str(message.partition()), "offset": str(message.offset())}
+    if message.key() is not None:
+        found["key"] = bytes(message.key()).decode("utf-8", "replace")
+    return {n: found[n] for n in names if n in found}
+
+
+def _offsets(connector: Connector) -> dict[str, int]:
+    """The option topic.offsets.map. Errors: OPTION_INVALID."""
+    text = connector.options.get("topic.offsets.map") or connector.options.get("topic.offset.map") or ""
+    found: dict[str, int] = {}
+    for pair in filter(None, (p.strip() for p in text.split(","))):
+        topic, _, offset = pair.partition("=")
+        if not offset.strip().isdecimal():
+            raise _invalid(connector, "topic.offsets.map", text, "topic=offset,topic=offset")
+        found[topic.strip()] = int(offset)
+    return found
+
+
+def _invalid(connector: Connector, name: str, value: str, wanted: str) -> Exception:
+    return error(
+        "OPTION_INVALID", where=f"@source of {connector.stream} (kafka)", name=name, value=value, wanted=wanted
+    )
+
+
+def _open(connector: Connector, place: Place) -> Log:
+    start = connector.options.get("start.position", "beginning").strip().lower()
+    if start not in ("beginning", "end") and not start.removeprefix("time:").isdecimal():
+        raise _invalid(connector, "start.position", start, "beginning, end or time:<ms>")
+    numbers = connector.options.get("partition.no.list", "")
+    if not all(p.strip().isdecimal() for p in numbers.split(",") if p.strip()):
+        raise _invalid(connector, "partition.no.list", numbers, "whole numbers with commas between them")
+    if not connector.options["topic.list"].strip(" ,"):
+        raise _invalid(connector, "topic.list", connector.options["topic.list"], "names of topics")
+    return KafkaLog(connector, place)
+
+
+KIND = SourceKind(
+    (
+        *OPTIONS,
+        Option("topic.list", required=True),
+        Option("group.id"),
+        Option("threading.option", choices=("single.thread", "topic.wise", "partition.wise")),
+        Option("partition.no.list"),
+        Option("topic.offsets.map"),
+        Option("topic.offset.map"),
+        Option("start.position"),
+        Option("seq.enabled", choices=("false",)),
+        Option("enable.offsets.commit", kind="bool"),
+        Option("enable.async.commit", kind="bool"),
+    ),
+    _open,
+)

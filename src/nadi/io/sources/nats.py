@@ -1,0 +1,162 @@
+"""`@source(type='nats', destination='subject', bootstrap.servers='nats://host:4222')`: the messages of a JetStream stream with one subject.
+
+A position is the sequence in the stream. The stream is the one that holds the subject; where there is none it is made (on disk, keeping everything). The app
+reads every message itself and keeps its own positions, so `queue.group.name` and `durable.name`, which Siddhi needs for that, are accepted and without effect.
+
+`start.position`: `beginning` (default), `end`, a sequence (Siddhi's `subscription.sequence` as well), or a time as `time:<ms>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+from nats.aio.client import Client as Connection
+
+from nadi.errors import error
+from nadi.io.contract import Connector, Log, Messages, Place
+from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, find_stream, stream_config, token
+from nadi.io.natsclient import NatsClient, shared
+from nadi.io.options import Option
+from nadi.io.registry import SourceKind
+from nadi.io.sources.properties import transport_names
+
+PIECE_MESSAGES = 20_000
+PIECE_BYTES = 16 * 1024 * 1024
+DEFAULT_URL = "nats://localhost:4222"
+
+CONNECTION_OPTIONS = (
+    Option("destination"),
+    Option("subject"),
+    Option("bootstrap.servers"),
+    Option("url"),
+    Option("username"),
+    Option("password"),
+    Option("client.id"),
+    Option("cluster.id"),
+    Option("server.id"),
+)
+
+
+class StreamLog:
+    """The messages of one subject as a log of one partition."""
+
+    def __init__(self, client: NatsClient, subject: str, start: str = "beginning", names: tuple[str, ...] = ()) -> None:
+        self._client = client
+        self._subject = subject
+        self._start = start
+        self._names = names
+        self._stream: Stream | None = None
+
+    def partitions(self) -> int:
+        return 1
+
+    def beginning(self, partition: int) -> int:
+        bounds = self._found().bounds()
+        if self._start == "end":
+            return bounds.last + 1
+        if self._start.startswith("time:"):
+            return self._found().sequence_at(int(self._start[5:]))
+        return bounds.first if self._start == "beginning" else int(self._start)
+
+    def end(self, partition: int) -> int:
+        """The sequence after the last message of the stream (of any subject), at most BOUNDS_AGE_MS old."""
+        return self._found().bounds(BOUNDS_AGE_MS).last + 1
+
+    def finished(self) -> bool:
+        return False
+
+    def times(self, partition: int, start: int, end: int) -> npt.NDArray[np.int64] | None:
+        return None
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[Messages]:
+        # Pieces are cut by what is in them, not by what the server happened to send together: they must be the same at every call.
+        piece: list[Stored] = []
+        size = 0
+        for part in self._found().read(start, end):
+            for message in part:
+                piece.append(message)
+                size += len(message.data)
+                if len(piece) == PIECE_MESSAGES or size >= PIECE_BYTES:
+                    yield self._messages(piece)
+                    piece, size = [], 0
+        if piece:
+            yield self._messages(piece)
+
+    def acknowledge(self, partition: int, position: int) -> None:
+        """Nothing: the stream keeps what its own limits say."""
+
+    def close(self) -> None:
+        """Nothing: the connection is shared."""
+
+    def _found(self) -> Stream:
+        if self._stream is None:
+            name = self._client.call(lambda nc: stream_for(nc, self._subject))
+            self._stream = Stream(self._client, name, self._subject)
+        return self._stream
+
+    def _messages(self, piece: list[Stored]) -> Messages:
+        count = len(piece)
+        positions = np.fromiter((m.sequence for m in piece), np.int64, count)
+        times = np.fromiter((m.time for m in piece), np.int64, count)
+        properties = [self._properties(m) for m in piece] if self._names else ()
+        return Messages(positions, times, [m.data for m in piece], properties=properties)
+
+    def _properties(self, message: Stored) -> Mapping[str, str]:
+        own = {"subject": message.subject, "sequence": str(message.sequence)}
+        found = {**own, **message.headers}
+        return {n: found[n] for n in self._names if n in found}
+
+
+async def stream_for(connection: Connection, subject: str) -> str:
+    """The name of the stream that holds a subject; it is made where there is none."""
+    name = await find_stream(connection, subject)
+    if not name:
+        name = token(subject)
+        await ensure_stream(connection, stream_config(name, [subject]))
+    return name
+
+
+def destination(where: str, options: Mapping[str, str]) -> str:
+    """The subject of a source or sink. Errors: OPTION_MISSING."""
+    found = options.get("destination") or options.get("subject")
+    if not found:
+        raise error("OPTION_MISSING", where=where, name="destination")
+    return found
+
+
+def client_of(options: Mapping[str, str]) -> NatsClient:
+    """The connection that the options name; without credentials it is shared by the process."""
+    url = options.get("bootstrap.servers") or options.get("url") or DEFAULT_URL
+    if user := options.get("username"):
+        return NatsClient(url, user, options.get("password", ""))
+    return shared(url)
+
+
+def start_position(where: str, options: Mapping[str, str]) -> str:
+    """The checked start option. Errors: OPTION_INVALID."""
+    value = options.get("start.position") or options.get("subscription.sequence") or "beginning"
+    plain = value.strip().lower()
+    if plain in ("beginning", "end") or plain.removeprefix("time:").isdecimal():
+        return plain
+    wanted = "beginning, end, a sequence, or time:<ms>"
+    raise error("OPTION_INVALID", where=where, name="start.position", value=value, wanted=wanted)
+
+
+def _open(connector: Connector, place: Place) -> Log:
+    where = f"@source of {connector.stream} (nats)"
+    subject, start = destination(where, connector.options), start_position(where, connector.options)
+    return StreamLog(client_of(connector.options), subject, start, transport_names(connector))
+
+
+KIND = SourceKind(
+    (
+        *CONNECTION_OPTIONS,
+        Option("queue.group.name"),
+        Option("durable.name"),
+        Option("subscription.sequence"),
+        Option("start.position"),
+    ),
+    _open,
+)

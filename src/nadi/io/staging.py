@@ -1,0 +1,106 @@
+"""Bytes on disk that survive a crash: the few steps that everything durable here is made of.
+
+Each primitive (`write`, `sync`, `rename`, `truncate`, `remove`) is one effect that happens or does not; the compound ones are written so that a
+crash between any two leaves the old or the new content. A full disk is DISK_FULL, whichever step meets it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nadi.errors import error
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def write(descriptor: int, data: bytes) -> int:
+    """Writes some of the bytes; how many comes back."""
+    return os.write(descriptor, data)
+
+
+def sync(descriptor: int) -> None:
+    os.fsync(descriptor)
+
+
+def rename(source: Path, target: Path) -> None:
+    os.replace(source, target)
+
+
+def truncate(descriptor: int, length: int) -> None:
+    os.ftruncate(descriptor, length)
+
+
+def remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+@contextmanager
+def room_for(path: Path) -> Iterator[None]:
+    """Turns a full disk into DISK_FULL."""
+    try:
+        yield
+    except OSError as e:
+        if e.errno not in _FULL:
+            raise
+        raise error("DISK_FULL", path=path) from e
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[write(descriptor, view) :]  # type: ignore[arg-type]  # os.write takes any buffer
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """A folder with all above it, durable."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with room_for(folder):
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """The file has the old content or all of the new, whatever happens and whoever else writes it; after the call the new is durable."""
+    temporary = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}")
+    with room_for(path):
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            try:
+                write_all(descriptor, data)
+                sync(descriptor)
+            finally:
+                os.close(descriptor)
+            rename(temporary, path)
+            sync_folder(path.parent)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def append_durably(path: Path, data: bytes) -> None:
+    """Adds to the end of a file that one process writes; a torn end after a crash is for the reader to ignore."""
+    with room_for(path):
+        fresh = not path.exists()
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            write_all(descriptor, data)
+            sync(descriptor)
+        finally:
+            os.close(descriptor)
+        if fresh:
+            sync_folder(path.parent)

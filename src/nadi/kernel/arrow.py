@@ -1,0 +1,132 @@
+"""Attribute types as Arrow types, and rows as record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from nadi.errors import NadiError, error
+from nadi.kernel.contract import GROUP, ORDER, OUTPUT_COLUMNS, POSITION, RUN, TS, ArrivalBatch
+from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
+from nadi.lang.tree import Type
+from nadi.plan.nodes import Schema
+
+ARROW_TYPES: dict[Type, pa.DataType] = {
+    Type.STRING: pa.string(),
+    Type.INT: pa.int32(),
+    Type.LONG: pa.int64(),
+    Type.FLOAT: pa.float32(),
+    Type.DOUBLE: pa.float64(),
+    Type.BOOL: pa.bool_(),
+    Type.OBJECT: pa.string(),
+}
+"""Values of type `object` travel as JSON text; what JSON has no form for (a set, an exception) as a list or its text."""
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The attributes of a stream as Arrow fields."""
+    return pa.schema([pa.field(c.name, ARROW_TYPES[c.type]) for c in schema.columns])
+
+
+def _objects(schema: Schema) -> tuple[int, ...]:
+    return tuple(i for i, c in enumerate(schema.columns) if c.type is Type.OBJECT)
+
+
+def _plain(value: object) -> object:
+    return sorted(value, key=repr) if isinstance(value, (set, frozenset)) else str(value)
+
+
+_JSON = msgspec.json.Encoder(enc_hook=_plain)
+
+
+def _as_json(value: object) -> str | None:
+    return None if value is None else _JSON.encode(value).decode()
+
+
+def _from_json(text: str | None) -> object:
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def chunks(arrival: ArrivalBatch, schema: Schema) -> Iterator[tuple[tuple[int, int, int, int, int], int, str, Chunk]]:
+    """The arrivals of a batch, in order: (place among all arrivals, key-group, input, chunk).
+
+    The place is (order time, ordinal, partition, position, run): rows that agree in position and run are one arrival.
+    """
+    batch = arrival.batch
+    names = batch.schema.names
+    orders, positions, runs, times, groups = (
+        batch.column(names.index(name)).to_pylist() for name in (ORDER, POSITION, RUN, TS, GROUP)
+    )
+    rows = _rows(batch, schema)
+    start, count = 0, batch.num_rows
+    while start < count:
+        position, run = positions[start], runs[start]
+        end = start + 1
+        while end < count and positions[end] == position and runs[end] == run:
+            end += 1
+        chunk = [Event(CURRENT, times[i], rows[i]) for i in range(start, end)]
+        place = (orders[start], arrival.ordinal, arrival.partition, position, run)
+        yield place, groups[start], arrival.input, chunk
+        start = end
+
+
+def _rows(batch: pa.RecordBatch, schema: Schema) -> list[Row]:
+    columns = [batch.column(i).to_pylist() for i in range(len(schema))]
+    for i in _objects(schema):
+        columns[i] = [_from_json(text) for text in columns[i]]
+    return list(zip(*columns)) if columns else [()] * batch.num_rows
+
+
+class OutputBuffer:
+    """The rows that one output stream gave during one `process`, with their numbers."""
+
+    def __init__(self, stream: str, schema: Schema) -> None:
+        self.stream = stream
+        self._schema = schema
+        self._arrow = pa.schema([*arrow_schema(schema), *OUTPUT_COLUMNS])
+        self._rows: list[Row] = []
+        self._marks: list[tuple[int, int, int, int]] = []  # number, chunk, ts, group
+
+    def add(self, chunk: Chunk, first: int, group: int) -> None:
+        """Append a chunk, its rows numbered from `first`."""
+        for i, event in enumerate(chunk):
+            self._rows.append(event.row)
+            self._marks.append((first + i, first, event.ts, group))
+
+    def take(self) -> tuple[pa.RecordBatch | None, list[tuple[int, Row, NadiError]]]:
+        """What was added, and the rows left out because a value is not of its column's type (with timestamp and reason); then empty."""
+        rows, marks = self._rows, self._marks
+        self._rows, self._marks = [], []
+        try:
+            return (self._batch(rows, marks) if rows else None), []
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            judged = [(row, mark, self._problem(row)) for row, mark in zip(rows, marks)]
+        good = [(row, mark) for row, mark, problem in judged if problem is None]
+        bad = [(mark[2], row, problem) for row, mark, problem in judged if problem is not None]
+        batch = self._batch([row for row, _m in good], [mark for _r, mark in good]) if good else None
+        return batch, bad
+
+    def _batch(self, rows: list[Row], marks: list[tuple[int, int, int, int]]) -> pa.RecordBatch:
+        columns: list[Any] = [*zip(*rows), *zip(*marks)]
+        for i in _objects(self._schema):
+            columns[i] = [_as_json(value) for value in columns[i]]
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, self._arrow)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
+
+    def _problem(self, row: Row) -> NadiError | None:
+        for value, column in zip(row, self._schema.columns):
+            if column.type is Type.OBJECT:
+                continue
+            try:
+                pa.array([value], ARROW_TYPES[column.type])
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                return error("OUTPUT_VALUE", value=value, type=column.type, column=column.name, stream=self.stream)
+        return None

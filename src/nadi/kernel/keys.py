@@ -1,0 +1,48 @@
+"""Keys and key-groups: the text of a key as Java prints it, and the group in which its state moves (language text §0.9, §11)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from nadi.functions.arithmetic import java_text
+from nadi.kernel.contract import KEY_GROUPS
+
+__all__ = ["java_text", "key_group", "murmur3"]
+
+_MASK = 0xFFFFFFFF
+
+
+def murmur3(data: bytes, seed: int = 0) -> int:
+    """MurmurHash3 x86 32-bit, as an unsigned int.
+
+    >>> hex(murmur3(b"hello"))
+    '0x248bfa47'
+    """
+    value = seed
+    whole = len(data) & ~3
+    for i in range(0, whole, 4):
+        value ^= _scramble(int.from_bytes(data[i : i + 4], "little"))
+        value = ((value << 13) | (value >> 19)) & _MASK
+        value = (value * 5 + 0xE6546B64) & _MASK
+    if tail := data[whole:]:
+        value ^= _scramble(int.from_bytes(tail, "little"))
+    value ^= len(data)
+    value = ((value ^ (value >> 16)) * 0x85EBCA6B) & _MASK
+    value = ((value ^ (value >> 13)) * 0xC2B2AE35) & _MASK
+    return value ^ (value >> 16)
+
+
+def _scramble(block: int) -> int:
+    block = (block * 0xCC9E2D51) & _MASK
+    block = ((block << 15) | (block >> 17)) & _MASK
+    return (block * 0x1B873593) & _MASK
+
+
+@lru_cache(maxsize=1 << 16)
+def key_group(text: str) -> int:
+    """The key-group of a key's text: 0 to KEY_GROUPS - 1; never changes between versions.
+
+    >>> key_group("")
+    0
+    """
+    return murmur3(text.encode("utf-8", "surrogatepass")) % KEY_GROUPS

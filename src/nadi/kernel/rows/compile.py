@@ -1,0 +1,123 @@
+"""Compiles expressions of the plan to Python functions: written as source, executed once.
+
+The source of a compiled function is its docstring. What a value of a wrong class makes impossible raises CLASS_CAST, as Java would.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from nadi.errors import error
+from nadi.functions.arithmetic import java_text
+from nadi.kernel.rows.code import EVENTS, ROW, ROWS, Place, Searchable, Writer, argument_of
+from nadi.kernel.rows.events import Row
+from nadi.kernel.rows.flow import Flow
+from nadi.plan.nodes import OUTPUT, TABLE, Expr
+
+__all__ = [
+    "EVENTS",
+    "ROW",
+    "ROWS",
+    "Searchable",
+    "argument_of",
+    "cast_failed",
+    "compile_condition",
+    "compile_key",
+    "compile_row",
+    "compile_slots",
+    "compile_values",
+]
+
+Tables = Mapping[str, Searchable]
+_numbers = count(1)
+
+
+def compile_row(expr: Expr, flow: Flow, tables: Tables) -> Callable[[Row, int], Any]:
+    """`f(row, ts)` for an expression over one row (slot 0).
+
+    Raises (when called):
+        ClassCastException: a value is of a class that the expression cannot take.
+    """
+    function = _Function("row, ts", ROW, flow, tables)
+    return function.compile(function.writer.code(expr).text)
+
+
+def compile_slots(expr: Expr, flow: Flow, tables: Tables, events: bool) -> Callable[[Sequence[Any], int], Any]:
+    """`f(slots, ts)` for an expression over several slots.
+
+    `slots[k]` is a row or None, or with `events` a list of (kind, ts, row) or None; an index of None means the last event bound. `slots[-1]` is
+    the output row and `slots[-2]` the row of a table, where the expression has them.
+    """
+    function = _Function("slots, ts", EVENTS if events else ROWS, flow, tables)
+    return function.compile(function.writer.code(expr).text)
+
+
+def compile_condition(expr: Expr, flow: Flow, tables: Tables) -> Callable[[Row, Row], Any]:
+    """`f(row, table_row)` for conditions on tables and values that are set: slot 0 is the output event's row; its timestamp is the clock's."""
+    function = _Function("row, table", ROW, flow, tables)
+    return function.compile(function.writer.code(expr).text)
+
+
+def compile_values(
+    exprs: Sequence[Expr], flow: Flow, tables: Tables, shape: str
+) -> Callable[[Any, int, Sequence[Any], Row], Any]:
+    """`f(input, ts, aggregates, output)` → the tuple of the values; `input` is of the shape, `aggregates` by number."""
+    function = _Function(f"{_input(shape)}, ts, aggregates, output", shape, flow, tables)
+    return function.compile("".join(["(", *(f"{function.writer.code(e).text}, " for e in exprs), ")"]))
+
+
+def compile_key(exprs: tuple[Expr, ...], flow: Flow, tables: Tables, shape: str) -> Callable[[Any, int], str]:
+    """`f(input, ts)` → the text under which events with equal values come together (language text §0.9)."""
+    function = _Function(f"{_input(shape)}, ts", shape, flow, tables)
+    function.writer.bind("java_text", java_text)
+    return function.compile(function.writer.key(exprs))
+
+
+def _input(shape: str) -> str:
+    return "row" if shape == ROW else "slots"
+
+
+class _Function:
+    """A function being written: its parameters, and the lines that give slots their names."""
+
+    def __init__(self, parameters: str, shape: str, flow: Flow, tables: Tables) -> None:
+        self._parameters = parameters
+        self._shape = shape
+        self._lines: dict[int, str] = {}
+        names = parameters.split(", ")
+        self._first = names[0]
+        self._own = {OUTPUT: "output", TABLE: "table"}
+        self._own = {slot: name for slot, name in self._own.items() if name in names}
+        self.writer = Writer(flow, tables, self._place, "ts" if "ts" in names else "flow.now")
+
+    def _place(self, slot: int) -> Place:
+        if slot in self._own:
+            return Place(self._own[slot], ROW)
+        if self._shape == ROW:
+            return Place(self._first, ROW)
+        name = f"s{slot}" if slot >= 0 else "output" if slot == OUTPUT else "table"
+        self._lines[slot] = f"{name} = {self._first}[{slot}]"
+        return Place(name, self._shape if slot >= 0 else ROW)
+
+    def compile(self, result: str) -> Callable[..., Any]:
+        name = f"<expression {next(_numbers)}>"
+        lines = [*(self._lines[s] for s in sorted(self._lines)), *self.writer.parts, f"return {result}"]
+        body = "\n".join(f"        {line}" for line in lines)
+        source = (
+            f"def expression({self._parameters}):\n    try:\n{body}\n"
+            "    except TypeError as problem:\n        raise cast_failed('an expression', problem) from problem\n"
+        )
+        names = self.writer.names | {"cast_failed": cast_failed}
+        exec(compile(source, name, "exec"), names)
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        made: Callable[..., Any] = names["expression"]  # type: ignore[assignment]  # exec put it there
+        made.__doc__ = source
+        return made
+
+
+def cast_failed(where: str, problem: TypeError) -> Exception:
+    """Java's ClassCastException for a value that Python could not work with."""
+    return error("CLASS_CAST", where=where, reason=problem)

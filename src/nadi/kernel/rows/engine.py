@@ -1,0 +1,200 @@
+"""The rows kernel: an app as a state machine that takes one arrival at a time (design §5; language text §3, §15, §18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from heapq import merge
+from typing import TYPE_CHECKING
+
+from nadi.errors import error
+from nadi.kernel.arrow import OutputBuffer, chunks
+from nadi.kernel.contract import Arrivals, Outputs, Segment
+from nadi.kernel.keys import key_group
+from nadi.kernel.rows.assembly import assemble
+from nadi.kernel.rows.events import CURRENT, Chunk
+from nadi.kernel.rows.finds import ask
+from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.playback import Idle
+from nadi.kernel.rows.queries import QueryCallback
+from nadi.kernel.rows.state import Value
+from nadi.plan.nodes import App, OnDemand
+
+if TYPE_CHECKING:
+    from nadi.functions.registry import Registry
+
+_COUNTER = "\x00"
+"""Opens the flow key of the numbers of a key-group, so that they stay in that group's segment."""
+
+
+class RowsKernel:
+    """Implements `nadi.kernel.contract.Kernel`.
+
+    `outputs` are the streams whose rows `process` returns, numbered per key-group; `bucket` tells the kernels of a sharded app apart; `properties`
+    are those of the node ("aggTimeZone"). In process, without Arrow: `deliver`, `advance`, `on_stream`, `on_query`.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        registry: Registry,
+        outputs: Collection[str] = (),
+        bucket: int = 0,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self.app = app
+        sharded = app.sharding.kind == "key"
+        group_of = _group_of if sharded else _group_zero
+        self.flow = Flow(group_of, app.playback is not None, app.compat, registry, f"{app.name}/{bucket}")
+        self._grouped = sharded
+        self.flow.properties = properties or {}
+        self._assembly = assemble(app, registry, self.flow, properties or {})
+        self.delivery = self._assembly.wiring.delivery
+        self.flow.on_error = self._timer_failed
+        self._idle = Idle(app.playback, self.flow) if app.playback is not None and app.playback.idle else None
+        self._buffers = {key: self._collect(key) for key in outputs}
+
+    def _collect(self, key: str) -> OutputBuffer:
+        junction = self._assembly.wiring.junctions.get(key)
+        if junction is None:
+            raise error("STREAM_NOT_DEFINED", name=key, hint="name a stream of the app as output")
+        buffer = OutputBuffer(key, self._assembly.schemas[key])
+        numbers = self.flow.store.element(f"{key}/output", {"next": Value})
+
+        def collect(chunk: Chunk) -> None:
+            chunk = [
+                e for e in chunk if e.kind == CURRENT
+            ]  # X come out of named windows only, and are no rows of an output
+            if not chunk:
+                return
+            group = self.flow.group
+            number: Value = numbers.at(f"{_COUNTER}{group}" if group else "")["next"]
+            first = number.get() or 0
+            number.set(first + len(chunk))
+            buffer.add(chunk, first, group)
+
+        junction.listen(collect)
+        return buffer
+
+    def _timer_failed(self, problem: Exception) -> None:
+        self.delivery.note_timer(problem)
+
+    # ---- the contract
+
+    def start(self, now: int) -> None:
+        """Begin at clock `now` (ms); in playback event time begins at 0."""
+        self.flow.arrival_now = now
+        for part in self._assembly.begins:
+            part.begin()
+
+    def process(self, arrivals: Arrivals, until: int) -> Outputs:
+        """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
+        schemas = self._assembly.schemas
+        merged = merge(*(chunks(a, schemas[a.input]) for a in arrivals), key=_place)
+        for (order, *_rest), group, key, chunk in merged:
+            self.flow.group = group if self._grouped else 0
+            self.flow.arrivals.run_until(max(order, self.flow.arrival_now))
+            self.deliver(key, chunk)
+        self.flow.group = 0
+        self.flow.arrivals.run_until(max(until, self.flow.arrival_now))
+        return self._outputs()
+
+    def _outputs(self) -> Outputs:
+        batches = {}
+        for key, buffer in self._buffers.items():
+            batch, refused = buffer.take()
+            if batch is not None:
+                batches[key] = batch
+            for ts, row, problem in refused:
+                self.delivery.note_row(key, ts, row, problem)
+        junctions = self._assembly.wiring.junctions
+        counts = {key: junction.take_passed() for key, junction in junctions.items() if junction.passed}
+        return Outputs(batches, self.delivery.take_failures(), counts)
+
+    def next_timer(self) -> int | None:
+        """When the next timer of the arrival clock is due, ms."""
+        return self.flow.arrivals.next_due()
+
+    def delta(self) -> bytes:
+        """What changed since the last delta."""
+        self._keep_clock()
+        return self.flow.store.delta()
+
+    def dump(self) -> Iterable[Segment]:
+        """All state, by element and key-group."""
+        self._keep_clock()
+        return self.flow.store.dump()
+
+    def load(self, state: Iterable[Segment | bytes]) -> None:
+        """Replace all state; the clocks are part of it."""
+        self.flow.store.load(state)
+        clock = self._assembly.clock.at("")["now"].get()
+        if clock is not None:
+            self.flow.set_clocks(*clock)
+        self.flow.timers.rebuild()
+        if self.flow.arrivals is not self.flow.timers:
+            self.flow.arrivals.rebuild()
+
+    def _keep_clock(self) -> None:
+        cell: Value = self._assembly.clock.at("")["now"]
+        now = (self.flow.now, self.flow.arrival_now)
+        if cell.get() != now:
+            cell.set(now)
+
+    def size(self) -> dict[str, int]:
+        """Entries held per element, by element id."""
+        return self.flow.store.size()
+
+    # ---- in process
+
+    def deliver(self, key: str, chunk: Chunk) -> None:
+        """Hand one arrival to a stream at the present arrival time; in playback its last timestamp moves the clock of events first."""
+        flow = self.flow
+        if flow.playback and chunk:
+            flow.timers.jump_to(chunk[-1].ts)
+            if self._idle is not None:
+                self._idle.heard()
+        self._assembly.wiring.junctions[key].send(chunk)
+
+    def advance(self, until: int) -> None:
+        """Move the arrival clock: fires the timers due up to `until` (ms) on the way."""
+        self.flow.arrivals.run_until(max(until, self.flow.arrival_now))
+
+    def on_stream(self, key: str, callback: Callable[[Chunk], None]) -> None:
+        """Call back with each chunk that passes a stream (or named window: then X keep their kind).
+
+        Raises:
+            SiddhiAppCreationException: STREAM_NOT_DEFINED.
+        """
+        junction = self._assembly.wiring.junctions.get(key)
+        if junction is None:
+            raise error("STREAM_NOT_DEFINED", name=key, hint="define it, or insert into it")
+        junction.listen(callback)
+
+    def on_query(self, name: str, callback: QueryCallback) -> None:
+        """Call back with (timestamp, C events or None, X events or None) of each result of a query outside partitions.
+
+        Raises:
+            QueryNotExistException: QUERY_NOT_FOUND.
+        """
+        query = self._assembly.queries.get(name)
+        if query is None:
+            raise error("QUERY_NOT_FOUND", name=name, hint="queries inside partitions cannot be listened to")
+        query.callbacks.append(callback)
+
+    def ask(self, question: OnDemand) -> Chunk | None:
+        """Answer an on-demand query: rows, None where nothing is found, [] after a change."""
+        return ask(question, self._assembly.wiring)
+
+
+def _place(arrival: tuple[tuple[int, int, int, int, int], int, str, Chunk]) -> tuple[int, int, int, int, int]:
+    return arrival[0]
+
+
+def _group_zero(_key: str) -> int:
+    return 0
+
+
+def _group_of(key: str) -> int:
+    if key.startswith(_COUNTER):
+        return int(key[1:])
+    return key_group(key) if key else 0

@@ -1,0 +1,100 @@
+"""On-demand queries: asked once, answered from tables and named windows, or changing a table (language text §16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nadi.errors import error
+from nadi.kernel.rows.compile import compile_condition, compile_row
+from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
+from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.outputs import into_table
+from nadi.kernel.rows.queries import Wiring
+from nadi.kernel.rows.selector import Selector
+from nadi.kernel.rows.tables import lookup_of
+from nadi.lang.tree import Events
+from nadi.plan.nodes import (
+    Aggregation,
+    InsertIntoStream,
+    NamedWindow,
+    OnDemand,
+    Query,
+    ReturnEvents,
+    Schema,
+    SingleInput,
+    Table,
+)
+
+_TIMESTAMP = -1
+"""Rows that are found have no time of their own."""
+
+
+def ask(question: OnDemand, wiring: Wiring) -> Chunk | None:
+    """The rows found, None where there are none (of a @store table: an empty list); an empty list after a change.
+
+    Raises:
+        SiddhiAppRuntimeException: INVALID_TIME, DURATION_NOT_KEPT, for aggregations.
+    """
+    if question.kind == "find":
+        return _find(question, wiring) or ([] if _is_stored(question, wiring) else None)
+    output = question.output
+    if output is None or isinstance(output, (InsertIntoStream, ReturnEvents)):
+        raise error("NOT_SUPPORTED", what="this on-demand query", alternative="change a table with it")
+    made = _selected(question, Schema(()), [Event(CURRENT, wiring.flow.now, ())], wiring)
+    into_table(output, wiring.tables[output.target], wiring.flow, wiring.searched, wiring.delivery)(made)
+    return []
+
+
+def _is_stored(question: OnDemand, wiring: Wiring) -> bool:
+    """Whether the store is a table with @store: those answer with an empty list where others have none, as Siddhi's do."""
+    table = wiring.app.tables.get(question.store)
+    return table is not None and any(a.name.lower() == "store" for a in table.annotations)
+
+
+def _find(question: OnDemand, wiring: Wiring) -> Chunk:
+    rows = [Event(CURRENT, _TIMESTAMP, row) for row in _matching(question, wiring)]
+    if not rows:
+        return []
+    app = wiring.app
+    stores: dict[str, Table | NamedWindow | Aggregation] = {**app.tables, **app.windows, **app.aggregations}
+    schema = stores[question.store].schema
+    return _selected(question, schema, rows, wiring)
+
+
+def _matching(question: OnDemand, wiring: Wiring) -> list[Row]:
+    rows = _rows(question, wiring)
+    if question.on is None:
+        return list(rows)
+    on = compile_condition(question.on, wiring.flow, wiring.searched)
+    table = wiring.tables.get(question.store)
+    if table is None:
+        return [row for row in rows if on((), row)]
+    columns, values = lookup_of(question.on, table.table)
+    key = tuple(compile_condition(value, wiring.flow, wiring.searched)((), ()) for value in values)
+    return [row for _number, row in table.candidates(columns, key) if on((), row)]
+
+
+def _rows(question: OnDemand, wiring: Wiring) -> Iterable[Row]:
+    aggregation = wiring.aggregations.get(question.store)
+    if aggregation is None or question.per is None:
+        return wiring.searched[question.store].rows()
+    within = tuple(compile_row(bound, wiring.flow, wiring.searched)((), 0) for bound in question.within)
+    return aggregation.between(within, compile_row(question.per, wiring.flow, wiring.searched)((), 0))
+
+
+def _selected(question: OnDemand, schema: Schema, rows: Chunk, wiring: Wiring) -> Chunk:
+    """All rows as one chunk through a selector of its own, by the chunk rule of 5.1 whatever the app's."""
+    if not question.selection.values:
+        return rows
+    flow = Flow(lambda _key: 0, compat=5, registry=wiring.registry)
+    flow.now = wiring.flow.now
+    found: Chunk = []
+    query = Query(
+        "on_demand",
+        "on_demand",
+        SingleInput(question.store, (), schema),
+        question.selection,
+        ReturnEvents(Events.CURRENT),
+    )
+    Selector(query, flow, wiring.searched, found.extend).process(rows)
+    return found

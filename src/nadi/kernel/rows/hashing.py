@@ -1,0 +1,58 @@
+"""The order of a Java HashMap: tables with a primary key are one, and apps see its order (language text §8)."""
+
+from __future__ import annotations
+
+import struct
+
+from nadi.functions.arithmetic import java_text
+from nadi.lang.tree import Type
+
+_MASK = 0xFFFFFFFF
+_SMALLEST, _LOAD = 16, 0.75
+
+
+def buckets_for(most: int) -> int:
+    """How many buckets a map has that held up to `most` entries.
+
+    >>> buckets_for(12), buckets_for(13)
+    (16, 32)
+    """
+    buckets = _SMALLEST
+    while most > buckets * _LOAD:
+        buckets *= 2
+    return buckets
+
+
+def bucket_of(key: tuple[object, ...], types: tuple[Type, ...], buckets: int) -> int:
+    """The bucket of a primary key; several columns are one text in Siddhi, each followed by ":-:".
+
+    >>> bucket_of(("WSO2",), (Type.STRING,), 16), bucket_of((-1,), (Type.INT,), 16), bucket_of((-1,), (Type.LONG,), 16)
+    (7, 0, 0)
+    """
+    text = "".join(f"{java_text(part, kind)}:-:" for part, kind in zip(key, types))
+    spread = java_hash(key[0], types[0]) if len(key) == 1 else java_hash(text, Type.STRING)
+    return (spread ^ (spread >> 16)) & (buckets - 1)
+
+
+def java_hash(value: object, kind: Type) -> int:
+    """`hashCode()` of a value of a type, unsigned.
+
+    >>> java_hash("hello", Type.STRING)
+    99162322
+    """
+    if isinstance(value, bool):
+        return 1231 if value else 1237
+    if isinstance(value, int):
+        return value & _MASK if kind is Type.INT else _folded(value & 0xFFFFFFFFFFFFFFFF)
+    if isinstance(value, float):
+        if kind is Type.FLOAT:
+            return int.from_bytes(struct.pack(">f", value), "big")
+        return _folded(int.from_bytes(struct.pack(">d", value), "big"))
+    result = 0
+    for unit in memoryview(str(value).encode("utf-16-le", "surrogatepass")).cast("H"):
+        result = (31 * result + unit) & _MASK
+    return result
+
+
+def _folded(bits: int) -> int:
+    return (bits ^ (bits >> 32)) & _MASK

@@ -1,0 +1,132 @@
+"""Output actions: what happens to the events that a query gives (language text §3, §12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from nadi.errors import NadiError
+from nadi.kernel.rows.compile import compile_condition
+from nadi.kernel.rows.events import CURRENT, RESET, TIMER, Chunk, Event, Row
+from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.junctions import Delivery
+from nadi.kernel.rows.tables import TableRuntime, lookup_of
+from nadi.plan.nodes import DeleteFromTable, Expr, InsertIntoTable, UpdateOrInsertTable, UpdateTable
+
+if TYPE_CHECKING:
+    from nadi.kernel.rows.compile import Searchable
+
+Emit = Callable[[Chunk], None]
+Condition = Callable[[Row, Row], object]
+TableOutput = InsertIntoTable | DeleteFromTable | UpdateTable | UpdateOrInsertTable
+
+
+def into_stream(send: Emit) -> Emit:
+    """`insert into` a stream or named window: X become C, R and T go no further; nothing is sent where nothing is left."""
+
+    def process(chunk: Chunk) -> None:
+        rows = [Event(CURRENT, e.ts, e.row) for e in chunk if e.kind < RESET]
+        if rows:
+            send(rows)
+
+    return process
+
+
+def into_table(
+    output: TableOutput, table: TableRuntime, flow: Flow, tables: Mapping[str, Searchable], delivery: Delivery
+) -> Emit:
+    """The action on a table. A row that cannot be written (its primary key is taken) is noted as a failure, the others are."""
+    writer = TableWriter(output, table, flow, tables, delivery)
+    action: Callable[[Event], object]
+    if isinstance(output, UpdateOrInsertTable):
+        return writer.update_or_insert
+    if isinstance(output, InsertIntoTable):
+        action = writer.insert
+    elif isinstance(output, DeleteFromTable):
+        action = writer.delete
+    else:
+        action = writer.update
+
+    def process(chunk: Chunk) -> None:
+        for event in chunk:
+            if event.kind < RESET:
+                action(event)
+
+    return process
+
+
+class TableWriter:
+    """Finds the rows of a table that an event means, and changes them."""
+
+    def __init__(
+        self,
+        output: TableOutput,
+        table: TableRuntime,
+        flow: Flow,
+        tables: Mapping[str, Searchable],
+        delivery: Delivery,
+    ) -> None:
+        self._table = table
+        self._delivery = delivery
+        self._insert: tuple[int, ...] = output.insert if isinstance(output, UpdateOrInsertTable) else ()
+        self._set: tuple[tuple[int, Condition], ...] = ()
+        if isinstance(output, (UpdateTable, UpdateOrInsertTable)):
+            self._set = tuple((i, compile_condition(value, flow, tables)) for i, value in output.set)
+        on: Expr | None = None if isinstance(output, InsertIntoTable) else output.on
+        self._on: Condition | None = None if on is None else compile_condition(on, flow, tables)
+        columns, values = lookup_of(on, table.table)
+        self._columns = columns
+        self._key = tuple(compile_condition(value, flow, tables) for value in values)
+        # Siddhi evaluates `set` without the table's row where the table has a primary key or an index
+        self._blank: Row | None = (None,) * len(table.table.schema) if table.indexed else None
+
+    def _found(self, row: Row) -> list[tuple[int, Row]]:
+        key = tuple(value(row, ()) for value in self._key)
+        candidates = self._table.candidates(self._columns, key)
+        on = self._on
+        return candidates if on is None else [(n, held) for n, held in candidates if on(row, held)]
+
+    def _updated(self, row: Row, held: Row) -> Row:
+        seen = held if self._blank is None else self._blank
+        changed = list(held)
+        for column, value in self._set:
+            changed[column] = value(row, seen)
+        return tuple(changed)
+
+    def insert(self, event: Event) -> None:
+        self._insert_row(event, event.row)
+
+    def _insert_row(self, event: Event, row: Row) -> None:
+        try:
+            self._table.insert(row)
+        except NadiError as taken:
+            self._delivery.note(self._table.table.name, [event], taken)
+
+    def delete(self, event: Event) -> None:
+        for number, _held in self._found(event.row):
+            self._table.delete(number)
+
+    def update(self, event: Event) -> bool:
+        """Whether there was a row to update."""
+        changes = [(number, self._updated(event.row, held)) for number, held in self._found(event.row)]
+        try:
+            self._table.replace(changes)
+        except NadiError as taken:
+            self._delivery.note(self._table.table.name, [event], taken)
+        return bool(changes)
+
+    def update_or_insert(self, chunk: Chunk) -> None:
+        """Misses of one chunk are merged among themselves first: the second of two equal events updates the row that the first one makes."""
+        misses: list[tuple[Event, Row]] = []
+        for event in chunk:
+            if event.kind in (RESET, TIMER) or self.update(event):
+                continue
+            merged = False
+            for i, (first, made) in enumerate(misses):
+                if self._on is None or self._on(event.row, made):
+                    misses[i] = first, self._updated(event.row, made)
+                    merged = True
+            if not merged:
+                misses.append((event, tuple(event.row[i] for i in self._insert)))
+        for event, made in misses:
+            self._insert_row(event, made)

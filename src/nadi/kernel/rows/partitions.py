@@ -1,0 +1,155 @@
+"""Partitions (language text §11): events get the flow key of their partition key, and with it state of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from nadi.kernel.keys import java_text
+from nadi.kernel.rows.compile import compile_row
+from nadi.kernel.rows.events import Chunk, Event
+from nadi.kernel.rows.junctions import Junction
+from nadi.kernel.rows.queries import QueryRuntime, Wiring
+from nadi.kernel.rows.state import Cells, Value
+from nadi.plan.nodes import Partition, RangeKey, ValueKey
+
+Emit = Callable[[Chunk], None]
+KeysOf = Callable[[Event], list[str]]
+
+
+class PartitionRuntime:
+    """The queries of one partition and the keys that exist, in the order in which they came."""
+
+    def __init__(self, partition: Partition, wiring: Wiring) -> None:
+        self.partition = partition
+        self._flow = wiring.flow
+        self._wiring = wiring
+        self.queries = tuple(QueryRuntime(q, wiring) for q in partition.queries)
+        self._state = wiring.flow.store.element(f"{partition.id}/keys", {"number": Value, "seen": Value})
+        self._order: list[str] = []
+        self._newest: Cells | None = None  # of the last key in `_order`: tells whether it still holds
+        self._purge = partition.purge_idle
+        if self._purge is not None:
+            self._purge_timer = wiring.flow.arrivals.timer(f"{partition.id}/keys/purge", self._purge_idle)
+        keys_of = {key.stream: keys_of_stream(key, wiring) for key in partition.keys}
+        receivers: dict[str, list[Emit]] = {}
+        for query in self.queries:
+            for subscription in query.subscriptions:
+                receivers.setdefault(subscription.source, []).append(subscription.receive)
+        for source, those in receivers.items():
+            junction = wiring.junctions[source]
+            stream = wiring.app.streams.get(source)
+            if stream is not None and stream.partition == partition.id:
+                for receive in those:
+                    junction.subscribe(receive)
+            elif source in keys_of:
+                junction.subscribe(self._keyed(junction, those, keys_of[source]))
+            else:
+                junction.subscribe(self._broadcast(junction, those))
+
+    def begin(self) -> None:
+        """At the start of the app."""
+        if self._purge is not None:
+            self._purge_timer.at(self._flow.arrival_now + (self.partition.purge_interval or 300_000))
+
+    def _keys(self) -> list[str]:
+        """The keys in the order in which they came; sorted anew only after a load, which makes other cells."""
+        known, order = self._state.flow_keys(), self._order
+        fresh = len(known) == len(order)
+        if fresh and order:
+            fresh = order[-1] in known and self._state.at(order[-1]) is self._newest
+        if not fresh:
+            order = self._order = sorted(known, key=lambda k: (self._state.at(k)["number"].get(), k))
+            self._newest = self._state.at(order[-1]) if order else None
+        return order
+
+    def _enter(self, key: str) -> None:
+        """Travel under a key from here on; a new one begins its queries."""
+        flow = self._flow
+        flow.key = key
+        if key in self._state.flow_keys():
+            if self._purge is not None:
+                self._state.at(key)["seen"].set(flow.arrival_now)
+            return
+        keys = self._keys()
+        number = 1 + (self._state.at(keys[-1])["number"].get() if keys else 0)
+        cells = self._state.at(key)
+        cells["number"].set(number)
+        cells["seen"].set(flow.arrival_now)
+        keys.append(key)
+        self._newest = cells
+        for query in self.queries:
+            query.begin()
+
+    def _keyed(self, junction: Junction, receivers: list[Emit], keys_of: KeysOf) -> Emit:
+        def receive(chunk: Chunk) -> None:
+            before = self._flow.key
+            try:
+                for key, run in runs(chunk, keys_of):
+                    self._enter(key)
+                    junction.deliver(receivers, run)
+            finally:
+                self._flow.key = before
+
+        return receive
+
+    def _broadcast(self, junction: Junction, receivers: list[Emit]) -> Emit:
+        def receive(chunk: Chunk) -> None:
+            before = self._flow.key
+            try:
+                for key in tuple(self._keys()):
+                    self._flow.key = key
+                    junction.deliver(receivers, chunk)
+            finally:
+                self._flow.key = before
+
+        return receive
+
+    def _purge_idle(self, due: int) -> None:
+        """Forget the keys that had no event for the idle period."""
+        flow = self._flow
+        interval = self.partition.purge_interval or 300_000
+        missed = max(0, (flow.arrival_now - due) // interval)
+        self._purge_timer.at(due + (missed + 1) * interval)
+        idle = [k for k in self._keys() if flow.arrival_now - self._state.at(k)["seen"].get() >= (self._purge or 0)]
+        prefixes = tuple(f"{q.query.id}/" for q in self.queries)
+        for key in idle:
+            flow.store.drop(key, prefixes)
+            self._state.drop(key)
+        self._order = []
+
+
+def runs(chunk: Chunk, keys_of: KeysOf) -> Iterator[tuple[str, Chunk]]:
+    """Runs of events with equal keys, in order; an event without a key takes no part and ends no run.
+
+    They are found lazily, so that one run is wholly processed before the keys of the next are computed.
+    """
+    current: str | None = None
+    run: Chunk = []
+    for event in chunk:
+        for key in keys_of(event):
+            if key != current and current is not None:
+                yield current, run
+                run = []
+            current = key
+            run.append(event)
+    if current is not None:
+        yield current, run
+
+
+def keys_of_stream(key: ValueKey | RangeKey, wiring: Wiring) -> KeysOf:
+    """The function from an event to its partition keys: one or none by value, the labels whose condition holds by range."""
+    flow, tables = wiring.flow, wiring.searched
+    if isinstance(key, ValueKey):
+        value, kind = compile_row(key.value, flow, tables), key.value.type
+
+        def by_value(event: Event) -> list[str]:
+            found = value(event.row, event.ts)
+            return [] if found is None else [java_text(found, kind)]
+
+        return by_value
+    ranges = [(label, compile_row(condition, flow, tables)) for label, condition in key.ranges]
+
+    def by_range(event: Event) -> list[str]:
+        return [label for label, condition in ranges if condition(event.row, event.ts)]
+
+    return by_range

@@ -1,0 +1,218 @@
+"""The machine that patterns and sequences share (language text §9.1, §10): how a match goes on, how elements are made ready for an event, how it is offered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nadi.kernel.rows.events import CURRENT, Event, Group
+from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.patterns.elements import Layout, Node, Rules
+from nadi.kernel.rows.patterns.partials import EXPIRED, SLOTS, TS, Partial, Waiting
+
+
+@dataclass(slots=True)
+class Machine:
+    """A pattern or sequence in motion. `done` collects the completed matches, as chunks of one."""
+
+    layout: Layout
+    sequence: bool
+    within: int | None
+    flow: Flow
+    absent: tuple[int, ...]
+    """The slots of absent elements: they stay null in results, whatever marks stand in them meanwhile."""
+    starts: tuple[int, ...]
+    """The slots of the first element (two where it is logical), from which `within` counts."""
+    done: Group = field(default_factory=list)
+
+    @property
+    def lazy(self) -> bool:
+        """Siddhi 4: `within` is looked at only when the element of a match gets an event."""
+        return self.flow.compat == 4
+
+
+# ---- matches on their way ------------------------------------------------------------------------------------------
+
+
+def begin(machine: Machine, waiting: Waiting, node: Node) -> None:
+    """Give a first element a match that has bound nothing, if it may start (again)."""
+    if not node.start:
+        return
+    follows_absent = node.next is not None and node.next.kind.startswith("absent")
+    if node.every is not None or (machine.sequence and follows_absent) or not waiting.flags.get(node.flag("begun")):
+        node.rules.enter(machine, waiting, node, waiting.fresh())
+        if not waiting.flags.get(node.flag("begun")):
+            waiting.flags.set(node.flag("begun"), True)
+
+
+def admit(machine: Machine, waiting: Waiting, node: Node, partial: Partial) -> None:
+    """Put a match among the new ones of an element. Sequences take one per round."""
+    if not (machine.sequence and waiting.lists[node.new]):
+        waiting.put(node.new, partial)
+
+
+def go_on(machine: Machine, waiting: Waiting, node: Node, partial: Partial, lost: bool = False) -> None:
+    """An element is done with a match: it is complete, or goes to the next element; and the scope that ends here is re-armed."""
+    if node.last and not lost:
+        complete(machine, partial)
+    if node.next is not None:
+        node.next.rules.enter(machine, waiting, node.next, partial)
+    if node.every is not None:
+        node.every.rules.rearm(machine, waiting, node.every, partial)
+    start_over(waiting, node)
+
+
+def complete(machine: Machine, partial: Partial) -> None:
+    slots = list(partial[SLOTS])
+    del slots[-1]
+    for slot in machine.absent:
+        slots[slot] = None
+    machine.done.append([Event(CURRENT, partial[TS], tuple(slots))])
+
+
+def start_over(waiting: Waiting, node: Node) -> None:
+    if node.starts_over is not None:
+        waiting.flags.set(node.starts_over.flag("over"), True)
+
+
+def expired(machine: Machine, partial: Partial, now: int) -> bool:
+    """Whether the first event of a match is more than `within` away."""
+    slots = partial[SLOTS]
+    limit = machine.within
+    return limit is not None and any(slots[s] and abs(slots[s][0][1] - now) > limit for s in machine.starts)
+
+
+def drop_if_late(machine: Machine, waiting: Waiting, node: Node, partial: Partial, now: int) -> bool:
+    """Siddhi 4's `within`, at the moment at which a match would get an event."""
+    if node.start or not machine.lazy or not expired(machine, partial, now):
+        return False
+    waiting.take(node.pending, partial)
+    if node.scope is not None:
+        node.scope.rules.rearm(machine, waiting, node.scope, partial)
+        node.scope.rules.update(machine, waiting, node.scope)
+    return True
+
+
+# ---- an event ------------------------------------------------------------------------------------------------------
+
+
+def expire(machine: Machine, waiting: Waiting, now: int) -> None:
+    """Drop the matches that ran out of `within`; each scope in which some did is re-armed with a copy of the last one."""
+    for node in machine.layout.nodes:
+        last: Partial | None = None
+        for place, partial in late(machine, waiting, node, now):
+            if not partial[EXPIRED]:  # it may wait in several elements, and re-arms once
+                partial[EXPIRED] = True
+                last = partial
+            waiting.take(place, partial)
+        if last is not None and node.scope is not None:
+            node.scope.rules.rearm(machine, waiting, node.scope, last)
+            node.scope.rules.update(machine, waiting, node.scope)
+
+
+def late(machine: Machine, waiting: Waiting, node: Node, now: int) -> list[tuple[int, Partial]]:
+    """The late matches of an element: pending ones up to the first that is not, and all new ones."""
+    found: list[tuple[int, Partial]] = []
+    for partial in waiting.lists[node.pending].values():
+        if not expired(machine, partial, now):
+            break
+        found.append((node.pending, partial))
+    assert machine.within is not None
+    in_order = waiting.in_order(node.new, now + machine.within)
+    for partial in waiting.lists[node.new].values():
+        if expired(machine, partial, now):
+            found.append((node.new, partial))
+        elif in_order:
+            break
+    return found
+
+
+def ready_pattern(machine: Machine, waiting: Waiting, readers: tuple[Node, ...], event: Event) -> None:
+    """Before an event: `within`, then new matches of the elements that read the stream become pending."""
+    if machine.within is not None and not machine.lazy:
+        expire(machine, waiting, event.ts)
+    for node in readers:
+        if waiting.lists[node.new] or node.partner is not None:
+            node.rules.update(machine, waiting, node)
+
+
+def ready_sequence(machine: Machine, waiting: Waiting, readers: tuple[Node, ...], event: Event) -> None:
+    """Before an event, whatever stream it came from: what is pending is broken off, what is new becomes pending, in all elements."""
+    if machine.within is not None and not machine.lazy:
+        expire(machine, waiting, event.ts)
+    lists = waiting.lists
+    for node in reversed(machine.layout.units):
+        if lists[node.pending] or node.start or node.partner is not None:
+            node.rules.reset(machine, waiting, node)
+    for node in machine.layout.units:
+        if lists[node.new] or node.start or node.partner is not None:
+            node.rules.update(machine, waiting, node)
+
+
+# ---- plain elements ------------------------------------------------------------------------------------------------
+
+
+def rearm(machine: Machine, waiting: Waiting, node: Node, partial: Partial) -> None:
+    waiting.put(node.new, waiting.copy(partial, node.slot))
+
+
+def reset(machine: Machine, waiting: Waiting, node: Node) -> None:
+    waiting.clear(node.pending)
+    if node.start and not waiting.lists[node.new] and may_restart(machine, waiting, node):
+        begin(machine, waiting, node)
+
+
+def may_restart(machine: Machine, waiting: Waiting, node: Node) -> bool:
+    """A sequence without `every` does not start again while the next element holds a match."""
+    held = node.every is None and node.next is not None and waiting.lists[node.next.pending]
+    return not (machine.sequence and held)
+
+
+def update(machine: Machine, waiting: Waiting, node: Node) -> None:
+    waiting.move(node.slot)
+
+
+def offer(machine: Machine, waiting: Waiting, node: Node, event: Event) -> None:
+    for partial, bound in binding(machine, waiting, node, event):
+        if bound is not None:
+            partial[SLOTS][node.slot] = [bound]
+            partial[TS] = event.ts
+            go_on(machine, waiting, node, partial)
+            waiting.take(node.pending, partial)
+        elif machine.sequence:
+            waiting.take(node.pending, partial)
+            start_over(waiting, node)
+
+
+def binding(machine: Machine, waiting: Waiting, node: Node, event: Event) -> list[tuple[Partial, Event | None]]:
+    """The pending matches of an element, each with the event as it is to be bound, or None where the filters reject it.
+
+    A pattern's matches that stay as they are are left out.
+    """
+    pending = waiting.lists[node.pending]
+    if not pending:
+        return []
+    conditions = node.conditions
+    prepared = conditions.prepare(event)
+    partials = tuple(pending.values())
+    if machine.lazy and machine.within is not None:
+        partials = tuple(p for p in partials if not drop_if_late(machine, waiting, node, p, event.ts))
+    check = conditions.check
+    if prepared is None:
+        return [(partial, None) for partial in partials] if machine.sequence else []
+    if check is None:
+        return [(partial, prepared) for partial in partials]
+    found: list[tuple[Partial, Event | None]] = []
+    this = [prepared]
+    for partial in partials:
+        slots = partial[SLOTS]
+        slots[-1] = this
+        try:
+            passed = check(slots, prepared)
+        finally:
+            slots[-1] = None
+        if passed is not None or machine.sequence:
+            found.append((partial, passed))
+    return found
+
+
+ONE = Rules(admit, rearm, offer, reset, update)

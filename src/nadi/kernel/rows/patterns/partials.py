@@ -1,0 +1,157 @@
+"""Partial matches, and where they wait.
+
+A partial match is a plain list, so that a `Map` cell can keep it: `[id, timestamp, expired, slots, places]`. `slots` has one entry per element of the
+pattern (None, or the list of bound events) and one more that is only used while a filter is evaluated. `places` says in which lists the match waits, and
+where in them: one number per list, sequence number × (number of places) + place. A match that waits nowhere is forgotten.
+
+Element k has two places: `2k` its new matches, `2k + 1` its pending ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from nadi.kernel.rows.events import Event
+from nadi.kernel.rows.state import Cells, Map
+
+Partial = list[Any]
+ID, TS, EXPIRED, SLOTS, PLACES = range(5)
+EMPTY_TS = -1
+"""The timestamp of a match that has bound nothing yet."""
+
+CELLS = {"partials": Map, "flags": Map}
+
+
+class Waiting:
+    """All partial matches of one flow key, by place.
+
+    A live view of the cells: everything in it follows from them. It holds good as long as the cells are the same object.
+    """
+
+    __slots__ = ("_mixed", "_next_id", "_next_number", "_start", "_top", "_width", "cells", "flags", "kept", "lists")
+
+    def __init__(self, cells: Cells, elements: int, start: int | None = None) -> None:
+        """`start` is the slot whose event `within` counts from, if its order is to be followed (`in_order`)."""
+        self.cells = cells
+        self.kept: Map = cells["partials"]
+        self.flags: Map = cells["flags"]
+        self.lists: list[dict[int, Partial]] = [{} for _ in range(2 * elements)]
+        self._width = elements
+        self._next_id = self._next_number = 0
+        self._start = start
+        self._top = [0] * (2 * elements)
+        self._mixed: set[int] = set()
+        if len(self.kept):
+            self._recall()
+
+    def _recall(self) -> None:
+        """Fill the lists from the cells (after a load), each in its order."""
+        placed: list[tuple[int, Partial]] = []
+        count = len(self.lists)
+        for partial in self.kept.values():
+            slots = partial[SLOTS]
+            partial[SLOTS] = [None if bound is None else [Event(*event) for event in bound] for bound in slots]
+            placed.extend((code, partial) for code in partial[PLACES])
+            self._next_id = max(self._next_id, partial[ID] + 1)
+        for code, partial in sorted(placed, key=lambda entry: entry[0]):
+            number, place = divmod(code, count)
+            self._follow(place, partial)
+            self.lists[place][partial[ID]] = partial
+            self._next_number = number + 1
+
+    def fresh(self) -> Partial:
+        """A match that has bound nothing. It is kept once it is put somewhere."""
+        return self._make(EMPTY_TS, [None] * (self._width + 1))
+
+    def copy(self, partial: Partial, first: int) -> Partial:
+        """A copy whose slots from `first` on are empty."""
+        slots = [None if bound is None else list(bound) for bound in partial[SLOTS][:first]]
+        slots.extend([None] * (self._width + 1 - first))
+        return self._make(partial[TS], slots)
+
+    def _make(self, ts: int, slots: list[list[Event] | None]) -> Partial:
+        made: Partial = [self._next_id, ts, False, slots, []]
+        self._next_id += 1
+        return made
+
+    def put(self, place: int, partial: Partial) -> None:
+        """Let a match wait at the end of a place."""
+        number = partial[ID]
+        if self._start is not None:
+            self._follow(place, partial)
+        self.lists[place][number] = partial
+        partial[PLACES].append(self._next_number * len(self.lists) + place)
+        self._next_number += 1
+        self.kept.set(number, partial)
+
+    def _follow(self, place: int, partial: Partial) -> None:
+        if self._start is None:
+            return
+        bound = partial[SLOTS][self._start]
+        first = bound[0][1] if bound else None
+        if not self.lists[place]:
+            self._mixed.discard(place)
+        elif first is None or first < self._top[place]:
+            self._mixed.add(place)
+            return
+        if first is None:
+            self._mixed.add(place)
+        else:
+            self._top[place] = first
+
+    def in_order(self, place: int, limit: int) -> bool:
+        """Whether the matches of a place are known to be ordered by the time of their first event, none of them beyond `limit`."""
+        return self._start is not None and place not in self._mixed and self._top[place] <= limit
+
+    def take(self, place: int, partial: Partial) -> None:
+        """Let a match no longer wait at a place; nothing happens if it does not."""
+        number = partial[ID]
+        if self.lists[place].pop(number, None) is None:
+            return
+        if self._leave(place, partial):
+            self.kept.touch(number)
+        else:
+            self.kept.pop(number)
+
+    def _leave(self, place: int, partial: Partial) -> list[int]:
+        """The places that are left."""
+        count = len(self.lists)
+        left: list[int] = [code for code in partial[PLACES] if code % count != place]
+        partial[PLACES] = left
+        return left
+
+    def changed(self, partial: Partial) -> None:
+        """A waiting match was changed in place."""
+        if partial[PLACES]:
+            self.kept.touch(partial[ID])
+
+    def clear(self, place: int) -> None:
+        for partial in self.at(place):
+            self.take(place, partial)
+
+    def at(self, place: int) -> Iterable[Partial]:
+        """Who waits at a place, in order, as it is now: the place may change while one goes through it."""
+        return tuple(self.lists[place].values())
+
+    def move(self, element: int) -> None:
+        """New matches of an element become pending ones: by timestamp, stable, empty ones last."""
+        new = self.lists[2 * element]
+        if not new:
+            return
+        moving = list(new.values())
+        if len(moving) > 1:
+            moving.sort(key=_by_time)
+        new.clear()
+        pending = self.lists[2 * element + 1]
+        for partial in moving:
+            if self._start is not None:
+                self._follow(2 * element + 1, partial)
+            self._leave(2 * element, partial).append(self._next_number * len(self.lists) + 2 * element + 1)
+            self._next_number += 1
+            pending[partial[ID]] = partial
+            self.kept.touch(partial[ID])
+
+
+def _by_time(partial: Partial) -> tuple[bool, int]:
+    return partial[TS] == EMPTY_TS, partial[TS]

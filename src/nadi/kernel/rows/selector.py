@@ -1,0 +1,241 @@
+"""The selector (language text §5): aggregates, select, having, the chunk rule, order by, offset and limit.
+
+For each event in order: C adds to the aggregators, X removes, R resets all groups; then all values are computed, then `having` decides. An event that is
+dropped has still counted. Under the chunk rule one event per chunk (and group) comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nadi.kernel.rows.aggregation import Aggregation
+from nadi.kernel.rows.compile import EVENTS, ROW, ROWS, Searchable, cast_failed, compile_key, compile_values
+from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, Chunk, Event, Row
+from nadi.kernel.rows.flow import Flow
+from nadi.lang.tree import Events, Type
+from nadi.plan.nodes import Attr, Const, JoinInput, Query, SingleInput, WindowCall
+
+Emit = Callable[[Chunk], None]
+
+_WANTED = {
+    Events.CURRENT: frozenset({CURRENT}),
+    Events.EXPIRED: frozenset({EXPIRED}),
+    Events.ALL: frozenset({CURRENT, EXPIRED}),
+}
+_NO_VALUES: list[Any] = []
+_NOTHING = Const(None, Type.OBJECT)  # what count() counts
+
+
+Selected = tuple[Event, str, Row]
+"""A selected event, the key of its group, and the values by which its chunk is ordered."""
+
+
+class Selector:
+    """The selector of a query: chunks of its input in, chunks of output rows out.
+
+    The rows of `emit`'s chunk are output rows, kinds C and X. A chunk of which only R was left comes out empty (language text §3: callbacks then
+    get null, null). While `emit` runs, `group_keys` has the group key of each event of the chunk, where the query groups.
+    """
+
+    def __init__(self, query: Query, flow: Flow, tables: Mapping[str, Searchable], emit: Emit) -> None:
+        selection = query.selection
+        self.group_keys: list[str] = []
+        self._emit = emit
+        self._selection = selection
+        self._wanted = _WANTED[query.output.events]
+        self._grouped = bool(selection.group_by)
+        self._ordered = bool(selection.order_by)
+        self._once = _keeps_to_chunk_rule(query, flow, tables)
+        shape = shape_of(query)
+        self._values = None if _passes_row(query) else compile_values(selection.values, flow, tables, shape)
+        self._having = compile_values((selection.having,), flow, tables, shape) if selection.having else None
+        self._order = compile_values([e for e, _up in selection.order_by], flow, tables, shape)
+        self._key = compile_key(selection.group_by, flow, tables, shape) if self._grouped else None
+        plain = not (selection.aggregates or self._grouped or self._ordered or selection.having)
+        self._cuts = selection.limit is not None or bool(selection.offset)
+        self._direct = self._values if plain and not self._cuts else None
+        self._aggregation: Aggregation | None = None
+        if selection.aggregates:
+            removes = expires(query, flow, tables)
+            self._aggregation = Aggregation(f"{query.id}/selector", selection.aggregates, removes, flow)
+            arguments = [a.args[0] if a.args else _NOTHING for a in selection.aggregates]
+            self._arguments = compile_values(arguments, flow, tables, shape)
+
+    # ---- a chunk
+
+    def process(self, chunk: Chunk) -> None:
+        """Take a chunk of the query's input.
+
+        Raises:
+            ClassCastException: a value is of a class that an expression or aggregator cannot take.
+        """
+        if self._direct is not None:
+            self._map(chunk, self._direct)
+            return
+        try:
+            made = self._plain(chunk) if self._aggregation is None else self._aggregated(chunk, self._aggregation)
+        except TypeError as problem:
+            raise cast_failed("an aggregator", problem) from problem
+        if self._once and len(made) > 1:
+            made = self._last(made)
+        if self._ordered:
+            made = self._sorted(made)
+        if self._cuts:
+            made = self._cut(made)
+        if made:
+            self.group_keys = [m[1] for m in made] if self._grouped else []
+            self._emit([m[0] for m in made])
+        elif not self._once and any(e.kind == RESET for e in chunk):
+            self.group_keys = []
+            self._emit([])
+
+    def _map(self, chunk: Chunk, values: Callable[[Any, int, list[Any], Row], Row]) -> None:
+        """The short way for a selection that looks at each event alone."""
+        wanted = self._wanted
+        made = [Event(kind, ts, values(row, ts, _NO_VALUES, ())) for kind, ts, row in chunk if kind in wanted]
+        if made or any(e[0] == RESET for e in chunk):
+            self._emit(made)
+
+    def _plain(self, chunk: Chunk) -> list[Selected]:
+        made = []
+        for event in chunk:
+            if event.kind in self._wanted:
+                key = "" if self._key is None else self._key(event.row, event.ts)
+                if (selected := self._select(event, key, _NO_VALUES)) is not None:
+                    made.append(selected)
+        return made
+
+    def _aggregated(self, chunk: Chunk, aggregation: Aggregation) -> list[Selected]:
+        aggregation.bind()
+        made = []
+        for event in chunk:
+            kind, ts, row = event
+            if kind == RESET:
+                aggregation.reset()
+            elif kind in (CURRENT, EXPIRED):
+                key = "" if self._key is None else self._key(row, ts)
+                step = aggregation.add if kind == CURRENT else aggregation.remove
+                aggregates = step(key, self._arguments(row, ts, _NO_VALUES, ()))
+                if kind in self._wanted and (selected := self._select(event, key, aggregates)) is not None:
+                    made.append(selected)
+        return made
+
+    def _select(self, event: Event, key: str, aggregates: list[Any]) -> Selected | None:
+        kind, ts, row = event
+        output = row if self._values is None else self._values(row, ts, aggregates, ())
+        if self._having is not None and self._having(row, ts, aggregates, output)[0] is not True:
+            return None
+        order = self._order(row, ts, aggregates, output) if self._ordered else ()
+        return Event(kind, ts, output), key, order
+
+    # ---- chunk rule, order, limit
+
+    def _last(self, made: list[Selected]) -> list[Selected]:
+        """The last event, or the last one per key in the order in which the keys came."""
+        if not self._grouped:
+            return made[-1:]
+        by_key: dict[str, Selected] = {}
+        for selected in made:
+            by_key[selected[1]] = selected
+        return list(by_key.values())
+
+    def _sorted(self, made: list[Selected]) -> list[Selected]:
+        """Sorts within runs of equal kind, stable, nulls last in both directions."""
+        ordered: list[Selected] = []
+        start = 0
+        for end in range(1, len(made) + 1):
+            if end == len(made) or made[end][0].kind != made[start][0].kind:
+                run = made[start:end]
+                for number in range(len(self._selection.order_by) - 1, -1, -1):
+                    up = self._selection.order_by[number][1]
+                    run.sort(key=_ascending(number) if up else _descending(number), reverse=not up)
+                ordered += run
+                start = end
+        return ordered
+
+    def _cut(self, made: list[Selected]) -> list[Selected]:
+        offset, limit = self._selection.offset or 0, self._selection.limit
+        return made[offset:] if limit is None else made[offset : offset + limit]
+
+
+def _ascending(number: int) -> Callable[[Selected], tuple[bool, Any]]:
+    return lambda selected: (selected[2][number] is None, _comparable(selected[2][number]))
+
+
+def _descending(number: int) -> Callable[[Selected], tuple[bool, Any]]:
+    return lambda selected: (selected[2][number] is not None, _comparable(selected[2][number]))
+
+
+def _comparable(value: Any) -> Any:
+    """Strings are ordered by UTF-16 code unit, as in Java; nulls never get as far as being compared."""
+    if value is None:
+        return 0
+    return value.encode("utf-16-be", "surrogatepass") if type(value) is str else value
+
+
+# ---- what a query is -------------------------------------------------------------------------------------------------
+
+
+def shape_of(query: Query) -> str:
+    """The shape of the rows that reach the selector."""
+    if isinstance(query.input, SingleInput):
+        return ROW
+    return ROWS if isinstance(query.input, JoinInput) else EVENTS
+
+
+def _passes_row(query: Query) -> bool:
+    """Whether the output row is the input row: `select *` from one stream."""
+    if not isinstance(query.input, SingleInput) or len(query.selection.values) != len(query.input.schema):
+        return False
+    return all(isinstance(v, Attr) and v.slot == 0 and v.position == i for i, v in enumerate(query.selection.values))
+
+
+def _windows(query: Query) -> list[WindowCall]:
+    if isinstance(query.input, SingleInput):
+        inputs = [query.input]
+    elif isinstance(query.input, JoinInput):
+        inputs = [query.input.left.input, query.input.right.input]
+    else:
+        return []
+    return [i.window for i in inputs if i.window is not None]
+
+
+def _reads_window(query: Query, tables: Mapping[str, Searchable]) -> bool:
+    """Whether the input is a named window: X events may come out of it."""
+    if isinstance(query.input, SingleInput):
+        return query.input.source in tables
+    return isinstance(query.input, JoinInput) and "window" in (query.input.left.kind, query.input.right.kind)
+
+
+def expires(query: Query, flow: Flow, tables: Mapping[str, Searchable]) -> bool:
+    """Whether X events can reach the selector: not without a window, and not from a batch window whose X nobody wants."""
+    if _reads_window(query, tables) or (isinstance(query.input, JoinInput) and _windows(query)):
+        return True
+    wanted = query.output.events is not Events.CURRENT
+    return any(wanted or _always_expires(w, flow) for w in _windows(query))
+
+
+def _is_batch(window: WindowCall, flow: Flow) -> bool:
+    spec = flow.registry.window(window.name)
+    return spec is not None and spec.batch
+
+
+def _always_expires(window: WindowCall, flow: Flow) -> bool:
+    spec = flow.registry.window(window.name)
+    return spec is None or not spec.batch or spec.cancels
+
+
+def _keeps_to_chunk_rule(query: Query, flow: Flow, tables: Mapping[str, Searchable]) -> bool:
+    """Whether one event per chunk (and group) comes out (language text §0.1, §5).
+
+    With an aggregator or `group by` only; 4.x applies it to chunks of batch and named windows alone; a snapshot rate turns it off.
+    """
+    if query.rate is not None and query.rate.kind == "snapshot":
+        return False
+    if not (query.selection.aggregated or query.selection.group_by):
+        return False
+    if flow.compat >= 5:
+        return True
+    single = isinstance(query.input, SingleInput)
+    return single and (_reads_window(query, tables) or any(_is_batch(w, flow) for w in _windows(query)))

@@ -1,0 +1,184 @@
+"""In-memory tables (language text §12): rows in insertion order, a unique primary key, look-ups by key and index.
+
+The rows are state: a `Map` from row id (ascending, never used again) to row. What finds rows by value is a cache of it, made anew whenever the cells
+are others than last time (after a load).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from nadi.errors import error
+from nadi.kernel.rows.events import Row
+from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.hashing import bucket_of, buckets_for
+from nadi.kernel.rows.state import Map, Value
+from nadi.lang.tree import Type
+from nadi.plan.nodes import TABLE, Attr, Comparison, Expr, Table
+from nadi.plan.walk import conjuncts, inside
+
+Key = tuple[object, ...]
+
+
+class TableRuntime:
+    """The rows of one table. `rows()` is what joins, `in` and finds read; the ids of rows are for `update`, `delete` and look-ups."""
+
+    def __init__(self, table: Table, flow: Flow) -> None:
+        self.table = table
+        self.key = table.primary_key
+        self.indexed = bool(table.primary_key or table.indexes)
+        self._state = flow.store.element(table.id, {"rows": Map, "next": Value, "most": Value})
+        self._cells: object = None
+        self._rows: Map
+        self._next: Value
+        self._most: Value  # how many rows there have been at once: a HashMap never shrinks
+        self._ordered: list[Row] | None = None
+        self._finders: dict[tuple[int, ...], dict[Key, dict[int, None]]] = {}
+
+    def _bind(self) -> Map:
+        cells = self._state.at("")
+        if cells is not self._cells:
+            self._cells, self._rows, self._next, self._most = cells, cells["rows"], cells["next"], cells["most"]
+            self._ordered = None
+            columns = [self.key] if self.key else []
+            columns += [(i,) for i in self.table.indexes if (i,) != self.key]
+            self._finders = {c: {} for c in columns}
+            for number, row in self._rows.items():
+                self._find(number, row)
+        return self._rows
+
+    def _find(self, number: int, row: Row) -> None:
+        for columns, found in self._finders.items():
+            found.setdefault(tuple(row[i] for i in columns), {})[number] = None
+
+    def _lose(self, number: int, row: Row) -> None:
+        for columns, found in self._finders.items():
+            key = tuple(row[i] for i in columns)
+            numbers = found[key]
+            del numbers[number]
+            if not numbers:
+                del found[key]
+
+    # ---- reading
+
+    def rows(self) -> Iterable[Row]:
+        """All rows: in insertion order, with a primary key in the order of a Java HashMap by key."""
+        rows = self._bind()
+        if not self.key:
+            return rows.values()
+        if self._ordered is None:
+            self._ordered = [rows.get(number) for number in self._hash_order(rows)]
+        return self._ordered
+
+    def _hash_order(self, rows: Map) -> list[int]:
+        buckets = buckets_for(self._most.get() or 0)
+        types = tuple(self.table.schema.columns[i].type for i in self.key)
+        places = {number: bucket_of(self._key_of(row), types, buckets) for number, row in rows.items()}
+        return sorted(places, key=places.__getitem__)
+
+    def _key_of(self, row: Row) -> Key:
+        return tuple(row[i] for i in self.key)
+
+    def __len__(self) -> int:
+        return len(self._bind())
+
+    def lookup(self, columns: tuple[int, ...], key: Key) -> list[Row] | None:
+        """The rows with these values in these columns; None where no primary key or index covers exactly them."""
+        rows = self._bind()
+        found = self._finders.get(columns)
+        return None if found is None else [rows.get(n) for n in found.get(key, ())]
+
+    def candidates(self, columns: tuple[int, ...], key: Key) -> list[tuple[int, Row]]:
+        """Like `lookup`, with the ids of the rows; empty `columns`: all rows."""
+        rows = self._bind()
+        if not columns:
+            numbers = self._hash_order(rows) if self.key else rows
+            return [(n, rows.get(n)) for n in numbers]
+        return [(n, rows.get(n)) for n in self._finders[columns].get(key, ())]
+
+    # ---- writing
+
+    def insert(self, row: Row) -> None:
+        """Append a row.
+
+        Raises:
+            SiddhiAppRuntimeException: PRIMARY_KEY_TAKEN.
+        """
+        rows = self._bind()
+        if self.key:
+            self._check_free(self._key_of(row))
+        number = self._next.get() or 0
+        self._next.set(number + 1)
+        rows.set(number, row)
+        if self.key and len(rows) > (self._most.get() or 0):
+            self._most.set(len(rows))
+        self._changed(number, row)
+
+    def _changed(self, number: int, row: Row) -> None:
+        self._ordered = None
+        self._find(number, row)
+
+    def replace(self, changes: list[tuple[int, Row]]) -> None:
+        """Put other rows in the place of some, by id: all, or none where a row would take the primary key of another one.
+
+        Raises:
+            SiddhiAppRuntimeException: PRIMARY_KEY_TAKEN.
+        """
+        rows = self._bind()
+        if self.key:
+            taken: set[Key] = set()
+            for number, row in changes:
+                key = self._key_of(row)
+                if key in taken or key != self._key_of(rows.get(number)):
+                    self._check_free(key, taken)
+                    taken.add(key)
+        for number, row in changes:
+            self._lose(number, rows.get(number))
+            rows.set(number, row)
+            self._changed(number, row)
+
+    def delete(self, number: int) -> None:
+        """Remove a row."""
+        rows = self._bind()
+        self._ordered = None
+        row = rows.pop(number)
+        self._lose(number, row)
+
+    def _check_free(self, key: Key, taken: Collection[Key] = ()) -> None:
+        if key in taken or key in self._finders[self.key]:
+            shown = ", ".join(repr(k) for k in key)
+            raise error("PRIMARY_KEY_TAKEN", table=self.table.name, key=shown)
+
+
+# ---- which look-up serves a condition --------------------------------------------------------------------------------
+
+
+def lookup_of(condition: Expr | None, table: Table) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
+    """The columns of a primary key or index that `condition` fixes by equality, and what it compares them with; empty where there is none.
+
+    Only equalities that stand in conjunction are used, and the whole condition is checked on what is found.
+    """
+    fixed = dict(_equalities(condition)) if condition is not None else {}
+    for columns in (table.primary_key, *((i,) for i in table.indexes)):
+        if columns and all(c in fixed for c in columns):
+            return columns, tuple(fixed[c] for c in columns)
+    return (), ()
+
+
+def _equalities(condition: Expr) -> Iterable[tuple[int, Expr]]:
+    for part in conjuncts(condition):
+        if isinstance(part, Comparison) and part.op == "==":
+            for column, value in ((part.left, part.right), (part.right, part.left)):
+                if isinstance(column, Attr) and column.slot == TABLE and _same_key(column, value):
+                    yield column.position, value
+
+
+def _same_key(column: Attr, value: Expr) -> bool:
+    """Whether equal values are equal keys: not where a float is compared with a double, which widens one side."""
+    comparable = value.type == column.type or {value.type, column.type} <= {Type.INT, Type.LONG}
+    return comparable and not mentions_table(value)
+
+
+def mentions_table(expression: Expr) -> bool:
+    """Whether the row of the table takes part in an expression."""
+    return any(isinstance(part, Attr) and part.slot == TABLE for part in inside(expression))

@@ -1,0 +1,129 @@
+"""Batch windows by count and by arrival: lengthBatch, batch (language text §6).
+
+At a flush the order in one chunk is: previous batch as X, R, new batch as C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nadi.kernel.rows.events import CURRENT, Chunk, Event
+from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.state import Cells, Deque
+from nadi.kernel.rows.windows.contract import Setup, current, expired, reset
+
+
+class LengthBatchWindow:
+    """`lengthBatch(n [, stream.current.event])`.
+
+    Cells: `batch` being collected, `previous` (only if X are wanted or the window is searched). With stream.current.event C pass at once, `batch` is what
+    has passed, and event n+1 brings [X(batch), R, C]. With n = 0: each event [C, X, R], in 4.x nothing.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self._flow, self._emit = setup.flow, setup.emit
+        self._length: int = setup.constant(0)
+        self._streams: bool = setup.constant(1, False)
+        self._expires = setup.keeps_expired
+        self._keeps = setup.keeps_expired or setup.searched
+        self._state = setup.element(batch=Deque, previous=Deque)
+
+    def begin(self) -> None:
+        """Nothing starts by itself."""
+
+    def process(self, chunk: Chunk) -> None:
+        arrived = [e for e in chunk if e.kind == CURRENT]
+        if self._length == 0:
+            self._each(arrived)
+        elif self._streams:
+            self._stream(arrived)
+        else:
+            self._collect(arrived)
+
+    def _each(self, arrived: Chunk) -> None:
+        if self._flow.compat < 5:
+            return
+        now = self._flow.now
+        out = [part for e in arrived for part in (e, expired((e.ts, e.row), now), reset(now))]
+        if out:
+            self._emit(out)
+
+    def _stream(self, arrived: Chunk) -> None:
+        """Each C is a chunk of its own."""
+        now = self._flow.now
+        batch: Deque = self._state.at(self._flow.key)["batch"]
+        made: list[Chunk] = []
+        for event in arrived:
+            out: Chunk = []
+            if len(batch) == self._length:
+                if self._expires:
+                    out += [expired(held, now) for held in batch]
+                out.append(reset(now))
+                batch.clear()
+            out.append(event)
+            batch.append((event.ts, event.row))
+            made.append(out)
+        for out in made:
+            self._emit(out)
+
+    def _collect(self, arrived: Chunk) -> None:
+        """All batches of a chunk are made before the first is emitted: an emission may come back to this window."""
+        cells = self._state.at(self._flow.key)
+        batch: Deque = cells["batch"]
+        made: list[Chunk] = []
+        for event in arrived:
+            batch.append((event.ts, event.row))
+            if len(batch) == self._length:
+                made.append(flush(cells, self._flow, self._expires, self._keeps))
+        for out in made:
+            self._emit(out)
+
+    def content(self) -> Iterable[Event]:
+        cells = self._state.at(self._flow.key)
+        return map(current, cells["batch"] if self._streams else cells["previous"])
+
+
+def flush(cells: Cells, flow: Flow, expires: bool, keeps: bool) -> Chunk:
+    """[X(previous), R, C(batch)]; the batch becomes the previous one. Empty where both are."""
+    batch, previous, now = cells["batch"], cells["previous"], flow.now
+    out = [expired(held, now) for held in previous] if expires else []
+    if out or len(batch):
+        out.append(reset(now))
+    out += map(current, batch)
+    previous.clear()
+    if keeps:
+        previous.extend(batch)
+    batch.clear()
+    return out
+
+
+class BatchWindow:
+    """`batch([n])`: each chunk that arrives is a batch; with n it is cut into pieces, and the X of all pieces come before the first of the next chunk."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._flow, self._emit = setup.flow, setup.emit
+        self._length: int = setup.constant(0, 0)
+        self._expires = setup.keeps_expired
+        self._keeps = setup.keeps_expired or setup.searched
+        self._state = setup.element(previous=Deque)
+
+    def begin(self) -> None:
+        """Nothing starts by itself."""
+
+    def process(self, chunk: Chunk) -> None:
+        arrived = [e for e in chunk if e.kind == CURRENT]
+        if not arrived:
+            return
+        now = self._flow.now
+        previous: Deque = self._state.at(self._flow.key)["previous"]
+        left = [expired(held, now) for held in previous] if self._expires else []
+        previous.clear()
+        if self._keeps:
+            previous.extend((e.ts, e.row) for e in arrived)
+        size = self._length or len(arrived)
+        for start in range(0, len(arrived), size):
+            self._emit([*left, reset(now), *arrived[start : start + size]])
+            left = []
+
+    def content(self) -> Iterable[Event]:
+        return map(current, self._state.at(self._flow.key)["previous"])

@@ -1,0 +1,98 @@
+"""`timeBatch(t [, start.time] [, stream.current.event])` (language text §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nadi.functions.arithmetic import remainder_ints
+from nadi.kernel.rows.events import CURRENT, Chunk, Event
+from nadi.kernel.rows.state import Cells, Deque, Value
+from nadi.kernel.rows.windows.batches import flush
+from nadi.kernel.rows.windows.contract import Setup, current, expired, reset
+
+
+class TimeBatchWindow:
+    """Cells per key: `batch`, `previous`, and `boundary`, the next one while a timer is set for it, None while nothing is held.
+
+    The phase (first boundary) is one for the window, whatever the partition key: it lies under the flow key "". Boundaries at which nothing
+    could come out are passed over: the timer stops when the window is empty and starts again, in phase, with the next event.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self._flow, self._emit = setup.flow, setup.emit
+        self._time: int = setup.constant(0)
+        second = setup.constant(1)
+        self._start: int | None = None if isinstance(second, bool) else second
+        self._streams: bool = setup.constant(2, second is True)
+        self._expires = setup.keeps_expired
+        self._keeps = setup.keeps_expired or setup.searched
+        self._state = setup.element(batch=Deque, previous=Deque, boundary=Value)
+        self._phase = setup.flow.store.element(f"{setup.call.id}/phase", {"first": Value})
+        self._timer = setup.flow.timers.timer(setup.call.id, self._due)
+
+    def begin(self) -> None:
+        """Nothing starts by itself."""
+
+    def process(self, chunk: Chunk) -> None:
+        arrived = [e for e in chunk if e.kind == CURRENT]
+        if not arrived:
+            return
+        cells = self._state.at(self._flow.key)
+        if cells["boundary"].get() is None:
+            self._set(cells, self._next_boundary())
+        late = self._flow.now >= cells["boundary"].get()
+        if late:
+            self._set(cells, cells["boundary"].get() + self._time)
+        if self._streams:
+            out = self._flush_streamed(cells) if late else []
+            out += arrived
+            cells["batch"].extend((e.ts, e.row) for e in arrived)
+        else:
+            # a timer that is late finds its work done: the event that came first is part of the batch
+            cells["batch"].extend((e.ts, e.row) for e in arrived)
+            out = flush(cells, self._flow, self._expires, self._keeps) if late else []
+        if out:
+            self._emit(out)
+
+    def _due(self, due: int) -> None:
+        """A long gap takes several timers; each flushes one batch."""
+        cells = self._state.at(self._flow.key)
+        boundary = cells["boundary"].get()
+        if boundary is None or self._flow.now < boundary:
+            return
+        out = self._flush_streamed(cells) if self._streams else flush(cells, self._flow, self._expires, self._keeps)
+        if len(cells["batch"]) or len(cells["previous"]):
+            self._set(cells, boundary + self._time)
+        else:
+            cells["boundary"].set(None)
+        if out:
+            self._emit(out)
+
+    def _flush_streamed(self, cells: Cells) -> Chunk:
+        """[X(batch), R]: C have passed already."""
+        batch: Deque = cells["batch"]
+        now = self._flow.now
+        out = [expired(held, now) for held in batch] if self._expires else []
+        if len(batch):
+            out.append(reset(now))
+        batch.clear()
+        return out
+
+    # ---- boundaries
+
+    def _set(self, cells: Cells, boundary: int) -> None:
+        cells["boundary"].set(boundary)
+        self._timer.at(boundary)
+
+    def _next_boundary(self) -> int:
+        """The first boundary after now."""
+        now, time = self._flow.now, self._time
+        phase: Value = self._phase.at("")["first"]
+        if phase.get() is None:
+            phase.set(now + time if self._start is None else now + time - remainder_ints(now - self._start, time))
+        first: int = phase.get()
+        return first if now < first else first + ((now - first) // time + 1) * time
+
+    def content(self) -> Iterable[Event]:
+        cells = self._state.at(self._flow.key)
+        return map(current, cells["batch"] if self._streams else cells["previous"])

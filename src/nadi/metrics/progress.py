@@ -1,0 +1,81 @@
+"""What is counted and told of a running app: plain records, made by the pipeline, shown by whoever looks on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Totals since the state folder was made: events per input stream and per output stream, rows of the error store, bytes decoded."""
+
+    events_in: dict[str, int] = field(default_factory=dict)
+    events_out: dict[str, int] = field(default_factory=dict)
+    errors: int = 0
+    bytes_in: int = 0
+
+    def plus(self, other: Counts) -> Counts:
+        """Both together."""
+        return Counts(
+            _sum(self.events_in, other.events_in),
+            _sum(self.events_out, other.events_out),
+            self.errors + other.errors,
+            self.bytes_in + other.bytes_in,
+        )
+
+
+def _sum(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {k: left.get(k, 0) + right.get(k, 0) for k in (*left, *(k for k in right if k not in left))}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """After cut `n`: when the next timer is due (ms), running maxima of log times, totals, state.
+
+    `highs` are triples (ordinal, partition, ms). `entries` is what each element holds, over all buckets; `state_bytes` the size of the state frames.
+    """
+
+    n: int
+    due: int | None = None
+    highs: tuple[tuple[int, int, int], ...] = ()
+    before: Counts = field(default_factory=Counts)
+    counts: Counts = field(default_factory=Counts)
+    entries: dict[str, int] = field(default_factory=dict)
+    state_bytes: int = 0
+
+    @property
+    def totals(self) -> Counts:
+        """What was counted before and in this cut."""
+        return self.before.plus(self.counts)
+
+    def high_of(self) -> dict[tuple[int, int], int]:
+        """The maxima by (ordinal, partition)."""
+        return {(ordinal, partition): high for ordinal, partition, high in self.highs}
+
+
+@dataclass(frozen=True, slots=True)
+class AppProgress:
+    """A snapshot of a running app, for people to look at.
+
+    `state` is starting, running, waiting (for the next attempt after `last_error`), stopping, stopped, finished or failed. `rate` is events in
+    per second, lately. `batch_ms` is the last batch by phase, as Spark names them ("triggerExecution" is the whole). `lag` counts messages that
+    wait, per stream; `away` says which inputs cannot be reached and why. `entries` is what each stateful element holds.
+    `said` are the lines that its log sinks have written since the snapshot before.
+    """
+
+    app: str
+    state: str = "starting"
+    batches: int = 0
+    events_in: Mapping[str, int] = field(default_factory=dict)
+    events_out: Mapping[str, int] = field(default_factory=dict)
+    errors: int = 0
+    rate: float = 0.0
+    batch_ms: Mapping[str, int] = field(default_factory=dict)
+    lag: Mapping[str, int] = field(default_factory=dict)
+    away: Mapping[str, str] = field(default_factory=dict)
+    entries: Mapping[str, int] = field(default_factory=dict)
+    state_bytes: int = 0
+    restarts: int = 0
+    last_error: str = ""
+    said: tuple[str, ...] = ()

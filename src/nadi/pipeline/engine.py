@@ -1,0 +1,19 @@
+"""The engine that the pipeline runs: the rows kernel with the built-in registry. Tests may name another module with the same two functions."""
+
+from __future__ import annotations
+
+from nadi.functions.registry import default_registry
+from nadi.kernel.contract import Kernel
+from nadi.kernel.rows.engine import RowsKernel
+from nadi.plan import plan_app as plan_text
+from nadi.plan.nodes import App
+
+
+def plan_app(text: str) -> App:
+    """The plan of a text. Errors: those of the language and of the plan."""
+    return plan_text(text, default_registry())
+
+
+def make_kernel(app: App, outputs: tuple[str, ...], bucket: int = 0) -> Kernel:
+    """A kernel without state; `bucket` keeps what two of them make up (UUIDs) apart."""
+    return RowsKernel(app, default_registry(), outputs, bucket)

@@ -1,0 +1,41 @@
+"""Rows for the error store (`nadi.io.errorstore`): from messages that could not be decoded, and from events that a query could not process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from nadi.io.contract import Connector
+from nadi.io.errorstore import payload_fields
+from nadi.kernel.contract import Failure
+
+
+def undecodable_row(app: str, cut: int, sources: Sequence[Connector], told: Sequence[Any]) -> dict[str, object]:
+    """The row for an undecodable message; `told` as in fat rows."""
+    ordinal, partition, position, time, reason, payload = told
+    source = sources[ordinal]
+    row: dict[str, object] = {
+        "time": time,
+        "app": app,
+        "origin": f"source {source.type} of {source.stream}",
+        "stream": source.stream,
+        "partition": partition,
+        "position": position,
+        "reason": reason,
+    }
+    return row | payload_fields(bytes(payload)) | {"cut": cut}
+
+
+def failure_row(app: str, cut: int, failure: Failure) -> dict[str, object]:
+    """The row for an event that a query could not process."""
+    row: dict[str, object] = {
+        "time": failure.timestamp,
+        "app": app,
+        "origin": f"query of {failure.stream}",
+        "stream": failure.stream,
+        "partition": None,
+        "position": None,
+        "reason": f"[{failure.condition}] {failure.message}",
+    }
+    return row | {"payload": json.dumps(failure.row, default=str), "cut": cut}

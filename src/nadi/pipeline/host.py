@@ -1,0 +1,110 @@
+"""The executor host: a long-lived process beside an executor's JVM that holds kernels, inputs and sinks.
+
+Started by whoever needs it first (`nadi.pipeline.hostclient`) as `python -m nadi.pipeline.host <folder> <index> <JVM pid>`; it ends when the JVM
+is gone. One thread per connection; standard output and error are its log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nadi.errors import NadiError
+from nadi.pipeline.hosted import Apps
+from nadi.pipeline.protocol import Frame, failure_head, receive, send
+
+_LOOK = 1.0  # seconds between looks where the system cannot tell of a process's end
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until the JVM is gone; 1 where another host already serves this place."""
+    folder, index, jvm = Path(arguments[0]), int(arguments[1]), int(arguments[2])
+    with (folder / f"{index}.alive").open("a") as alive:
+        try:
+            fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return 1
+        path = folder / f"{index}.sock"
+        path.unlink(missing_ok=True)
+        threading.Thread(target=_end_with, args=(jvm, folder, index), daemon=True).start()
+        apps = Apps()
+        _import_heavy()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+            listening.bind(str(path))
+            path.chmod(0o600)
+            listening.listen(128)
+            _serve(listening, apps)
+    return 0
+
+
+def _import_heavy() -> None:
+    """What every app needs, before the first one waits for it."""
+
+
+def _serve(listening: socket.socket, apps: Apps) -> None:
+    while True:
+        ready, _, _ = select.select([listening], [], [], 60.0)
+        if not ready:
+            apps.let_go_idle()
+            continue
+        connection, _ = listening.accept()
+        threading.Thread(target=_converse, args=(connection, apps), daemon=True).start()
+
+
+def _converse(connection: socket.socket, apps: Apps) -> None:
+    with connection, contextlib.suppress(OSError):  # the other side is gone: so is the need for an answer
+        while (request := receive(connection)) is not None:
+            for frame in _answers(apps, request):
+                send(connection, frame.head, frame.parts)
+
+
+def _answers(apps: Apps, request: Frame) -> Iterator[Frame]:
+    """The answer; a failure of whatever kind becomes its last frame."""
+    try:
+        yield from apps.answer(request.head, request.parts)
+    except Exception as reason:
+        if not isinstance(reason, NadiError):
+            traceback.print_exc()
+        yield Frame(failure_head(reason), [])
+
+
+def _end_with(jvm: int, folder: Path, index: int) -> None:
+    """Wait for the JVM's end, then leave."""
+    try:
+        descriptor = os.pidfd_open(jvm)
+    except ProcessLookupError:
+        _leave(folder, index)
+    except (AttributeError, OSError):
+        _poll(jvm)
+    else:
+        select.select([descriptor], [], [])
+    _leave(folder, index)
+
+
+def _poll(jvm: int) -> None:
+    gone = threading.Event()
+    while not gone.wait(_LOOK):
+        try:
+            os.kill(jvm, 0)
+        except ProcessLookupError:
+            return
+
+
+def _leave(folder: Path, index: int) -> None:
+    for ending in ("sock", "lock", "alive"):
+        (folder / f"{index}.{ending}").unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # other hosts of this JVM are still leaving, or a log is kept there
+        folder.rmdir()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,145 @@
+"""What a node is asked to run and what it tells of it; the folder of a node and of each app."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nadi.config import Settings, read_settings
+from nadi.errors import NadiError, error
+from nadi.metrics import AppProgress
+from nadi.pipeline.spec import AppSpec
+from nadi.plan.nodes import App
+
+__all__ = [
+    "AppExit",
+    "AppProgress",
+    "AppText",
+    "ExitReport",
+    "NodeOptions",
+    "make_spec",
+    "needed_outputs",
+    "node_lock",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AppText:
+    """A Siddhi app to run; `file` is where it came from, for messages."""
+
+    text: str
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """`state` is the state folder. `conf` has settings of Spark (`spark.…`) and of nadi (`nadi.…`, see `nadi.config.Settings`)."""
+
+    state: Path = Path(".nadi")
+    master: str = "local[*,4]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    until_end: bool = False
+    engine: str = "nadi.pipeline.engine"
+    connectors: str = "nadi.io.registry"
+
+    def settings(self) -> Settings:
+        """Those of nadi. Errors: INVALID_SETTING for one that does not exist, or has a value of the wrong kind."""
+        return read_settings(self.conf)
+
+    def spark(self) -> dict[str, str]:
+        """What goes to Spark."""
+        return {k: v for k, v in self.conf.items() if k.startswith("spark.")}
+
+
+@dataclass(frozen=True, slots=True)
+class AppExit:
+    """How an app ended: "finished" (all finite inputs consumed), "stopped" (on request) or "failed" with the error; its last progress."""
+
+    app: str
+    state: str
+    progress: AppProgress
+    error: NadiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExitReport:
+    """How a node ended."""
+
+    apps: tuple[AppExit, ...]
+
+    @property
+    def failed(self) -> bool:
+        return any(a.state == "failed" for a in self.apps)
+
+
+@contextmanager
+def node_lock(state: Path) -> Iterator[None]:
+    """Hold the state folder for this process. Errors: NODE_LOCKED."""
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / "node.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise error("NODE_LOCKED", folder=state, pid=lock.read().strip() or "?") from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def needed_outputs(app: App) -> tuple[str, ...]:
+    """The streams whose rows are wanted outside: those with a sink."""
+    return tuple(s.key for s in app.streams.values() if any(a.name.lower() == "sink" for a in s.annotations))
+
+
+def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
+    """The description of an app on this node; what its state folder fixes stays as it was. Errors: APP_CHANGED, INVALID_SETTING."""
+    state = (options.state / app.name).resolve()
+    state.mkdir(parents=True, exist_ok=True)
+    settings = options.settings()
+    wanted = 1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, cores))
+    spec = AppSpec(
+        app.name,
+        text.text,
+        str(state),
+        journal=journal,
+        buckets=wanted,
+        hosts=max(1, _given(settings.hosts, cores)),
+        max_events=settings.batch_events,
+        max_bytes=settings.batch_bytes,
+        order_idle=settings.order_idle,
+        until_end=options.until_end,
+        outputs=needed_outputs(app),
+        engine=options.engine,
+        connectors=options.connectors,
+    )
+    return dataclasses.replace(spec, buckets=_as_before(state, app, spec, wanted))
+
+
+def _given(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
+
+
+def _as_before(state: Path, app: App, spec: AppSpec, wanted: int) -> int:
+    """The number of buckets of the first start; checks that sources and sharding are still those of the state."""
+    sources = [[c.stream, c.type] for c in spec.sources(app)]
+    path = state / "pipeline.json"
+    shape = {"version": 1, "sharding": app.sharding.kind, "sources": sources}
+    if not path.exists():
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps({**shape, "buckets": wanted}))
+        fresh.replace(path)
+        return wanted
+    known = json.loads(path.read_text())
+    for name, now in shape.items():
+        if known.get(name) != now:
+            reason = f"{name} was {known.get(name)} and is {now}"
+            raise error("APP_CHANGED", app=app.name, reason=reason, folder=state)
+    return int(known["buckets"])

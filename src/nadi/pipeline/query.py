@@ -1,0 +1,59 @@
+"""One app as one streaming query: source → shuffle by bucket → kernels → sinks."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from nadi.errors import Diagnostic, NadiError, error, raised
+from nadi.pipeline.kernelstage import OUTPUT, KernelStage
+from nadi.pipeline.labels import labels
+from nadi.pipeline.session import activate, driver_jvm
+from nadi.pipeline.sinkstage import AppSink
+from nadi.pipeline.source import AppSource
+from nadi.pipeline.spec import AppSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+_NAMED = re.compile(r"nadi\.errors\.exceptions\.(\w+): (?:[^\[\n]*: )?\[([A-Z0-9_]+)\] ([^\n]*)")
+
+
+def start_query(session: SparkSession, spec: AppSpec) -> StreamingQuery:
+    """Start (or go on with) the query of an app in a session of its own. Its checkpoint is in the state folder."""
+    activate(session)
+    session.conf.set("spark.sql.shuffle.partitions", str(spec.buckets))
+    session.dataSource.register(AppSource)
+    session.dataSource.register(AppSink)
+    described = spec.to_json()
+    rows = session.readStream.format(AppSource.name()).option("spec", described).load()
+    done = rows.groupBy("bk").transformWithStateInPandas(
+        KernelStage(spec, labels(spec.buckets)), OUTPUT, "Append", "None"
+    )
+    query: StreamingQuery = (
+        done.writeStream.format(AppSink.name())
+        .option("spec", described)
+        .option("jvm", str(driver_jvm(session)))
+        .option("checkpointLocation", str(spec.place.state / "checkpoint"))
+        .outputMode("append")
+        .queryName(spec.app)
+        .start()
+    )
+    return query
+
+
+def named_failure(app: str, reason: BaseException, log: object) -> NadiError:
+    """The named condition in what Spark tells of a failed query: the last one that Python raised below, or SPARK_FAILED."""
+    if isinstance(reason, NadiError):
+        return reason
+    text = str(reason)
+    found = _NAMED.findall(text)
+    if found:
+        siddhi_class, condition, message = found[-1]
+        return raised(Diagnostic(condition, siddhi_class, message))
+    if "No space left on device" in text:
+        return error("DISK_FULL", path=log)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = next((line for line in reversed(lines) if re.match(r"[\w.]*(Error|Exception)\b", line)), "")
+    return error("SPARK_FAILED", app=app, reason=told or (lines[0] if lines else type(reason).__name__), log=log)

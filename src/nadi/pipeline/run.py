@@ -1,0 +1,179 @@
+"""A node: everything that `nadi run` starts, and stops again, whatever way it ends.
+
+node = Node([AppText(text)], NodeOptions(until_end=True), print)
+report = node.run()             # node.request_stop() from a signal handler or another thread ends it between two batches
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import threading
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from nadi.errors import error
+from nadi.io.contract import Ingress
+from nadi.io.natsserver import NatsServer
+from nadi.io.registry import SOURCES, source_kind
+from nadi.pipeline.hostclient import Hosts, hosts, hosts_folder, sweep
+from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, make_spec, needed_outputs, node_lock
+from nadi.pipeline.session import SessionOptions, build_session, driver_jvm, end_driver
+from nadi.pipeline.spec import AppSpec, Connectors, Engine
+from nadi.pipeline.supervisor import RESTARTS, OnProgress, lost, supervise
+from nadi.plan.nodes import App
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ENDS_WITHIN = 15.0  # seconds for the JVM and its hosts to go
+CRASHES = 5  # of the JVM in a row, without a batch between them
+
+
+def _silent(_progress: object) -> None:
+    """Where nobody wants to know."""
+
+
+class Node:
+    """One run of some apps on a state folder.
+
+    `on_progress` is called from other threads, about twice a second per app and whenever the state of an app changes.
+    """
+
+    def __init__(self, apps: Sequence[AppText], options: NodeOptions, on_progress: OnProgress | None = None) -> None:
+        self._texts = tuple(apps)
+        self._options = options
+        self._tell = on_progress or _silent
+        self._stop = threading.Event()
+
+    def request_stop(self) -> None:
+        """Finish the batches under way, commit them and stop. Returns at once; safe in a signal handler."""
+        self._stop.set()
+
+    def run(self) -> ExitReport:
+        """Run until all apps have ended; no process outlives the call.
+
+        Errors: those of the apps' texts, options and state (nothing was started then), NODE_LOCKED, SPARK_NOT_STARTED, SERVER_NOT_STARTED. How each app
+        ended is in the report.
+        """
+        self._options.settings()  # wrong ones are refused before anything starts
+        engine: Engine = import_module(self._options.engine)
+        planned = [(text, engine.plan_app(text.text)) for text in self._texts]
+        names = [app.name for _, app in planned]
+        for name in names:
+            if names.count(name) > 1:
+                raise error("APP_TWICE", app=name)
+        registry: Connectors = import_module(self._options.connectors)
+        for _, app in planned:  # what is wrong with them is said before anything starts
+            registry.connectors(app, "source")
+            registry.connectors(app, "sink")
+            refuse_stores(app)
+            engine.make_kernel(app, needed_outputs(app))
+        with node_lock(self._options.state), contextlib.ExitStack() as started:
+            return self._run(planned, registry, started)
+
+    def _run(
+        self, planned: list[tuple[AppText, App]], registry: Connectors, started: contextlib.ExitStack
+    ) -> ExitReport:
+        options = self._options
+        journal = self._journal([app for _, app in planned], registry, started)
+        cores = os.cpu_count() or 1
+        specs = [make_spec(text, app, options, cores, journal) for text, app in planned]
+        for spec, (_, app) in zip(specs, planned, strict=True):
+            for ingress in _ingresses(spec, app, registry):
+                started.callback(ingress.stop)
+        return self._through_crashes(specs)
+
+    def _through_crashes(self, specs: Sequence[AppSpec]) -> ExitReport:
+        """Run the apps on Spark; where its JVM dies, those that had not ended go on in a new one, from what is in their checkpoints."""
+        ended: dict[str, AppExit] = {}
+        tries, reached = 0, -1
+        while True:
+            left = [s for s in specs if s.app not in ended or lost(ended[s.app])]
+            for result in self._on_spark(left).apps:
+                ended[result.app] = result
+            crashed = [e for e in ended.values() if lost(e)]
+            at = sum(e.progress.batches for e in ended.values())
+            tries, reached = (tries + 1, at) if at == reached else (1, at)
+            if not crashed or self._stop.is_set() or tries >= CRASHES:
+                return ExitReport(tuple(ended[s.app] for s in specs))
+            for result in crashed:
+                self._tell(dataclasses.replace(result.progress, state="waiting", said=()))
+            self._stop.wait(RESTARTS.delay(tries) / 1000)
+
+    def _on_spark(self, specs: Sequence[AppSpec]) -> ExitReport:
+        options = self._options
+        conf = options.spark()
+        if len(specs) > 1:
+            conf = {"spark.scheduler.mode": "FAIR", **conf}
+        name = f"nadi {' '.join(s.app for s in specs)}"
+        session = build_session(SessionOptions(options.master, options.state / "logs", conf, name))
+        jvm = driver_jvm(session)
+        try:
+            sweep()
+            ready = hosts(max(s.hosts for s in specs), jvm)
+            threading.Thread(target=_prepare, args=(ready,), daemon=True).start()
+            return supervise(session, specs, options, self._stop, self._tell)
+        finally:
+            _end(jvm)
+
+    def _journal(self, apps: Sequence[App], registry: Connectors, started: contextlib.ExitStack) -> str:
+        """The URL of the journal's server: the one configured, an embedded one where an app needs it, or ""."""
+        named = self._options.settings().journal_url
+        if named or not any(needs_journal(app, registry) for app in apps):
+            return named
+        server = NatsServer(self._options.state.resolve() / "nats")
+        server.start()
+        started.callback(server.stop)
+        return server.url
+
+
+def refuse_stores(app: App) -> None:
+    """Errors: NOT_SUPPORTED for a table that is to live in a database: kept in memory instead, it would not be what was asked for."""
+    for table in app.tables.values():
+        stores = [a for a in table.annotations if a.name.lower() == "store"]
+        if any((a.get("type") or "").lower() != "inmemory" for a in stores):
+            alternative = "leave @store out: the table is then part of the app's state, which survives restarts"
+            raise error("NOT_SUPPORTED", what=f"a store under table '{table.name}'", alternative=alternative)
+
+
+def needs_journal(app: App, registry: Connectors) -> bool:
+    """Whether an input of the app is kept in the node's journal, or a topic of it is."""
+    sources, sinks = registry.connectors(app, "source"), registry.connectors(app, "sink")
+    kept = any(c.type == "inmemory" for c in (*sources, *sinks))
+    return kept or any(c.type in SOURCES and source_kind(c.type).ingress is not None for c in sources)
+
+
+def _ingresses(spec: AppSpec, app: App, registry: Connectors) -> list[Ingress]:
+    made = [registry.start_ingress(connector, spec.place) for connector in spec.sources(app)]
+    return [ingress for ingress in made if ingress is not None]
+
+
+def _prepare(ready: Hosts) -> None:
+    """Start the hosts while Spark is still warming up; whoever needs one later finds it or starts it."""
+    for index in range(ready.count):
+        with contextlib.suppress(Exception):
+            ready.call(index, {"op": "ping"})
+
+
+def end_session(session: SparkSession) -> None:
+    """Stop Spark, its JVM and the hosts, and wait until they are gone."""
+    _end(driver_jvm(session))
+
+
+def _end(jvm: int) -> None:
+    end_driver(ENDS_WITHIN)
+    folder = hosts_folder(jvm)
+    until = time.monotonic() + ENDS_WITHIN
+    while any(folder.glob("*.alive")) and time.monotonic() < until:
+        time.sleep(0.02)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def run(apps: Sequence[AppText], options: NodeOptions, on_progress: OnProgress | None = None) -> ExitReport:
+    """Run apps until each has ended; for one that can be stopped see `Node`."""
+    return Node(apps, options, on_progress).run()

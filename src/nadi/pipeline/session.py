@@ -1,0 +1,203 @@
+"""The Spark session of a node, with the habits of Spark switched off that cost most of a small batch.
+
+- Local checkpoint files: no `.crc` beside them, and the process that sets their permissions is started the cheap way (VFORK).
+- The Python daemon is `nadi.pipeline.daemon` (no full garbage collection after every task).
+- Unix sockets between the JVM and Python (TCP loopback waits 40 ms for delayed acknowledgements).
+
+Spark's own log, and what its Python processes write, go to `<state>/logs/spark.log` and never to the screen.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nadi.errors import error
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger("nadi")
+_STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_CHECKPOINT = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+SETTINGS: dict[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.scheduler.mode": "FAIR",
+    "spark.locality.wait": "0",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.daemon.module": "nadi.pipeline.daemon",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.stateStore.providerClass": _STATE,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT,
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    # 100 batches are seconds here; a state that is read slowly needs more
+    "spark.sql.streaming.minBatchesToRetain": "500",
+    # pages of state are counted in records, and a record is a frame of up to 2 MB
+    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "8",
+    "spark.sql.streaming.metricsEnabled": "false",
+}
+"""What holds unless `--conf` says otherwise."""
+
+_JAVA_OPTIONS = "-Djdk.lang.Process.launchMechanism=VFORK"
+
+_LOG4J = """\
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {path}
+appender.file.filePattern = {path}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 16MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 4
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """Where Spark runs, where its log goes (a folder), and settings (`spark.…`) that go before ours."""
+
+    master: str = "local[*,4]"
+    logs: Path = Path(".nadi/logs")
+    conf: Mapping[str, str] = field(default_factory=dict)
+    name: str = "nadi"
+
+
+def java_options(logs: Path) -> str:
+    """Options of the JVM; writes the configuration of its logging."""
+    config = logs / "log4j2.properties"
+    config.write_text(_LOG4J.format(path=logs / "spark.log"))
+    return f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={config.as_uri()}"
+
+
+def build_session(options: SessionOptions) -> SparkSession:
+    """Start Spark. One session per process. Errors: SPARK_NOT_STARTED."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    logs = options.logs.resolve()
+    logs.mkdir(parents=True, exist_ok=True)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["NADI_LOG_DIR"] = str(logs)
+    settings = {**SETTINGS, "spark.master": options.master, "spark.app.name": options.name, **options.conf}
+    extra = settings.get("spark.driver.extraJavaOptions", "")
+    settings["spark.driver.extraJavaOptions"] = f"{java_options(logs)} {extra}".strip()
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    try:
+        # what the JVM and the Python processes under it print belongs into the log, too
+        # A session of its own: signals to our process group (Ctrl-C, `timeout`) are ours to handle. The JVM ends when its standard input closes.
+        with (logs / "spark-output.log").open("ab") as output:
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output, "start_new_session": True})
+        with _keeping_interrupts():
+            context = SparkContext(gateway=gateway, conf=SparkConf().setAll(list(settings.items())))
+        context._accumulatorServer.handle_error = _noted  # it would print a stack trace when the JVM dies
+    except (PySparkException, OSError) as reason:
+        raise error("SPARK_NOT_STARTED", reason=str(reason).splitlines()[0], log=logs) from reason
+    session = SparkSession(context)
+    without_checksums(session)
+    return session
+
+
+def _noted(request: object, client: object) -> None:
+    """For a connection that broke: whoever waits for the JVM tells of its end by name."""
+    _LOG.debug("a connection of Spark's accumulators broke: %s %s", request, client)
+
+
+@contextmanager
+def _keeping_interrupts() -> Iterator[None]:
+    """Leave SIGINT as it is: Spark's own handler cancels all jobs, where ours finishes the batch."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
+
+
+def without_checksums(session: SparkSession) -> None:
+    """No `.crc` files for what is written through `file://`: each costs a process."""
+    jvm = session._jvm
+    system = jvm.org.apache.hadoop.fs.FileSystem.get(
+        jvm.java.net.URI("file:///"), session.sparkContext._jsc.hadoopConfiguration()
+    )
+    system.setWriteChecksum(False)
+
+
+def driver_lost(within: float = 0.0) -> bool:
+    """Whether the driver's JVM that this process started is gone, or goes within so many seconds."""
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return SparkContext._gateway is None
+    try:
+        process.wait(within)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def end_driver(within: float) -> None:
+    """Stop Spark and its JVM, also one that is dead already, and let go of it, so that another one can be started in this process."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway, context = SparkContext._gateway, SparkContext._active_spark_context
+    process = getattr(gateway, "proc", None)
+    if context is not None:
+        if process is not None and process.poll() is not None:
+            context._jsc = None  # nothing is left to be told to stop
+        context.stop()
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    if gateway is not None:
+        gateway.shutdown()
+    if process is not None:
+        process.stdin.close()  # the JVM ends with it
+        try:
+            process.wait(within)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+def driver_jvm(session: SparkSession) -> int:
+    """The process id of the driver's JVM."""
+    return int(session._jvm.java.lang.ProcessHandle.current().pid())
+
+
+def own_session(session: SparkSession, pool: str) -> SparkSession:
+    """A session of its own for one query of several, active in this thread, with a FAIR pool of its own.
+
+    Python data sources are registered and looked up through the active session.
+    """
+    made = session.newSession()
+    activate(made)
+    session.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+    return made
+
+
+def activate(session: SparkSession) -> None:
+    """Make a session the active one of the calling thread."""
+    session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)

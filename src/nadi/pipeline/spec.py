@@ -1,0 +1,96 @@
+"""What every process of a pipeline must know of an app: one immutable description, handed along as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from nadi.io.contract import Connector, Ingress, Log, Place, Sink, SinkMapper, SourceMapper
+from nadi.kernel.contract import Kernel
+from nadi.plan.nodes import App
+
+
+class Engine(Protocol):
+    """Plans a text and makes kernels: the module `nadi.pipeline.engine`, or another one in tests."""
+
+    def plan_app(self, text: str) -> App: ...
+    def make_kernel(self, app: App, outputs: tuple[str, ...], bucket: int = 0) -> Kernel: ...
+
+
+class Connectors(Protocol):
+    """Opens connectors: the module `nadi.io.registry`, or another one in tests."""
+
+    def connectors(self, app: App, kind: str) -> tuple[Connector, ...]: ...
+    def open_log(self, connector: Connector, place: Place) -> Log: ...
+    def open_sink(self, connector: Connector, place: Place) -> Sink: ...
+    def make_source_mapper(self, connector: Connector) -> SourceMapper: ...
+    def make_sink_mapper(self, connector: Connector) -> SinkMapper: ...
+    def start_ingress(self, connector: Connector, place: Place) -> Ingress | None: ...
+
+
+@dataclass(frozen=True)
+class AppSpec:
+    """One execution group of an app on one node.
+
+    `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `buckets` the number of kernels, `hosts` how many
+    host processes an executor has, `epoch` the fencing number of this run. A batch takes at most `max_events` events and about
+    `max_bytes` bytes (0: no bound). `outputs` are the keys of the streams that are wanted outside. Not slotted: `id` is kept once computed.
+    """
+
+    app: str
+    text: str
+    state: str
+    group: str = ""
+    journal: str = ""
+    buckets: int = 1
+    hosts: int = 2
+    epoch: int = 1
+    max_events: int = 100_000
+    max_bytes: int = 256_000_000
+    order_idle: int = 5_000
+    until_end: bool = False
+    outputs: tuple[str, ...] = ()
+    engine: str = "nadi.pipeline.engine"
+    connectors: str = "nadi.io.registry"
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def id(self) -> str:
+        """Names what hosts keep for this app: equal for equal meaning, whatever the run."""
+        shaping = (self.app, self.group, self.text, self.state, self.journal, self.buckets, self.outputs)
+        parts = repr((*shaping, self.until_end, self.engine, self.connectors))
+        return hashlib.sha256(parts.encode()).hexdigest()[:24]
+
+    @property
+    def place(self) -> Place:
+        return Place(self.app, Path(self.state), self.journal)
+
+    def to_json(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    @staticmethod
+    def from_json(text: str | bytes) -> AppSpec:
+        return msgspec.json.decode(text, type=AppSpec)
+
+    def load_engine(self) -> Engine:
+        module: Engine = import_module(self.engine)
+        return module
+
+    def load_connectors(self) -> Connectors:
+        module: Connectors = import_module(self.connectors)
+        return module
+
+    def sources(self, app: App) -> tuple[Connector, ...]:
+        """The sources of the app as this run wants them: with `until_end`, folders of files end with what is there."""
+        return tuple(self._ending(c) for c in self.load_connectors().connectors(app, "source"))
+
+    def _ending(self, connector: Connector) -> Connector:
+        if not self.until_end or connector.type != "file":
+            return connector
+        return replace(connector, options={**connector.options, "until.end": "true"})

@@ -1,0 +1,23 @@
+"""Plans: names resolved, types known, everything checked."""
+
+from nadi.plan.binder import bind, bind_collecting, diagnose, plan_app
+from nadi.plan.elements import fingerprints, stateful
+from nadi.plan.explain import explained, explanation
+from nadi.plan.on_demand import bind_on_demand
+from nadi.plan.sharding import groups, shard
+from nadi.plan.streams import input_streams
+
+__all__ = [
+    "bind",
+    "bind_collecting",
+    "bind_on_demand",
+    "diagnose",
+    "explained",
+    "explanation",
+    "fingerprints",
+    "groups",
+    "input_streams",
+    "plan_app",
+    "shard",
+    "stateful",
+]

@@ -1,0 +1,117 @@
+"""Incremental aggregations (language text §13)."""
+
+from __future__ import annotations
+
+from nadi.lang import tree
+from nadi.lang.tree import Type
+from nadi.plan.annotations import first, is_true, time_of
+from nadi.plan.context import Context, described
+from nadi.plan.definitions import claim
+from nadi.plan.durations import DURATIONS, duration_of
+from nadi.plan.expressions import Expressions
+from nadi.plan.inputs import bind_single
+from nadi.plan.nodes import Aggregation, Column, Expr, Schema, WindowStep
+from nadi.plan.scopes import Scope
+from nadi.plan.selection import bind_selection
+
+TIMESTAMP = Column("AGG_TIMESTAMP", Type.LONG)
+"""The first column of every row that is read from an aggregation: the start of its bucket."""
+
+AGGREGATORS = ("sum", "avg", "count", "min", "max", "stdDev", "distinctCount")
+
+_DAY = 86_400_000
+_LEAST_RETENTION = {
+    "sec": (120_000, "120 sec"),
+    "min": (120 * 60_000, "120 min"),
+    "hour": (25 * _DAY // 24, "25 hours"),
+    "day": (32 * _DAY, "32 days"),
+    "month": (13 * 30 * _DAY, "13 months"),
+}
+
+
+def define_aggregation(context: Context, node: tree.AggregationDefinition) -> None:
+    """Bind an aggregation and enter it into the context.
+
+    Raises:
+        INVALID_QUERY: durations, the time attribute, a window or an aggregator do not fit.
+    """
+    source, scope = bind_single(context, node.input, f"{node.name}/")
+    if any(isinstance(s, WindowStep) for s in source.steps):
+        raise context.fail("INVALID_QUERY", node.input.span, reason="an aggregation takes no window")
+    selection = bind_selection(context, node.selection, scope, False)
+    for a in selection.aggregates:
+        if a.function not in AGGREGATORS:
+            raise context.fail(
+                "NOT_SUPPORTED",
+                node.selection.span,
+                what=f"the aggregator '{a.function}' in an aggregation",
+                alternative="use one of " + ", ".join(AGGREGATORS),
+            )
+    _check_partitioned(context, node)
+    _check_retention(context, node)
+    if selection.schema.position(TIMESTAMP.name) is not None:
+        where = "an aggregation, which has it as its first column"
+        raise context.fail("DUPLICATE_ATTRIBUTE", node.selection.span, name=TIMESTAMP.name, where=where)
+    schema = Schema((TIMESTAMP, *selection.schema.columns))
+    claim(context, node.name, f"the aggregation {described(schema)}", node.span)
+    context.aggregations[node.name] = Aggregation(
+        node.name,
+        source,
+        selection,
+        _timestamp(context, node, scope),
+        _durations(context, node),
+        schema,
+        node.annotations,
+    )
+
+
+def _timestamp(context: Context, node: tree.AggregationDefinition, scope: Scope) -> Expr | None:
+    if node.aggregate_by is None:
+        return None
+    bound = Expressions(context, scope, where="'aggregate by'").bind(node.aggregate_by)
+    if bound.type not in (Type.LONG, Type.STRING):
+        reason = f"'aggregate by' takes a long or a string, '{node.aggregate_by.name}' is {bound.type}"
+        raise context.fail("INVALID_QUERY", node.aggregate_by.span, reason=reason)
+    return bound
+
+
+def _durations(context: Context, node: tree.AggregationDefinition) -> tuple[str, ...]:
+    for d in node.durations:
+        if d not in DURATIONS:
+            reason = f"an aggregation keeps {', '.join(DURATIONS)}, not {d}"
+            raise context.fail("INVALID_QUERY", node.span, reason=reason)
+    if not node.is_range:
+        return tuple(d for d in DURATIONS if d in node.durations)
+    begin, end = DURATIONS.index(node.durations[0]), DURATIONS.index(node.durations[-1])
+    if begin > end:
+        reason = (
+            f"a range of durations goes from the finer to the coarser, not from {DURATIONS[begin]} to {DURATIONS[end]}"
+        )
+        raise context.fail("INVALID_QUERY", node.span, reason=reason)
+    return DURATIONS[begin : end + 1]
+
+
+def _check_partitioned(context: Context, node: tree.AggregationDefinition) -> None:
+    given = first(node.annotations, "PartitionById")
+    if given is not None and is_true(given, "enable"):
+        raise context.fail(
+            "NOT_SUPPORTED",
+            given.span,
+            what="@PartitionById",
+            alternative="an aggregation is computed once; leave the annotation out",
+        )
+
+
+def _check_retention(context: Context, node: tree.AggregationDefinition) -> None:
+    """Buckets must be kept until the next coarser ones are complete."""
+    purge = first(node.annotations, "purge")
+    for retention in purge.all("retentionPeriod") if purge is not None else ():
+        for e in retention.elements:
+            duration = duration_of(e.key)
+            if duration is None:
+                reason = f"it takes {', '.join(DURATIONS)}, not '{e.key}'"
+                raise context.fail("INVALID_ANNOTATION", e.span, name=retention.name, reason=reason)
+            least = _LEAST_RETENTION.get(duration)
+            if least is not None and e.value.strip().lower() != "all" and time_of(context, e) < least[0]:
+                reason = f"buckets of a {duration} are kept for {least[1]} at least, not {e.value}"
+                raise context.fail("INVALID_ANNOTATION", e.span, name=retention.name, reason=reason)

@@ -1,0 +1,125 @@
+"""Annotations: looking them up, and the times, numbers and truth values in them."""
+
+from __future__ import annotations
+
+import re
+
+from nadi.lang.tree import Annotation, Element
+from nadi.plan.context import Context
+from nadi.plan.nodes import Playback
+
+_SECOND = 1000
+_UNITS = (
+    ("year", 365 * 86400 * _SECOND),
+    ("month", 30 * 86400 * _SECOND),
+    ("week", 7 * 86400 * _SECOND),
+    ("day", 86400 * _SECOND),
+    ("hour", 3600 * _SECOND),
+    ("min", 60 * _SECOND),
+    ("minute", 60 * _SECOND),
+    ("sec", _SECOND),
+    ("second", _SECOND),
+    ("millisec", 1),
+    ("millisecond", 1),
+)
+_MILLISECONDS = {name + plural: ms for name, ms in _UNITS for plural in ("", "s")}
+_AMOUNT = re.compile(r"\s*(\d+)\s*([A-Za-z]+)\s*")
+
+
+def found(annotations: tuple[Annotation, ...], name: str) -> tuple[Annotation, ...]:
+    """All annotations of a name (no case)."""
+    return tuple(a for a in annotations if a.name.lower() == name.lower())
+
+
+def first(annotations: tuple[Annotation, ...], name: str) -> Annotation | None:
+    """The first annotation of a name (no case), None where there is none."""
+    return next(iter(found(annotations, name)), None)
+
+
+def element(annotation: Annotation, key: str) -> Element | None:
+    """The element of a key (no case)."""
+    return next((e for e in annotation.elements if e.key.lower() == key.lower()), None)
+
+
+def time_of(context: Context, given: Element) -> int:
+    """The time in an element such as `interval='2 sec'`, in ms.
+
+    Raises:
+        SYNTAX: it is not a time.
+    """
+    total, position = 0, 0
+    while position < len(given.value):
+        part = _AMOUNT.match(given.value, position)
+        if part is None or part[2].lower() not in _MILLISECONDS:
+            break
+        total += int(part[1]) * _MILLISECONDS[part[2].lower()]
+        position = part.end()
+    if position == 0 or position < len(given.value):
+        expected = "a time with its unit, such as '2 sec'"
+        raise context.fail("SYNTAX", given.span, found=f"'{given.value}'", expected=expected)
+    return total
+
+
+def is_true(annotation: Annotation, key: str, default: bool = True) -> bool:
+    """The truth value of an element."""
+    return (annotation.get(key) or ("true" if default else "false")).lower() == "true"
+
+
+def check_positive(context: Context, annotation: Annotation, key: str) -> None:
+    """A number of an annotation must be an int above 0, where it is given.
+
+    Raises:
+        INVALID_ANNOTATION: it is not.
+    """
+    given = element(annotation, key)
+    if given is not None and not (given.value.strip().isdigit() and int(given.value) > 0):
+        reason = f"{key} must be a number greater than 0, not '{given.value}'"
+        raise context.fail("INVALID_ANNOTATION", given.span, name=annotation.name, reason=reason)
+
+
+# ---- the app's own -------------------------------------------------------------------------------------------------
+
+
+def app_name(annotations: tuple[Annotation, ...]) -> str:
+    """From `@app:name`; "SiddhiApp" where none is given (a random one would make plans differ from run to run)."""
+    named = first(annotations, "app:name")
+    return (named.get() if named is not None else None) or "SiddhiApp"
+
+
+def compatibility(context: Context, annotations: tuple[Annotation, ...]) -> int:
+    """From `@app:compat('4')`: 5 where none is given."""
+    given = first(annotations, "app:compat")
+    if given is None:
+        return 5
+    if given.get() not in ("4", "5"):
+        raise context.fail(
+            "INVALID_ANNOTATION", given.span, name=given.name, reason=f"it takes '4' or '5', not '{given.get() or ''}'"
+        )
+    return int(given.get() or "5")
+
+
+def playback(context: Context, annotations: tuple[Annotation, ...]) -> Playback | None:
+    """From `@app:playback(idle.time='100 millisec', increment='2 sec')`: both or none (language text §2)."""
+    given = first(annotations, "app:playback")
+    if given is None:
+        return None
+    for e in given.elements:
+        if e.key.lower() not in ("idle.time", "increment"):
+            reason = f"it takes idle.time and increment, not '{e.key or e.value}'"
+            raise context.fail("INVALID_ANNOTATION", e.span, name=given.name, reason=reason)
+    idle, increment = element(given, "idle.time"), element(given, "increment")
+    if (idle is None) != (increment is None):
+        missing = "increment" if increment is None else "idle.time"
+        reason = f"idle.time and increment belong together, {missing} is missing"
+        raise context.fail("INVALID_ANNOTATION", given.span, name=given.name, reason=reason)
+    if idle is None or increment is None:
+        return Playback()
+    return Playback(time_of(context, idle), time_of(context, increment))
+
+
+def check_app(context: Context, annotations: tuple[Annotation, ...]) -> None:
+    """What may not stand in front of an app."""
+    rejected = first(annotations, "app:async")
+    if rejected is not None:
+        reason = "it is not allowed for a whole app, put @async in front of the streams that need it"
+        raise context.fail("INVALID_ANNOTATION", rejected.span, name=rejected.name, reason=reason)

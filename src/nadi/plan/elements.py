@@ -1,0 +1,238 @@
+"""The stateful elements of an app: what keeps state, under which id, shaped by what, woken by timers or not.
+
+Revisions are keyed by the id; the fingerprint tells whether the state that was kept still fits. The kernel's elements use the same ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+
+from nadi.plan.nodes import (
+    AbsentElement,
+    App,
+    Call,
+    Const,
+    CountElement,
+    EveryElement,
+    FunctionStep,
+    JoinInput,
+    LogicalElement,
+    NextElement,
+    Partition,
+    Query,
+    Schema,
+    SingleInput,
+    StateElement,
+    StateInput,
+    Step,
+    StreamElement,
+    WindowCall,
+    WindowStep,
+)
+
+STATELESS_FUNCTIONS = frozenset({"log", "pol2Cart"})
+"""Stream functions that keep nothing between events; all others are taken to be stateful."""
+
+_UNTIMED_WINDOWS = frozenset(
+    {
+        "length",
+        "lengthBatch",
+        "batch",
+        "sort",
+        "frequent",
+        "lossyFrequent",
+        "externalTime",
+        "expression",
+        "expressionBatch",
+        "unique:ever",
+        "unique:first",
+        "unique:length",
+        "unique:lengthBatch",
+        "unique:firstLengthBatch",
+    }
+)
+
+
+_NOTHING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Stateful:
+    """A stateful element. `owner` is the name of the query or definition, `what` says in words what is kept.
+
+    `shape` is everything that the kept state depends on; `timed` whether timers wake it.
+    """
+
+    id: str
+    owner: str
+    what: str
+    shape: object
+    timed: bool = False
+    partition: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits: equal where kept state fits."""
+        return hashlib.sha256(canonical(self.shape).encode()).hexdigest()[:16]
+
+
+def canonical(shape: object) -> str:
+    """A shape as text that stays the same when plan nodes get new fields: fields that have their default are left out.
+
+    >>> from nadi.lang.tree import Type
+    >>> canonical(WindowCall("q/window", "length", (Const(3, Type.INT),)))
+    'WindowCall(id="q/window",name="length",args=[Const(value=3,type="int")])'
+    """
+    texts: list[str] = []
+    waiting: list[tuple[str, object]] = [
+        ("", shape)
+    ]  # texts, and what is to be written behind each; expressions may be deep
+    while waiting:
+        before, here = waiting.pop()
+        texts.append(before)
+        if isinstance(here, Enum):
+            here = here.value
+        if isinstance(here, str):
+            texts.append(json.dumps(here))
+        elif isinstance(here, tuple):
+            waiting += _in_order("[", [("", part) for part in here], "]")
+        elif is_dataclass(here):
+            given = [(f"{f.name}=", getattr(here, f.name)) for f in fields(here) if getattr(here, f.name) != f.default]
+            waiting += _in_order(f"{type(here).__name__}(", given, ")")
+        elif here is not _NOTHING:
+            texts.append(repr(here))
+    return "".join(texts)
+
+
+def _in_order(start: str, parts: list[tuple[str, object]], end: str) -> list[tuple[str, object]]:
+    """Parts with brackets around them and commas between, as a stack: the first one is on top."""
+    items: list[tuple[str, object]] = [(("," if i else start) + text, part) for i, (text, part) in enumerate(parts)]
+    return [(end if items else start + end, _NOTHING), *reversed(items)]
+
+
+def fingerprints(app: App) -> dict[str, str]:
+    """Fingerprint by element id, of all stateful elements."""
+    return {e.id: e.fingerprint for e in stateful(app)}
+
+
+def stateful(app: App) -> tuple[Stateful, ...]:
+    """All stateful elements: those of definitions, then those of queries, in the order of the text."""
+    return (*_of_definitions(app), *(e for element in app.elements for e in of_element(app, element)))
+
+
+def of_element(app: App, element: Query | Partition) -> tuple[Stateful, ...]:
+    """The stateful elements of a query or partition."""
+    if isinstance(element, Query):
+        return tuple(of_query(app, element))
+    purged = element.purge_idle is not None
+    seen = Stateful(f"{element.id}/keys", element.id, "the keys that were seen", element.keys, purged, element.id)
+    return (
+        seen,
+        *(
+            Stateful(e.id, e.owner, e.what, (element.keys, e.shape), e.timed, element.id)
+            for query in element.queries
+            for e in of_query(app, query)
+        ),
+    )
+
+
+def _of_definitions(app: App) -> Iterator[Stateful]:
+    shape: object
+    for table in app.tables.values():
+        shape = (table.schema, table.primary_key, table.indexes)
+        yield Stateful(table.id, table.name, "the rows of the table", shape)
+    for window in app.windows.values():
+        call = window.window
+        shape = (call.name, call.args, window.schema)
+        yield Stateful(call.id, window.name, f"the events of the window {called(call)}", shape, is_timed(call))
+    for trigger in app.triggers.values():
+        if not trigger.start:
+            yield Stateful(trigger.id, trigger.name, "when it fires next", (trigger.every, trigger.cron), True)
+    for a in app.aggregations.values():
+        shape = (a.input.steps, a.selection, a.timestamp, a.durations)
+        yield Stateful(a.id, a.name, "buckets per " + ", ".join(a.durations), shape, True)
+
+
+def of_query(app: App, query: Query) -> Iterator[Stateful]:
+    """The stateful elements of one query, in the order in which events pass them."""
+    match query.input:
+        case SingleInput() as source:
+            yield from _of_steps(query, source.steps, _schema(app, source))
+        case JoinInput(left=left, right=right):
+            for side in (left, right):
+                yield from _of_steps(query, side.input.steps, _schema(app, side.input))
+        case StateInput() as state:
+            what = "partial matches of the " + ("sequence" if state.sequence else "pattern")
+            yield Stateful(state.id, query.name, what, (state.root, state.within), has_absent(state.root))
+    yield from _of_selection(query)
+    if query.rate is not None:
+        rate = query.rate
+        shape = (rate.kind, rate.every, rate.events, query.selection)
+        yield Stateful(rate.id, query.name, "what waits for the next output", shape, rate.every is not None)
+
+
+def _schema(app: App, source: SingleInput) -> Schema:
+    """What enters the first step."""
+    if source.source in app.streams:
+        return app.streams[source.source].schema
+    return app.windows[source.source].schema if source.source in app.windows else source.schema
+
+
+def _of_steps(query: Query, steps: tuple[Step, ...], schema: Schema) -> Iterator[Stateful]:
+    for step in steps:
+        if isinstance(step, WindowStep):
+            call = step.call
+            what = f"the events of the window {called(call)}"
+            yield Stateful(call.id, query.name, what, (call.name, call.args, schema), is_timed(call))
+        elif isinstance(step, FunctionStep):
+            if step.name not in STATELESS_FUNCTIONS:
+                yield Stateful(step.id, query.name, f"what #{step.name} keeps", (step.name, step.args, schema), True)
+            schema = Schema((*schema.columns, *step.adds))
+
+
+def _of_selection(query: Query) -> Iterator[Stateful]:
+    selection = query.selection
+    if selection.aggregates:
+        names = ", ".join(dict.fromkeys(f"{a.function}()" for a in selection.aggregates))
+        per = " per group" if selection.group_by else ""
+        shape = (selection.aggregates, selection.group_by)
+        yield Stateful(query.selector_id, query.name, f"{names}{per}", shape)
+
+
+def called(call: WindowCall) -> str:
+    """A window as it is written, constants only: `time(1000)`.
+
+    >>> called(WindowCall("q/window", "batch", ()))
+    'batch()'
+    """
+    return f"{call.name}({', '.join(str(a.value) if isinstance(a, Const) else _name(a) for a in call.args)})"
+
+
+def _name(arg: object) -> str:
+    if isinstance(arg, Call):
+        return f"{arg.function}(…)"
+    return getattr(arg, "name", "") or "…"
+
+
+def is_timed(call: WindowCall) -> bool:
+    """Whether timers wake a window."""
+    return call.name not in _UNTIMED_WINDOWS
+
+
+def has_absent(element: StateElement) -> bool:
+    """Whether an element waits for a time without events."""
+    match element:
+        case AbsentElement(waiting=waiting):
+            return waiting is not None
+        case StreamElement():
+            return False
+        case CountElement(element=inner) | EveryElement(element=inner):
+            return has_absent(inner)
+        case LogicalElement(left=left, right=right):
+            return has_absent(left) or has_absent(right)
+        case NextElement(elements=elements):
+            return any(has_absent(e) for e in elements)

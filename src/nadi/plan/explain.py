@@ -1,0 +1,189 @@
+"""What will run and why: groups, inputs and keys, buckets, queries, timers, state, and what each sink promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nadi.lang.tree import Annotation
+from nadi.plan.annotations import found
+from nadi.plan.elements import Stateful, fingerprints, of_element, of_query, stateful
+from nadi.plan.nodes import App, Call, Partition, Query, Sharding, Stream
+from nadi.plan.render import written
+from nadi.plan.sharding import groups, shard
+from nadi.plan.streams import input_streams, producers, queries_of
+from nadi.plan.walk import inside, read
+
+KEY_GROUPS = 128
+
+_EXACT = {
+    "file": "a batch is appended once: a ledger of committed lengths is kept beside the file, folders get files under their final names",
+    "kafka": "the rows of a batch and its number are written in one transaction",
+    "nats": "messages carry their numbers, and after a failure the tail of the stream is read for those that are there",
+    "inmemory": "messages carry their numbers, and after a failure the tail of the stream is read for those that are there",
+}
+_AT_LEAST = {
+    "http": "the receiver gets the number of every row and can drop what it has seen",
+    "log": "a log holds no numbers: after a crash the last batch may be written again, with the same numbers",
+}
+_IMPURE = {"UUID"}
+
+BUCKETS = {
+    "single": "one bucket",
+    "partition": "as many buckets as there are input partitions",
+    "key": f"up to {KEY_GROUPS} buckets",
+}
+
+
+def explanation(app: App) -> dict[str, Any]:
+    """The plan as plain data, for `nadi explain --json`.
+
+    Keys: app, compat, playback, groups (name, buckets, sharding, reasons, keys, inputs, elements), state (element id → what, timed,
+    fingerprint), sinks (stream, type, delivery, why).
+    """
+    marks = fingerprints(app)
+    return {
+        "app": app.name,
+        "compat": app.compat,
+        "playback": app.playback is not None,
+        "groups": [_group(app, name, elements) for name, elements in groups(app).items()],
+        "state": {
+            e.id: {"owner": e.owner, "what": e.what, "timed": e.timed, "fingerprint": marks[e.id]}
+            for e in stateful(app)
+        },
+        "sinks": [s for stream in app.streams.values() for s in _sinks(stream)],
+    }
+
+
+def _group(app: App, name: str, elements: tuple[Query | Partition, ...]) -> dict[str, Any]:
+    found_sharding = shard(app, elements)
+    return {
+        "name": name,
+        "sharding": found_sharding.kind,
+        "buckets": BUCKETS[found_sharding.kind],
+        "reasons": list(found_sharding.reasons),
+        "keys": {stream: written(key) for stream, key in found_sharding.keys},
+        "inputs": [_input(app, key, found_sharding) for key in _inputs(app, elements)],
+        "elements": [_element(app, e) for e in elements],
+    }
+
+
+# ---- inputs --------------------------------------------------------------------------------------------------------
+
+
+def _inputs(app: App, elements: tuple[Query | Partition, ...]) -> list[str]:
+    """What is fed from outside, and the triggers and fault streams that are read."""
+    known = {s for q in queries_of(elements) for s in read(q).values()}
+    special = [s for s in app.streams if s in known and (s in app.triggers or s.startswith("!"))]
+    return [*input_streams(app, elements), *special]
+
+
+def _input(app: App, key: str, sharding: Sharding) -> dict[str, Any]:
+    sources = [a.get("type") or "?" for a in found(app.streams[key].annotations, "source")]
+    split = dict(sharding.keys).get(key)
+    if key in app.triggers:
+        origin = "trigger"
+    elif key.startswith("!"):
+        origin = f"events of '{key[1:]}' that failed"
+    elif not sources and (feeding := _feeding_groups(app, key)):
+        origin = "group " + ", ".join(feeding)
+    else:
+        origin = ", ".join(sources) or "no source: fed by the host"
+    return {"stream": key, "from": origin, "key": written(split) if split is not None else None}
+
+
+def _feeding_groups(app: App, key: str) -> list[str]:
+    """The groups whose queries insert into a stream."""
+    return [name or "(default)" for name, elements in groups(app).items() if key in producers(elements)]
+
+
+# ---- queries -------------------------------------------------------------------------------------------------------
+
+
+def _element(app: App, element: Query | Partition) -> dict[str, Any]:
+    if isinstance(element, Query):
+        return _query(element, tuple(of_query(app, element)))
+    kept = {e.id: e for e in of_element(app, element)}
+    return {
+        "partition": element.id,
+        "keys": {k.stream: written(k.value) if hasattr(k, "value") else "ranges" for k in element.keys},
+        "queries": [_query(q, tuple(kept[e.id] for e in of_query(app, q))) for q in element.queries],
+    }
+
+
+def _query(query: Query, kept: tuple[Stateful, ...]) -> dict[str, Any]:
+    return {
+        "query": query.name,
+        "id": query.id,
+        "reads": list(dict.fromkeys(read(query).values())),
+        "writes": getattr(query.output, "target", ""),
+        "runs_on": "rows",
+        "why": "the rows engine runs everything; columns are not used by this release",
+        "timers": [e.id for e in kept if e.timed],
+        "state": [e.id for e in kept],
+        "impure": sorted({c.function for c in inside(query) if isinstance(c, Call) and c.function in _IMPURE}),
+    }
+
+
+# ---- sinks ---------------------------------------------------------------------------------------------------------
+
+
+def _sinks(stream: Stream) -> list[dict[str, Any]]:
+    return [{"stream": stream.key, **delivery(a)} for a in found(stream.annotations, "sink")]
+
+
+def delivery(sink: Annotation) -> dict[str, str]:
+    """What a sink promises (`delivery`) and why it is so (`why`), by its type."""
+    kind = sink.get("type") or "?"
+    if kind.lower() in _EXACT:
+        return {"type": kind, "delivery": "exactly once", "why": _EXACT[kind.lower()]}
+    why = _AT_LEAST.get(kind.lower(), "nothing is known of the target that would let it drop a repeated row")
+    return {"type": kind, "delivery": "at least once, with numbers", "why": why}
+
+
+# ---- text ----------------------------------------------------------------------------------------------------------
+
+
+def explained(app: App) -> str:
+    """The plan as a person reads it: `nadi explain app.siddhi`."""
+    told = explanation(app)
+    clock = ", playback clock" if told["playback"] else ""
+    lines = [f"app {told['app']} (rules of Siddhi {told['compat']}.x{clock})"]
+    for group in told["groups"]:
+        lines += _group_lines(group)
+    lines += ["", "state"] if told["state"] else ["", "state: none"]
+    for element, s in told["state"].items():
+        timed = ", woken by timers" if s["timed"] else ""
+        lines.append(f"  {element}  {s['what']}{timed}  [{s['fingerprint']}]")
+    lines += ["", "sinks"] if told["sinks"] else ["", "sinks: none"]
+    lines += [f"  {s['stream']} → {s['type']}: {s['delivery']}: {s['why']}" for s in told["sinks"]]
+    return "\n".join(lines) + "\n"
+
+
+def _group_lines(group: dict[str, Any]) -> list[str]:
+    name = f"group {group['name']}" if group["name"] else "group (default)"
+    lines = ["", f"{name}: {group['buckets']}, split by {_SPLIT[group['sharding']]}"]
+    lines += [f"  because {reason}" for reason in group["reasons"]]
+    for i in group["inputs"]:
+        key = f", key {i['key']}" if i["key"] else ""
+        lines.append(f"  input {i['stream']} ({i['from']}{key})")
+    for element in group["elements"]:
+        if "partition" in element:
+            keys = ", ".join(f"{key} of {stream}" for stream, key in element["keys"].items())
+            lines.append(f"  partition {element['partition']} with ({keys})")
+            lines += [f"  {line}" for q in element["queries"] for line in _query_lines(q)]
+        else:
+            lines += _query_lines(element)
+    return lines
+
+
+_SPLIT = {"single": "nothing", "partition": "input partition", "key": "key"}
+
+
+def _query_lines(query: dict[str, Any]) -> list[str]:
+    lines = [f"  query {query['query']}: {', '.join(query['reads'])} → {query['writes']}"]
+    lines.append(f"    runs on {query['runs_on']}: {query['why']}")
+    lines.append(f"    state: {', '.join(query['state']) or 'none'}")
+    lines.append(f"    timers: {', '.join(query['timers']) or 'none'}")
+    if query["impure"]:
+        lines.append(f"    pinned: {', '.join(query['impure'])} is a hash of element, order key and call")
+    return lines

@@ -1,0 +1,191 @@
+"""Outputs: what a query's events do to streams, windows and tables (language text §1, §12)."""
+
+from __future__ import annotations
+
+from nadi.errors import Span, did_you_mean
+from nadi.lang import tree
+from nadi.lang.tree import Events
+from nadi.plan.context import Context, described
+from nadi.plan.expressions import Expressions
+from nadi.plan.nodes import (
+    TABLE,
+    Attr,
+    DeleteFromTable,
+    Expr,
+    InsertIntoStream,
+    InsertIntoTable,
+    Output,
+    Schema,
+    Stream,
+    Table,
+    UpdateOrInsertTable,
+    UpdateTable,
+)
+from nadi.plan.scopes import Place, Scope
+from nadi.plan.types import assignable
+
+
+def bind_output(context: Context, node: tree.Output, schema: Schema) -> Output:
+    """What is done with output events of this schema; an insert into an unknown stream defines it.
+
+    Raises:
+        DUPLICATE_DEFINITION: the target has other columns.
+        TABLE_NOT_DEFINED: an update or delete names no table.
+        INVALID_QUERY: the target cannot be written, or `return` stands at the top level.
+    """
+    match node:
+        case tree.InsertInto():
+            return _insert(context, node, schema)
+        case tree.Delete():
+            table = table_of(context, node.target)
+            on = condition(context, node.on, schema, table)
+            return DeleteFromTable(table.name, node.events or Events.CURRENT, on)
+        case tree.Update():
+            table = table_of(context, node.target)
+            on = condition(context, node.on, schema, table)
+            assigned = assignments(context, node.set, schema, table, node.span)
+            return UpdateTable(table.name, node.events or Events.CURRENT, assigned, on)
+        case tree.UpdateOrInsert():
+            table = table_of(context, node.target)
+            on = condition(context, node.on, schema, table)
+            events = node.events or Events.CURRENT
+            insert = _row_of(context, schema, table, node.span)
+            assigned = assignments(context, node.set, schema, table, node.span)
+            return UpdateOrInsertTable(table.name, events, assigned, on, insert)
+        case tree.Return():
+            reason = "'return' ends an anonymous stream or an on-demand query; a query needs 'insert into' or the like"
+            raise context.fail("INVALID_QUERY", node.span, reason=reason)
+
+
+# ---- inserts -------------------------------------------------------------------------------------------------------
+
+
+def _insert(context: Context, node: tree.InsertInto, schema: Schema) -> InsertIntoStream | InsertIntoTable:
+    target, events = node.target, node.events or Events.CURRENT
+    key = context.key(target)
+    if key in context.tables:
+        _same(context, target, "table", context.tables[key].schema, schema)
+        return InsertIntoTable(key, events)
+    if key in context.windows:
+        _same(context, target, "window", context.windows[key].schema, schema)
+    elif key in context.streams:
+        _same(context, target, "stream", context.streams[key].schema, schema)
+    else:
+        _new_stream(context, target, key, schema)
+    return InsertIntoStream(key, events)
+
+
+def _same(context: Context, target: tree.Source, kind: str, defined: Schema, wanted: Schema) -> None:
+    if defined != wanted:
+        raise context.fail(
+            "DUPLICATE_DEFINITION",
+            target.span,
+            name=str(target),
+            defined=f"the {kind} {described(defined)}",
+            wanted=f"the output {described(wanted)} of this query",
+        )
+
+
+def _new_stream(context: Context, target: tree.Source, key: str, schema: Schema) -> None:
+    if key in context.aggregations:
+        reason = f"'{target}' is an aggregation, which is fed by its own definition only"
+        raise context.fail("INVALID_QUERY", target.span, reason=reason)
+    if target.inner and context.partition is None:
+        reason = f"the inner stream '{target}' exists only in a partition"
+        raise context.fail("INVALID_QUERY", target.span, reason=reason)
+    if target.fault:
+        hint = f"give the stream '{target.name}' the annotation @OnError(action='STREAM')"
+        raise context.fail("STREAM_NOT_DEFINED", target.span, name=str(target), hint=hint)
+    context.streams[key] = Stream(
+        key, target.name, schema, False, partition=context.partition if target.inner else None
+    )
+
+
+# ---- tables --------------------------------------------------------------------------------------------------------
+
+
+def table_of(context: Context, target: tree.Source) -> Table:
+    """The table that an update or delete names."""
+    table = context.tables.get(context.key(target))
+    if table is None:
+        hint = did_you_mean(str(target), context.tables)
+        raise context.fail("TABLE_NOT_DEFINED", target.span, name=str(target), hint=hint)
+    return table
+
+
+def condition_scope(schema: Schema, table: Table) -> Scope:
+    """Bare names mean output columns first, then the table's; `T.x` the table's."""
+    return Scope(((Place(0, (), schema),), (Place(TABLE, (table.name,), table.schema),)))
+
+
+def condition(context: Context, node: tree.Expression | None, schema: Schema, table: Table) -> Expr | None:
+    """The condition of an update or delete."""
+    if node is None:
+        return None
+    scope = condition_scope(schema, table)
+    return Expressions(context, scope, where="table condition").condition(node, "table condition")
+
+
+def assignments(
+    context: Context, nodes: tuple[tree.SetAssignment, ...], schema: Schema, table: Table, span: Span
+) -> tuple[tuple[int, Expr], ...]:
+    """What is set: as written, or (nothing written) every output column in the column of its name.
+
+    Raises:
+        ATTRIBUTE_NOT_FOUND: the table has no such column.
+        INVALID_QUERY: the value does not fit the column.
+    """
+    if not nodes:
+        return tuple(_assign_all(context, schema, table, span))
+    binder = Expressions(context, condition_scope(schema, table), where="set clause")
+    assigned: list[tuple[int, Expr]] = []
+    for node in nodes:
+        variable = node.variable
+        if variable.stream not in (None, table.name):
+            reason = f"'set' changes columns of '{table.name}', not of '{variable.stream}'"
+            raise context.fail("INVALID_QUERY", variable.span, reason=reason)
+        position = _column(context, variable.name, table, variable.span)
+        value = binder.bind(node.expression)
+        _fits(context, table, position, value, node.span)
+        assigned.append((position, value))
+    return tuple(assigned)
+
+
+def _assign_all(context: Context, schema: Schema, table: Table, span: Span) -> list[tuple[int, Expr]]:
+    assigned: list[tuple[int, Expr]] = []
+    for i, column in enumerate(schema.columns):
+        position = _column(context, column.name, table, span)
+        value = Attr(0, i, column.type, None, column.name)
+        _fits(context, table, position, value, span)
+        assigned.append((position, value))
+    return assigned
+
+
+def _column(context: Context, name: str, table: Table, span: Span) -> int:
+    position = table.schema.position(name)
+    if position is None:
+        hint = did_you_mean(name, table.schema.names)
+        raise context.fail("ATTRIBUTE_NOT_FOUND", span, name=name, of=f"the table '{table.name}'", hint=hint)
+    return position
+
+
+def _fits(context: Context, table: Table, position: int, value: Expr, span: Span) -> None:
+    column = table.schema.columns[position]
+    if not assignable(column.type, value.type):
+        reason = f"a {value.type} cannot be stored in '{table.name}.{column.name}', which is a {column.type}"
+        raise context.fail("INVALID_QUERY", span, reason=reason)
+
+
+def _row_of(context: Context, schema: Schema, table: Table, span: Span) -> tuple[int, ...]:
+    """Where in an output row the table's columns are found, in the table's order."""
+    positions: list[int] = []
+    for i, column in enumerate(table.schema.columns):
+        position = schema.position(column.name)
+        if position is None:
+            of = f"the output, and '{table.name}' needs it to insert"
+            hint = did_you_mean(column.name, schema.names)
+            raise context.fail("ATTRIBUTE_NOT_FOUND", span, name=column.name, of=of, hint=hint)
+        found = schema.columns[position]
+        _fits(context, table, i, Attr(0, position, found.type, None, found.name), span)
+        positions.append(position)
+    return tuple(positions)

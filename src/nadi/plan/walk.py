@@ -1,0 +1,82 @@
+"""Walking over plan nodes: everything inside a node, and copies with parts replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+
+from nadi.plan.nodes import (
+    Aggregate,
+    Arithmetic,
+    Call,
+    Comparison,
+    Expr,
+    InTable,
+    JoinInput,
+    Logic,
+    Negation,
+    NullCheck,
+    Query,
+    SingleInput,
+    StateInput,
+    StreamElement,
+    links,
+)
+
+
+def inside(node: object) -> Iterator[object]:
+    """A node and all nodes in it, outermost first."""
+    waiting = [node]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, tuple):
+            waiting.extend(reversed(here))
+        elif is_dataclass(here):
+            yield here
+            waiting.extend(getattr(here, f.name) for f in reversed(fields(here)))
+
+
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The conditions that `and` joins, in order; the condition itself where there is no `and`."""
+    waiting = [condition]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, Logic) and here.op == "and":
+            waiting += (here.right, here.left)
+        else:
+            yield here
+
+
+def replaced(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """A copy of an expression whose leaves are what `change` makes of them."""
+    match expr:
+        case Arithmetic() | Comparison() | Logic():
+            chain = links(expr)
+            made = replaced(chain[0].left, change)
+            for link in chain:
+                made = replace(link, left=made, right=replaced(link.right, change))
+            return made
+        case Negation() | NullCheck():
+            return replace(expr, operand=replaced(expr.operand, change))
+        case Call() | Aggregate():
+            return replace(expr, args=tuple(replaced(a, change) for a in expr.args))
+        case InTable():
+            return replace(expr, condition=replaced(expr.condition, change))
+        case _:
+            return change(expr)
+
+
+def read(query: Query) -> dict[int, str]:
+    """What a query reads, by slot: keys of streams and windows, names of tables and aggregations."""
+    match query.input:
+        case SingleInput() as source:
+            return {0: source.source}
+        case JoinInput() as join:
+            return {0: join.left.input.source, 1: join.right.input.source}
+        case StateInput() as state:
+            return {e.slot: e.source for e in inside(state.root) if isinstance(e, StreamElement)}
+
+
+def searched(node: object) -> set[str]:
+    """The tables and windows that conditions inside a node look into."""
+    return {e.table for e in inside(node) if isinstance(e, InTable)}

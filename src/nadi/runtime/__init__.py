@@ -1,0 +1,7 @@
+"""An app in this process, on a virtual clock."""
+
+from nadi.runtime.broker import Broker
+from nadi.runtime.manager import RuntimeManager
+from nadi.runtime.runtime import Runtime
+
+__all__ = ["Broker", "Runtime", "RuntimeManager"]

@@ -1,0 +1,82 @@
+"""`nadi check`: all errors of all files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nadi.cli.check import check
+
+GOOD = "define stream S (a int);\n\nfrom S[a > 5]\nselect a\ninsert into T;\n"
+
+
+@pytest.fixture
+def written(tmp_path: Path):
+    def write(name: str, text: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def test_apps_without_errors_give_one_line_and_status_0(written, capsys):
+    assert check([written("a.siddhi", GOOD), written("b.siddhi", GOOD)], False) == 0
+    assert capsys.readouterr().out == "2 apps checked, no errors\n"
+
+
+def test_all_errors_of_all_files_are_printed_with_place_and_excerpt(written, capsys):
+    broken = written(
+        "a.siddhi", "define stream S (a int);\nfrom S selct a insert into T;\nfrom S[a > ] insert into U;\n"
+    )
+    senseless = written("b.siddhi", "define stream S (a int);\nfrom S select b insert into T;\n")
+    assert check([broken, senseless, written("c.siddhi", GOOD)], False) == 1
+    out = capsys.readouterr().out
+    assert f"{broken}:2:8: [MISSPELT_KEYWORD] unexpected 'selct'" in out
+    assert "(did you mean 'select'?)\n    from S selct a insert into T;\n           ^^^^^\n" in out
+    assert f"{broken}:3:12: [SYNTAX] unexpected ']', expected an expression" in out
+    assert f"{senseless}:2:15: [ATTRIBUTE_NOT_FOUND]" in out
+    assert out.endswith("3 errors in 2 of 3 apps\n")
+
+
+def test_tools_get_a_list_of_records(written, capsys):
+    path = written("a.siddhi", "define stream S (a int);\nfrom S selct a insert into T;\n")
+    assert check([path], True) == 1
+    (record,) = json.loads(capsys.readouterr().out)
+    message = record.pop("message")
+    assert message.startswith("unexpected 'selct', expected ")
+    assert record == {
+        "file": str(path),
+        "line": 2,
+        "column": 8,
+        "endLine": 2,
+        "endColumn": 13,
+        "condition": "MISSPELT_KEYWORD",
+        "class": "SiddhiParserException",
+        "next": "did you mean 'select'?",
+        "severity": "error",
+    }
+
+
+def test_tools_get_an_empty_list_where_all_is_well(written, capsys):
+    assert check([written("a.siddhi", GOOD)], True) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_a_file_that_is_no_text_is_an_error_of_that_file(written, capsys):
+    path = written("a.siddhi", b"\xff\xfe")
+    assert check([path, written("b.siddhi", GOOD)], False) == 1
+    out = capsys.readouterr().out
+    assert f"{path}: [APP_NOT_READABLE] the file cannot be read" in out
+    assert out.endswith("1 error in 1 of 2 apps\n")
+
+
+def test_variables_come_from_the_environment(written, capsys, monkeypatch):
+    path = written("a.siddhi", "define stream ${NADI_TEST_NAME} (a int);\n")
+    monkeypatch.delenv("NADI_TEST_NAME", raising=False)
+    assert check([path], False) == 1
+    assert "1:15: [VARIABLE_NOT_SET] ${NADI_TEST_NAME}" in capsys.readouterr().out
+    monkeypatch.setenv("NADI_TEST_NAME", "S")
+    assert check([path], False) == 0

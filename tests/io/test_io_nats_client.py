@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from eventually import alive, eventually
+from nats.aio.client import Client as Connection
+
+from nadi.errors import NadiError
+from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io.guard import guarded
+from nadi.io.jetstream import Outgoing, ensure_stream, publish_all, stream_config, token
+from nadi.io.natsclient import NatsClient, api, shared
+from nadi.io.natsserver import NatsServer
+from nadi.io.retry import Policy
+
+
+def test_the_client_of_a_url_is_shared_within_the_process(nats: NatsServer) -> None:
+    assert shared(nats.url) is shared(nats.url)
+
+
+def test_a_call_that_gets_no_answer_ends_in_time(nats: NatsServer) -> None:
+    client = NatsClient(nats.url)
+    with pytest.raises(ConnectionUnavailableException, match=r"no answer within 0\.1 s"):
+        client.call(lambda _: asyncio.sleep(60), 0.1)
+    client.close()
+
+
+def test_a_server_that_accepts_and_says_nothing_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nadi.io.natsclient.CONNECT_WITHIN", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        client = NatsClient(f"nats://127.0.0.1:{mute.getsockname()[1]}")
+        with pytest.raises(ConnectionUnavailableException):
+            client.call(lambda nc: nc.flush())
+
+
+def test_a_call_under_way_fails_at_once_when_the_connection_is_lost(own_nats: NatsServer) -> None:
+    client = NatsClient(own_nats.url)
+    client.call(lambda nc: nc.flush())
+    waiting = threading.Event()
+
+    async def wait(_: Connection) -> None:
+        waiting.set()
+        await asyncio.sleep(60)
+
+    def kill() -> None:
+        assert waiting.wait(10)
+        os.kill(own_nats.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(ConnectionUnavailableException, match="the connection was lost"):
+        client.call(wait, 60)
+    killer.join()
+    client.close()
+
+
+def test_between_attempts_a_call_is_refused_without_trying(own_nats: NatsServer) -> None:
+    client = NatsClient("nats://127.0.0.1:1", policy=Policy(60_000, 60_000))
+    for _ in range(2):
+        with pytest.raises(ConnectionUnavailableException, match=r"127\.0\.0\.1"):
+            client.call(lambda nc: nc.flush())
+    assert client._gate.remaining() > 50_000
+
+
+@pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
+def test_a_forked_process_makes_a_connection_of_its_own(nats: NatsServer) -> None:
+    client = NatsClient(nats.url)
+    client.call(lambda nc: nc.flush())
+    child = os.fork()
+    if child == 0:
+        try:
+            found = client.call(lambda nc: api(nc, "INFO"))
+            os._exit(0 if "memory" in found else 3)
+        except BaseException:
+            os._exit(4)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    client.call(lambda nc: nc.flush())
+    client.close()
+
+
+def test_many_messages_are_stored_in_their_order(nats: NatsServer) -> None:
+    client = NatsClient(nats.url)
+    client.call(lambda nc: ensure_stream(nc, stream_config("many", ["many"])))
+    sequences = client.call(lambda nc: publish_all(nc, [Outgoing("many", b"x", {}) for _ in range(1500)]))
+    assert sequences == list(range(1, 1501))
+    assert client.call(lambda nc: publish_all(nc, [])) == []
+    client.close()
+
+
+def test_publishing_where_no_stream_listens_is_unavailable(nats: NatsServer) -> None:
+    client = NatsClient(nats.url)
+    with pytest.raises(NadiError) as failure:
+        client.call(lambda nc: publish_all(nc, [Outgoing("nobody.listens", b"x", {})]))
+    assert failure.value.condition == "CONNECTION_UNAVAILABLE"
+    client.close()
+
+
+def test_names_that_differ_have_different_tokens() -> None:
+    names = ["a.b", "a_b", "a b", "", "ä", "a>b"]
+    assert len({token(n) for n in names}) == len(names)
+    assert token("Plain-Name_1") == "Plain-Name_1"
+
+
+def test_a_guarded_command_is_stopped_and_its_exit_code_told(tmp_path: Path) -> None:
+    child = guarded(["sh", "-c", "exec sleep 600"], tmp_path / "log")
+    child.stop()
+    child.stop()
+    assert not child.running()
+    assert guarded(["sh", "-c", "exit 7"], tmp_path / "log").wait(10) == 7
+
+
+def test_a_guarded_command_that_ignores_the_signal_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NADI_GUARD_GRACE", "0.2")
+    pid = tmp_path / "pid"
+    script = f"trap '' TERM; echo $$ > {pid}; while true; do sleep 0.05; done"
+    child = guarded(["sh", "-c", script], tmp_path / "log")
+    eventually(lambda: pid.exists() and pid.read_text().strip())
+    child.stop()
+    assert not alive(int(pid.read_text()))

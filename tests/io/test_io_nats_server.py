@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from eventually import alive, eventually
+
+from nadi.errors import NadiError
+from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io.natsclient import NatsClient, api
+from nadi.io.natsserver import NatsServer
+
+NODE = """
+import pathlib, sys, time
+from nadi.io.natsserver import NatsServer
+server = NatsServer(pathlib.Path(sys.argv[1]))
+server.start()
+print(server.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_the_server_is_gone_after_its_node_was_killed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", NODE, str(tmp_path)], stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout is not None
+        server = int(node.stdout.readline())
+        assert alive(server)
+        node.send_signal(signal.SIGKILL)
+        eventually(lambda: not alive(server))
+
+
+def test_the_server_is_gone_even_when_the_guard_is_killed_first(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", NODE, str(tmp_path)], stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout is not None
+        server = int(node.stdout.readline())
+        guard = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
+        node.send_signal(signal.SIGKILL)
+        os.kill(guard, signal.SIGKILL)
+        eventually(lambda: not alive(server))
+
+
+def test_a_server_that_died_comes_back_on_its_port_with_its_data(own_nats: NatsServer) -> None:
+    client = NatsClient(own_nats.url)
+    client.call(lambda nc: api(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]}))
+    url, pid = own_nats.url, own_nats.pid
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: own_nats.starts == 2 and own_nats.pid not in (0, pid))
+
+    def there() -> bool:
+        try:
+            return client.call(lambda nc: api(nc, "STREAM.INFO.S"))["config"]["name"] == "S"
+        except ConnectionUnavailableException:
+            return False
+
+    eventually(there)
+    assert own_nats.url == url
+    client.close()
+
+
+def test_a_stopped_server_is_gone_and_can_be_followed_by_another(tmp_path: Path) -> None:
+    with NatsServer(tmp_path) as first:
+        pid = first.pid
+    assert not alive(pid)
+    with NatsServer(tmp_path) as second:
+        assert alive(second.pid)
+
+
+def test_two_nodes_cannot_share_a_folder(own_nats: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NADI_LOCK_WAIT", "0.2")
+    with pytest.raises(NadiError, match="another node works on") as failure:
+        NatsServer(tmp_path / "nats").start()
+    assert failure.value.condition == "SERVER_NOT_STARTED"
+    assert alive(own_nats.pid)
+
+
+def test_it_listens_on_the_loopback_interface_only(own_nats: NatsServer) -> None:
+    port = f"{int(own_nats.url.rpartition(':')[2]):04X}"
+    listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines() if f":{port} " in line]
+    assert f"0100007F:{port}" in listening
+    assert f"00000000:{port}" not in listening
+    assert f":{port} " not in Path("/proc/net/tcp6").read_text()

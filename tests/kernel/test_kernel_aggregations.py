@@ -1,0 +1,157 @@
+"""Incremental aggregations: buckets, ranges, order of events, purging."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from nadi.errors import NadiError
+from nadi.kernel.calendar import bucket_start, range_of, time_of_stamp
+from nadi.runtime import Runtime
+
+JUNE = 1_496_289_950_000  # 2017-06-01 04:05:50
+TRADES = """define stream S (k string, price double, ts long);
+define aggregation A from S select k, sum(price) as total, count() as n, avg(price) as mean, distinctCount(price) as kinds,
+  price as latest group by k aggregate by ts every sec ... year;
+"""
+
+
+@pytest.mark.parametrize(
+    ("duration", "stamp"),
+    [
+        ("sec", "2017-06-01 04:05:50"),
+        ("min", "2017-06-01 04:05:00"),
+        ("hour", "2017-06-01 04:00:00"),
+        ("day", "2017-06-01 00:00:00"),
+        ("month", "2017-06-01 00:00:00"),
+        ("year", "2017-01-01 00:00:00"),
+    ],
+)
+def test_a_bucket_starts_where_the_calendar_says(duration: str, stamp: str) -> None:
+    assert bucket_start(JUNE + 123, duration) == time_of_stamp(stamp)
+
+
+@pytest.mark.parametrize(
+    ("duration", "stamp"),
+    [("hour", "2017-06-01 04:00:00"), ("day", "2017-05-31 16:00:00"), ("year", "2016-12-31 16:00:00")],
+)
+def test_days_and_longer_begin_at_midnight_of_the_time_zone(duration: str, stamp: str) -> None:
+    assert bucket_start(JUNE, duration, ZoneInfo("Asia/Singapore")) == time_of_stamp(stamp)
+
+
+def test_an_hour_of_a_zone_with_half_hours_begins_at_its_own_full_hour() -> None:
+    assert bucket_start(JUNE, "hour", ZoneInfo("Asia/Kolkata")) == time_of_stamp("2017-06-01 03:30:00")
+
+
+def test_the_node_says_in_which_zone_an_aggregation_counts_days() -> None:
+    runtime = Runtime(TRADES, now=JUNE, properties={"aggTimeZone": "Asia/Singapore"})
+    runtime.start()
+    runtime.send("S", [("a", 1.0, JUNE)])
+    found = _ask(runtime, "from A within '2017-**-** **:**:**' per 'days' select AGG_TIMESTAMP")
+    assert found == [(time_of_stamp("2017-05-31 16:00:00"),)]
+    with pytest.raises(NadiError):
+        Runtime(TRADES, properties={"aggTimeZone": "Atlantis"})
+
+
+def test_buckets_before_the_epoch_start_before_their_times() -> None:
+    assert bucket_start(-1, "sec") == -1000
+    assert bucket_start(-1, "year") == time_of_stamp("1969-01-01 00:00:00")
+
+
+@pytest.mark.parametrize(
+    ("within", "start", "end"),
+    [
+        (("2017-06-** **:**:**",), "2017-06-01 00:00:00", "2017-07-01 00:00:00"),
+        (("2017-12-** **:**:**",), "2017-12-01 00:00:00", "2018-01-01 00:00:00"),
+        (("2017-**-** **:**:**",), "2017-01-01 00:00:00", "2018-01-01 00:00:00"),
+        (("2017-06-01 04:05:**",), "2017-06-01 04:05:00", "2017-06-01 04:06:00"),
+        (("2017-06-01 **:**:** +05:30",), "2017-05-31 18:30:00", "2017-06-01 18:30:00"),
+        (("2017-06-01 00:00:00", JUNE), "2017-06-01 00:00:00", "2017-06-01 04:05:50"),
+    ],
+)
+def test_a_range_is_what_its_text_leaves_open(within: tuple[object, ...], start: str, end: str) -> None:
+    assert range_of(within) == (time_of_stamp(start), time_of_stamp(end))
+
+
+@pytest.mark.parametrize("within", [("june",), ("2017-**-01 00:00:00",), (5, 5), ("2017-02-30 00:00:00", 9 << 40)])
+def test_what_is_no_range_is_named(within: tuple[object, ...]) -> None:
+    with pytest.raises(NadiError) as caught:
+        range_of(within)
+    assert caught.value.condition == "INVALID_TIME"
+
+
+def _filled(*events: tuple[str, float, int]) -> Runtime:
+    runtime = Runtime(TRADES, now=JUNE)
+    runtime.start()
+    for k, price, offset in events:
+        runtime.send("S", [(k, price, JUNE + offset)])
+    return runtime
+
+
+def _ask(runtime: Runtime, text: str) -> list[tuple[Any, ...]]:
+    return [e.row for e in runtime.query(text) or []]
+
+
+def test_every_duration_counts_every_event() -> None:
+    runtime = _filled(("a", 1.0, 0), ("a", 2.0, 500), ("b", 5.0, 900), ("a", 2.0, 1000), ("a", 9.0, 20_000))
+    seconds = _ask(runtime, "from A within '2017-06-** **:**:**' per 'seconds' select * order by AGG_TIMESTAMP")
+    assert seconds == [
+        (JUNE, "a", 3.0, 2, 1.5, 2, 2.0),
+        (JUNE, "b", 5.0, 1, 5.0, 1, 5.0),
+        (JUNE + 1000, "a", 2.0, 1, 2.0, 1, 2.0),
+        (JUNE + 20_000, "a", 9.0, 1, 9.0, 1, 9.0),
+    ]
+    years = _ask(runtime, "from A on k == 'a' within '2017-**-** **:**:**' per 'years' select total, n, kinds, latest")
+    assert years == [(14.0, 4, 3, 9.0)]
+    assert runtime.query("from A within '2018-**-** **:**:**' per 'years'") is None
+
+
+def test_an_event_out_of_order_is_counted_and_is_not_the_latest() -> None:
+    runtime = _filled(("a", 1.0, 5000), ("a", 2.0, 4000))
+    found = _ask(runtime, "from A within '2017-06-** **:**:**' per 'min' select total, latest")
+    assert found == [(3.0, 1.0)]
+
+
+def test_a_join_reads_the_range_that_its_event_asks_for() -> None:
+    text = (
+        TRADES
+        + """define stream Q (k string, start long, stop long, per string);
+    from Q as q join A as a on a.k == q.k within q.start, q.stop per q.per select a.AGG_TIMESTAMP as t, a.total as total
+    insert into Out;"""
+    )
+    runtime = Runtime(text, now=JUNE)
+    rows: list[Any] = []
+    runtime.on_stream("Out", lambda events: rows.extend(e.row for e in events))
+    runtime.start()
+    for k, price, offset in (("a", 1.0, 0), ("b", 2.0, 0), ("a", 4.0, 1000), ("a", 8.0, 2000)):
+        runtime.send("S", [(k, price, JUNE + offset)])
+    runtime.send("Q", [("a", JUNE, JUNE + 2000, "seconds")])
+    assert rows == [(JUNE, 1.0), (JUNE + 1000, 4.0)]
+    runtime.send("Q", [("a", JUNE, JUNE + 2000, "fortnights")])
+    assert [f.condition for f in runtime.failures] == ["DURATION_NOT_KEPT"]
+
+
+def test_a_filter_on_an_aggregation_in_a_join_is_refused_with_a_way_out() -> None:
+    text = "define stream Q (k string); from Q join A[n > 1] as a within '2017-**-** **:**:**' per 'sec' select a.n as n insert into O;"
+    with pytest.raises(NadiError, match="after 'on'"):
+        Runtime(TRADES + text)
+
+
+def test_old_buckets_are_purged_and_the_coarser_ones_stay() -> None:
+    runtime = _filled(("a", 1.0, 0))
+    runtime.advance(15 * 60_000)
+    assert runtime.query("from A within '2017-06-** **:**:**' per 'seconds'") is None
+    assert _ask(runtime, "from A within '2017-06-** **:**:**' per 'minutes' select total") == [(1.0,)]
+    runtime.send("S", [("a", 2.0, JUNE)])
+    assert _ask(runtime, "from A within '2017-06-** **:**:**' per 'seconds' select total, kinds") == [(2.0, 1)]
+
+
+def test_an_aggregation_survives_a_restore() -> None:
+    first = _filled(("a", 1.0, 0), ("a", 3.0, 10))
+    second = Runtime(TRADES, now=JUNE)
+    second.restore(first.persist())
+    second.start()
+    second.send("S", [("a", 3.0, JUNE + 20)])
+    assert _ask(second, "from A within '2017-06-** **:**:**' per 'sec' select total, n, kinds") == [(7.0, 3, 2)]

@@ -1,0 +1,105 @@
+"""Rate limiters, fed by hand."""
+
+from typing import Any
+
+from nadi.kernel.rows.events import CURRENT, EXPIRED, Chunk, Event
+from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.rate import make_limiter
+from nadi.lang.tree import Events, Type
+from nadi.plan.nodes import Attr, Column, InsertIntoStream, Query, Rate, Schema, Selection, SingleInput
+
+SCHEMA = Schema((Column("k", Type.STRING), Column("v", Type.INT)))
+
+
+def _query(rate: Rate, grouped: bool = False) -> Query:
+    values = (Attr(0, 0, Type.STRING), Attr(0, 1, Type.INT))
+    selection = Selection(values, SCHEMA, group_by=(values[0],) if grouped else ())
+    return Query("q", "q", SingleInput("S", (), SCHEMA), selection, InsertIntoStream("Out", Events.ALL), rate)
+
+
+def _rig(rate: Rate, grouped: bool = False) -> tuple[Flow, Any, list[list[Any]]]:
+    flow = Flow(lambda _key: 0)
+    out: list[list[Any]] = []
+    limiter = make_limiter(_query(rate, grouped), flow, lambda chunk: out.append([e.row for e in chunk]))
+    return flow, limiter, out
+
+
+def _feed(limiter: Any, *rows: tuple[str, int]) -> None:
+    for row in rows:
+        limiter.process([Event(CURRENT, 0, row)], [row[0]])
+
+
+ROWS = (("a", 1), ("b", 2), ("a", 4), ("a", 8), ("b", 7), ("c", 6))
+
+
+def test_all_events_are_collected_to_chunks_of_the_size_asked_for() -> None:
+    _flow, limiter, out = _rig(Rate("r", "all", events=4))
+    _feed(limiter, *ROWS)
+    assert out == [list(ROWS[:4])]
+
+
+def test_expired_events_count_too() -> None:
+    _flow, limiter, out = _rig(Rate("r", "all", events=2))
+    limiter.process([Event(EXPIRED, 0, ("a", 1)), Event(CURRENT, 0, ("b", 1)), Event(CURRENT, 0, ("c", 1))])
+    assert out == [[("a", 1), ("b", 1)]]
+
+
+def test_the_first_of_each_two_events_of_a_group_passes() -> None:
+    _flow, limiter, out = _rig(Rate("r", "first", events=2), grouped=True)
+    _feed(limiter, *ROWS)
+    assert out == [[("a", 1)], [("b", 2)], [("a", 8)], [("c", 6)]]
+
+
+def test_first_of_every_single_event_passes_once_ever() -> None:
+    _flow, limiter, out = _rig(Rate("r", "first", events=1))
+    for row in ROWS:
+        limiter.process([Event(CURRENT, 0, row)])
+    assert out == [[("a", 1)]]
+
+
+def test_the_last_event_of_each_group_passes_after_every_three_events() -> None:
+    _flow, limiter, out = _rig(Rate("r", "last", events=3), grouped=True)
+    _feed(limiter, *ROWS)
+    assert out == [[("a", 4), ("b", 2)], [("a", 8), ("b", 7), ("c", 6)]]
+
+
+def test_a_period_emits_what_came_in_it_and_nothing_where_nothing_came() -> None:
+    flow, limiter, out = _rig(Rate("r", "all", every=1000))
+    limiter.begin()
+    flow.timers.run_until(500)
+    _feed(limiter, *ROWS[:2])
+    flow.timers.run_until(3500)
+    _feed(limiter, ROWS[2])
+    flow.timers.run_until(4000)
+    assert out == [list(ROWS[:2]), [ROWS[2]]]
+
+
+def test_after_a_long_jump_of_the_clock_the_ticks_keep_their_phase() -> None:
+    flow = Flow(lambda _key: 0, playback=True)
+    out: list[Chunk] = []
+    limiter = make_limiter(_query(Rate("r", "all", every=1000)), flow, out.append)
+    limiter.begin()
+    flow.timers.jump_to(1_500_000_000_300)
+    _feed(limiter, ROWS[0])
+    flow.timers.jump_to(1_500_000_000_999)
+    assert out == []
+    flow.timers.jump_to(1_500_000_001_000)
+    assert [e.row for e in out[0]] == [ROWS[0]]
+
+
+def test_first_of_a_period_needs_no_timer() -> None:
+    flow, limiter, out = _rig(Rate("r", "first", every=1000))
+    for now, row in ((0, ("a", 1)), (999, ("b", 2)), (1000, ("c", 3))):
+        flow.timers.run_until(now)
+        limiter.process([Event(CURRENT, now, row)])
+    assert flow.timers.next_due() is None
+    assert out == [[("a", 1)], [("c", 3)]]
+
+
+def test_a_snapshot_without_a_window_repeats_the_last_event() -> None:
+    flow, limiter, out = _rig(Rate("r", "snapshot", every=1000))
+    limiter.begin()
+    for row in ROWS[:2]:
+        limiter.process([Event(CURRENT, 0, row)])
+    flow.timers.run_until(2000)
+    assert out == [[("b", 2)], [("b", 2)]]

@@ -1,0 +1,107 @@
+"""In-memory tables: rows, keys, look-ups, state."""
+
+import pytest
+
+from nadi.errors import NadiError
+from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.tables import TableRuntime, lookup_of
+from nadi.lang.tree import Type
+from nadi.plan.nodes import TABLE, Attr, Column, Comparison, Const, Logic, Schema, Table
+
+SCHEMA = Schema((Column("k", Type.STRING), Column("v", Type.INT)))
+
+
+def _table(flow: Flow, key: tuple[int, ...] = (), indexes: tuple[int, ...] = ()) -> TableRuntime:
+    return TableRuntime(Table("T", SCHEMA, key, indexes), flow)
+
+
+def _flow() -> Flow:
+    return Flow(lambda _key: 0)
+
+
+def test_rows_come_in_insertion_order() -> None:
+    table = _table(_flow())
+    for row in [("b", 1), ("a", 2), ("b", 1)]:
+        table.insert(row)
+    assert list(table.rows()) == [("b", 1), ("a", 2), ("b", 1)]
+
+
+def test_a_primary_key_is_unique() -> None:
+    table = _table(_flow(), key=(0,))
+    table.insert(("a", 1))
+    with pytest.raises(NadiError) as caught:
+        table.insert(("a", 2))
+    assert caught.value.condition == "PRIMARY_KEY_TAKEN"
+    assert list(table.rows()) == [("a", 1)]
+
+
+def test_a_row_cannot_take_the_key_of_another_one() -> None:
+    table = _table(_flow(), key=(0,))
+    table.insert(("a", 1))
+    table.insert(("b", 2))
+    (number, _row), *_ = table.candidates((0,), ("b",))
+    with pytest.raises(NadiError):
+        table.replace([(number, ("a", 3))])
+    table.replace([(number, ("b", 3))])
+    assert list(table.rows()) == [("a", 1), ("b", 3)]
+
+
+def test_rows_change_together_or_not_at_all_where_a_key_is_taken() -> None:
+    table = _table(_flow(), key=(0,))
+    for row in [("a", 1), ("b", 2), ("c", 3)]:
+        table.insert(row)
+    by_key = {row[0]: number for number, row in table.candidates((), ())}
+    for key in ("c", "new"):
+        with pytest.raises(NadiError):
+            table.replace([(by_key["a"], (key, 9)), (by_key["b"], (key, 9))])
+    assert sorted(table.rows()) == [("a", 1), ("b", 2), ("c", 3)]
+    table.replace([(by_key["a"], ("a", 9)), (by_key["b"], ("new", 9))])
+    assert sorted(table.rows()) == [("a", 9), ("c", 3), ("new", 9)]
+
+
+def test_an_index_follows_updates_and_deletes() -> None:
+    table = _table(_flow(), indexes=(1,))
+    for row in [("a", 1), ("b", 1), ("c", 2)]:
+        table.insert(row)
+    number = next(n for n, row in table.candidates((1,), (1,)) if row[0] == "a")
+    table.replace([(number, ("a", 2))])
+    assert table.lookup((1,), (2,)) == [("c", 2), ("a", 2)]
+    table.delete(number)
+    assert table.lookup((1,), (2,)) == [("c", 2)]
+    assert table.lookup((0,), ("a",)) is None
+
+
+def test_a_loaded_table_finds_its_rows_by_key() -> None:
+    first = _flow()
+    table = _table(first, key=(0,))
+    table.insert(("a", 1))
+    base = list(first.store.dump())
+    table.insert(("b", 2))
+    delta = first.store.delta()
+    second = _flow()
+    copy = _table(second, key=(0,))
+    copy.insert(("z", 9))
+    second.store.load([*base, delta])
+    assert copy.lookup((0,), ("b",)) == [("b", 2)]
+    assert copy.lookup((0,), ("z",)) == []
+    copy.insert(("c", 3))
+    assert list(copy.rows()) == [("a", 1), ("b", 2), ("c", 3)]
+
+
+def test_equalities_in_conjunction_are_served_by_a_key_and_others_are_not() -> None:
+    table = Table("T", SCHEMA, (0,), (1,))
+    key = Comparison("==", Attr(TABLE, 0, Type.STRING), Attr(0, 0, Type.STRING))
+    large = Comparison(">", Attr(TABLE, 1, Type.INT), Const(5, Type.INT), Type.INT)
+    fixed = Comparison("==", Const(5, Type.INT), Attr(TABLE, 1, Type.INT), Type.INT)
+    assert lookup_of(Logic("and", large, key), table) == ((0,), (Attr(0, 0, Type.STRING),))
+    assert lookup_of(Logic("or", large, key), table) == ((), ())
+    assert lookup_of(fixed, table) == ((1,), (Const(5, Type.INT),))
+    assert lookup_of(None, table) == ((), ())
+
+
+def test_a_table_with_a_primary_key_is_read_in_the_order_of_a_java_hash_map() -> None:
+    flow = _flow()
+    table = _table(flow, key=(0,))
+    for row in [("WSO2", 1), ("IBM", 2), ("GOOG", 3)]:
+        table.insert(row)
+    assert [row[0] for row in table.rows()] == ["GOOG", "IBM", "WSO2"]  # buckets 1, 5 and 7

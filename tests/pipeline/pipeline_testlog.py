@@ -1,0 +1,159 @@
+"""Connectors for tests of the pipeline: a file is the log, another file the target, and nothing of `nadi.io` but the contract is needed.
+
+A log file has lines `time<TAB>json array`; `kind` says whether its times are known without reading. The sink writes each cut of each bucket to a file
+of its own, so that a second write replaces the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from nadi.errors import error
+from nadi.io.contract import Connector, Decoded, Delivery, Messages, Place, Receipt, Undecodable
+from nadi.kernel.arrow import arrow_schema
+from nadi.lang.tree import Annotation
+from nadi.plan.nodes import App
+
+__all__ = ["connectors", "make_sink_mapper", "make_source_mapper", "open_log", "open_sink", "start_ingress"]
+
+
+class LineLog:
+    """Partition p is the file `<path>-<p>`, or the only one `<path>`."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._path = Path(options["file"])
+        self._count = int(options.get("partitions", "1"))
+        self._known = options.get("kind", "known") == "known"
+        self._endless = options.get("endless", "false") == "true"
+
+    def _lines(self, partition: int) -> list[tuple[int, bytes]]:
+        path = self._path if self._count == 1 else Path(f"{self._path}-{partition}")
+        if self._path.with_suffix(".away").exists():
+            raise error("CONNECTION_UNAVAILABLE", connector="test log", reason="it is away")
+        content = path.read_bytes() if path.exists() else b""
+        whole = content[: content.rfind(b"\n") + 1].splitlines()
+        return [(int(time), rest) for time, rest in (line.split(b"\t", 1) for line in whole)]
+
+    def partitions(self) -> int:
+        return self._count
+
+    def beginning(self, partition: int) -> int:
+        return 0
+
+    def end(self, partition: int) -> int:
+        return len(self._lines(partition))
+
+    def finished(self) -> bool:
+        return not self._endless
+
+    def times(self, partition: int, start: int, end: int) -> np.ndarray | None:
+        times = [t for t, _ in self._lines(partition)[start:end]]
+        return np.array(times, np.int64) if self._known else None
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[Messages]:
+        lines = self._lines(partition)[start:end]
+        for at in range(0, len(lines), 1000):
+            piece = lines[at : at + 1000]
+            positions = np.arange(start + at, start + at + len(piece), dtype=np.int64)
+            yield Messages(positions, np.array([t for t, _ in piece], np.int64), [p for _, p in piece])
+
+    def acknowledge(self, partition: int, position: int) -> None:
+        (self._path.parent / f"{self._path.name}.ack-{partition}").write_text(str(position))
+
+    def close(self) -> None:
+        pass
+
+
+class RowMapper:
+    """A JSON array is one event; an array of arrays a chunk of several."""
+
+    def __init__(self, connector: Connector) -> None:
+        self._schema = arrow_schema(connector.schema)
+
+    def decode(self, messages: Messages) -> Decoded:
+        rows, message, failures = [], [], []
+        for i, payload in enumerate(messages.payloads):
+            try:
+                told = json.loads(payload)
+            except ValueError as reason:
+                failures.append(Undecodable(int(messages.positions[i]), str(reason), bytes(payload)))
+                continue
+            for row in told if told and isinstance(told[0], list) else [told]:
+                rows.append(row)
+                message.append(i)
+        columns = [pa.array([r[k] for r in rows], field.type) for k, field in enumerate(self._schema)]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        return Decoded(batch, np.array(message, np.int64), None, tuple(failures))
+
+
+class RowSinkMapper:
+    """One JSON line per row, one payload per batch."""
+
+    def encode(self, batch: pa.RecordBatch) -> tuple[Sequence[bytes], Sequence[int]]:
+        lines = [json.dumps(row) for row in batch.to_pylist()]
+        return ["\n".join(lines).encode() + b"\n"], [0]
+
+
+class FolderSink:
+    """`<file>/<cut>-<bucket>.jsonl`, visible when committed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def guarantee(self) -> str:
+        return "exactly once"
+
+    def write(self, delivery: Delivery) -> Receipt:
+        name = f"{delivery.cut:06d}-{delivery.bucket}"
+        (self._folder / f"{name}.staged").write_bytes(b"".join(delivery.payloads))
+        return Receipt(delivery.bucket, delivery.cut, {"name": name})
+
+    def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
+        for receipt in receipts:
+            staged = self._folder / f"{receipt.content['name']}.staged"
+            if staged.exists():
+                staged.replace(staged.with_suffix(".jsonl"))
+
+    def close(self) -> None:
+        pass
+
+
+def connectors(app: App, kind: str) -> tuple[Connector, ...]:
+    found = [(s, a) for s in app.streams.values() if s.defined for a in s.annotations if a.name.lower() == kind]
+    return tuple(
+        Connector(s.key, s.schema, "test", {e.key.lower(): e.value for e in a.elements}, Annotation("map"), i)
+        for i, (s, a) in enumerate(found)
+    )
+
+
+def open_log(connector: Connector, place: Place) -> LineLog:
+    return LineLog(connector.options)
+
+
+def open_sink(connector: Connector, place: Place) -> FolderSink:
+    return FolderSink(Path(connector.options["file"]))
+
+
+def make_source_mapper(connector: Connector) -> RowMapper:
+    return RowMapper(connector)
+
+
+def make_sink_mapper(connector: Connector) -> RowSinkMapper:
+    return RowSinkMapper()
+
+
+def start_ingress(connector: Connector, place: Place) -> None:
+    return None
+
+
+def committed(folder: Path) -> list[dict[str, object]]:
+    """The rows of a FolderSink, in order of cuts and buckets."""
+    files = sorted(folder.glob("*.jsonl"))
+    return [json.loads(line) for path in files for line in path.read_text().splitlines()]

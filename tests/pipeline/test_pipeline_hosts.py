@@ -1,0 +1,246 @@
+"""Executor hosts without Spark: this process plays the JVM, a dict the state store."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pipeline_testlog import committed
+
+from nadi.errors import NadiError
+from nadi.pipeline.fatrows import pack
+from nadi.pipeline.hostclient import Hosts, hosts_folder, sweep
+from nadi.pipeline.kernelstage import StoredState, ask_kernel
+from nadi.pipeline.protocol import failure_head, raise_failure
+from nadi.pipeline.spec import AppSpec
+
+
+class DictState:
+    """A MapState."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[int], tuple[bytes]] = {}
+
+    def getValue(self, key: tuple[int]) -> tuple[bytes] | None:  # noqa: N802
+        return self.values.get(key)
+
+    def updateValue(self, key: tuple[int], value: tuple[bytes]) -> None:  # noqa: N802
+        self.values[key] = value
+
+    def clear(self) -> None:
+        self.values.clear()
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Hosts]:
+    made = Hosts(os.getpid(), 2)
+    yield made
+    for index in range(2):
+        kill(made, index)
+    close(made)
+    for left in hosts_folder(os.getpid()).iterdir():
+        left.unlink()
+    hosts_folder(os.getpid()).rmdir()
+
+
+def close(ask: Hosts) -> None:
+    ask.close()
+    for process in ask._started:
+        process.wait()
+
+
+def kill(ask: Hosts, index: int) -> None:
+    """kill -9 of a host, by the process that holds its lock file."""
+    path = hosts_folder(ask.jvm) / f"{index}.alive"
+    inode = path.stat().st_ino if path.exists() else -1
+    for line in Path("/proc/locks").read_text().splitlines():
+        fields = line.split()
+        if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}"):
+            os.kill(int(fields[4]), signal.SIGKILL)
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> AppSpec:
+    text = f"""@app:name('Sums')
+        @source(type='test', file='{tmp_path}/in') define stream In (k string, n long);
+        @sink(type='test', file='{tmp_path}/out') define stream Out (k string, s long);
+        from In#window.length(3) select k, sum(n) as s group by k insert into Out;"""
+    (tmp_path / "in").write_text("".join(f"{i * 10}\t{json.dumps(['ab'[i % 2], i])}\n" for i in range(60)))
+    state = tmp_path / "state"
+    state.mkdir()
+    return AppSpec("Sums", text, str(state), outputs=("Out",), connectors="pipeline_testlog")
+
+
+class Bucket:
+    """Reads, processes and writes cuts of bucket 0 as Spark's tasks would."""
+
+    def __init__(self, ask: Hosts, spec: AppSpec, query: str = "q") -> None:
+        self.ask, self.spec, self.query = ask, spec, query
+        self.state = DictState()
+
+    def read(self, n: int, start: int, end: int, high: int | None) -> tuple[list[bytes], list[bytes]]:
+        head = {"op": "read", "n": n, "clock": end * 10, "started": 0, "ranges": [[0, 0, start, end, 0, high]]}
+        frames = list(self.ask.stream_app(self.spec, 0, head))
+        return [bytes(f.parts[0]) for f in frames], [bytes(f.parts[1]) for f in frames]
+
+    def process(self, n: int, start: int, end: int, keep: bool = True) -> dict[str, Any]:
+        heads, bodies = self.read(n, start, end, (start - 1) * 10 if start else None)
+        stored = StoredState(self.state, 0)
+        answer = ask_kernel(self.spec, self.ask, stored, {"query": self.query, "bucket": 0, "heads": heads}, bodies)
+        told = answer.head
+        if keep:
+            stored.keep(told["token"], told["cut"], told["base"], answer.parts)
+        return {**told, "query": self.query, "bucket": 0}
+
+    def write(self, told: dict[str, Any]) -> None:
+        place = {name: told[name] for name in ("query", "bucket", "cut", "token")}
+        receipts = self.ask.call_app(self.spec, 0, {"op": "write", **place}).head["receipts"]
+        commit = {"op": "commit", "sink": 0, "cut": told["cut"], "receipts": [r[1:] for r in receipts]}
+        self.ask.call_app(self.spec, 0, commit)
+
+
+def rows(spec: AppSpec) -> list[tuple[object, ...]]:
+    found = committed(Path(spec.state).parent / "out")
+    return [(r["k"], r["s"], r["__number"], r["__ts"]) for r in found]
+
+
+def expected(count: int) -> list[tuple[object, ...]]:
+    held: list[int] = []
+    found = []
+    for i in range(count):
+        held = [*held, i][-3:]
+        found.append(("ab"[i % 2], sum(x for x in held if x % 2 == i % 2), i, i * 10))
+    return found
+
+
+def run_cuts(bucket: Bucket, between: Any = None) -> None:
+    for n in range(1, 7):
+        bucket.write(bucket.process(n, (n - 1) * 10, n * 10))
+        if between is not None:
+            between(n)
+
+
+def test_cuts_through_a_host_give_what_the_kernel_gives(ask: Hosts, spec: AppSpec):
+    run_cuts(Bucket(ask, spec))
+    assert rows(spec) == expected(60)
+
+
+def test_a_host_killed_between_cuts_is_started_again_and_fed_from_the_state(ask: Hosts, spec: AppSpec):
+    run_cuts(Bucket(ask, spec), lambda _n: kill(ask, 0))
+    assert rows(spec) == expected(60)
+
+
+def test_a_host_killed_between_kernel_and_write_fails_the_task_and_its_repetition_succeeds(ask: Hosts, spec: AppSpec):
+    bucket = Bucket(ask, spec)
+    bucket.write(bucket.process(1, 0, 10))
+    told = bucket.process(2, 10, 20, keep=False)
+    kill(ask, 0)
+    with pytest.raises(NadiError) as caught:
+        bucket.write(told)
+    assert caught.value.condition == "OUTPUTS_GONE"
+    bucket.write(bucket.process(2, 10, 20))
+    assert rows(spec) == expected(20)
+
+
+def test_a_repeated_task_gets_the_same_answer_and_a_zombie_cannot_spoil_the_kernel(ask: Hosts, spec: AppSpec):
+    bucket = Bucket(ask, spec)
+    first = bucket.process(1, 0, 10, keep=False)
+    again = bucket.process(1, 0, 10)
+    assert first["token"] == again["token"]
+    bucket.write(again)
+    before = dict(bucket.state.values)
+    bucket.write(bucket.process(2, 10, 20))
+    after, bucket.state.values = bucket.state.values, before
+    zombie = bucket.process(1, 0, 10, keep=False)  # an old attempt with an old token: it is fed its own old state
+    bucket.state.values = after
+    bucket.write(bucket.process(3, 20, 30))
+    assert zombie["token"] != first["token"]
+    assert rows(spec) == expected(30)
+
+
+def test_another_kernel_than_that_of_the_token_is_never_used(ask: Hosts, spec: AppSpec, tmp_path: Path):
+    one = Bucket(ask, spec)
+    one.write(one.process(1, 0, 10))
+    other = Bucket(ask, spec)  # same query and bucket, no state: another life of it
+    assert StoredState(other.state, 0).directory.token == ""
+    told = other.process(2, 10, 20)
+    assert told["out"] == {"Out": 10}
+    other.write(told)
+    assert rows(spec)[10:] != expected(20)[10:]
+    one.process(2, 10, 20, keep=False)  # fed again from its own state
+
+
+def test_several_callers_at_once_start_one_host(ask: Hosts, spec: AppSpec):
+    kill(ask, 1)
+    found = []
+    clients = [Hosts(os.getpid(), 2) for _ in range(6)]
+    threads = [threading.Thread(target=lambda c=c: found.append(c.call(1, {"op": "ping"}).head["ok"])) for c in clients]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 6
+    kill(ask, 1)
+    for client in clients:
+        close(client)
+
+
+def test_a_host_goes_when_its_jvm_is_gone(tmp_path: Path):
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+    ask = Hosts(pid, 1)
+    assert ask.call(0, {"op": "ping"}).head["ok"]
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    connection = ask._connect(0) if (hosts_folder(pid) / "0.sock").exists() else None
+    if connection is not None:
+        connection.settimeout(20)
+        assert connection.recv(1) == b""  # closed by its end
+        connection.close()
+    close(ask)
+
+
+def test_failures_keep_their_names_on_the_way(ask: Hosts, spec: AppSpec):
+    broken = replace(spec, text="define stream In (n int); from Inn select n insert into Out;", state=spec.state + "x")
+    with pytest.raises(NadiError) as caught:
+        ask.call_app(broken, 0, {"op": "know"})
+    assert caught.value.condition == "STREAM_NOT_DEFINED"
+    with pytest.raises(NadiError) as caught:
+        raise_failure(failure_head(ZeroDivisionError("x")), "process")
+    assert caught.value.condition == "HOST_FAILED"
+
+
+def test_frames_that_are_missing_are_named(ask: Hosts, spec: AppSpec):
+    bucket = Bucket(ask, spec)
+    bucket.process(1, 0, 10)
+    del bucket.state.values[(0,)]
+    kill(ask, 0)
+    with pytest.raises(NadiError) as caught:
+        bucket.process(2, 10, 20)
+    assert caught.value.condition == "STATE_FRAMES_DAMAGED"
+
+
+def test_a_fat_row_of_an_unknown_app_makes_the_host_ask_for_it(ask: Hosts, spec: AppSpec):
+    assert ask.call(0, {"op": "process", "app": "unknown", "heads": [pack({})]}).head == {"need": "app"}
+
+
+def test_folders_of_processes_that_are_gone_are_swept_away_and_others_stay():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    gone, alive = hosts_folder(pid), hosts_folder(os.getppid())
+    (gone / "0.log").touch()
+    (alive / "0.log").touch()
+    sweep()
+    assert (gone.exists(), alive.exists()) == (False, True)
+    (alive / "0.log").unlink()
+    alive.rmdir()

@@ -1,0 +1,134 @@
+"""Whole queries on Spark, with the connectors of the tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pipeline_reference import APP, delivered, expected, write_input
+from pipeline_testlog import committed
+
+from nadi.pipeline.cutlog import CutLog
+from nadi.pipeline.engine import plan_app
+from nadi.pipeline.hostclient import hosts_folder
+from nadi.pipeline.node import AppProgress, AppText, ExitReport, NodeOptions, make_spec
+from nadi.pipeline.progress import read_progress
+from nadi.pipeline.session import driver_jvm
+from nadi.pipeline.supervisor import supervise
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+TIMED = """@app:name('Timed')
+@source(type='test', file='{folder}/in', kind='unknown', endless='true') define stream In (k string, n long);
+@sink(type='test', file='{folder}/out') define stream Out (k string, n long);
+from In#window.time(2 sec) select k, n insert expired events into Out;"""
+
+FAILING = """@app:name('Failing')
+@source(type='test', file='{folder}/in') define stream In (k string, n long);
+@sink(type='test', file='{folder}/out') define stream Out (k string, n long);
+from In select k, n insert into Out;"""
+
+
+class Run:
+    """One run of an app in a thread."""
+
+    def __init__(self, spark, text: str, folder: Path, **conf: str) -> None:
+        named = {f"nadi.{k.replace('_', '.')}": v for k, v in conf.items() if k != "until_end"}
+        self.options = NodeOptions(
+            folder / "state", conf=named, until_end=conf.get("until_end") != "no", connectors="pipeline_testlog"
+        )
+        (folder / "state").mkdir(exist_ok=True)
+        self.spec = make_spec(AppText(text), plan_app(text), self.options, 2, "")
+        self.state = self.spec.place.state
+        self.seen: list[AppProgress] = []
+        self.stop = threading.Event()
+        self._spark = spark
+        self._report: list[ExitReport] = []
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self._report.append(supervise(self._spark, [self.spec], self.options, self.stop, self.seen.append))
+
+    def until(self, holds: Callable[[], bool], seconds: float = 120) -> None:
+        end = time.monotonic() + seconds
+        while not holds():
+            assert self._thread.is_alive(), self._report
+            assert time.monotonic() < end, self.seen[-1:]
+            self._thread.join(0.05)
+
+    def cut(self) -> int:
+        found = read_progress(self.state)
+        return -1 if found is None else found.n
+
+    def end(self) -> ExitReport:
+        self._thread.join()
+        return self._report[0]
+
+
+def kill_hosts(spark) -> None:
+    folder = hosts_folder(driver_jvm(spark))
+    inodes = {path.stat().st_ino for path in folder.glob("*.alive")}
+    for line in Path("/proc/locks").read_text().splitlines():
+        fields = line.split()
+        if fields[1] == "FLOCK" and int(fields[5].rpartition(":")[2]) in inodes:
+            os.kill(int(fields[4]), signal.SIGKILL)
+
+
+def test_bounded_cuts_and_killed_hosts_change_nothing(spark, tmp_path: Path):
+    text = APP.format(folder=tmp_path, endless="false")
+    write_input(tmp_path / "in", 3000)
+    run = Run(spark, text, tmp_path, batch_events="200")
+    for cut in (2, 4):
+        run.until(lambda wanted=cut: run.cut() >= wanted)
+        kill_hosts(spark)
+    report = run.end()
+    assert [a.state for a in report.apps] == ["finished"], report
+    wanted = expected(text, tmp_path / "in")
+    assert len(wanted) > 500
+    assert delivered(tmp_path / "out", ("k", "low", "high", "total")) == wanted
+    assert report.apps[0].progress.events_in == {"In": 3000}
+    assert run.spec.buckets == 2
+
+
+def test_a_timer_makes_a_batch_and_after_it_there_is_silence_and_a_stop_is_clean(spark, tmp_path: Path):
+    now = time.time_ns() // 1_000_000
+    (tmp_path / "in").write_text(f"{now}\t{json.dumps(['a', 1])}\nbroken\n".replace("broken", f"{now}\t[broken"))
+    run = Run(spark, TIMED.format(folder=tmp_path), tmp_path, until_end="no")
+    run.until(lambda: bool(committed(tmp_path / "out")))
+    assert [(r["k"], r["n"], r["__ts"]) for r in committed(tmp_path / "out")] == [("a", 1, now + 2000)]
+    run.until(lambda: run.cut() == CutLog(run.state / "cuts", 0).last().n)
+    quiet = run.cut()
+    run._thread.join(1.5)  # to see that nothing happens takes time
+    assert CutLog(run.state / "cuts", 0).last().n == quiet
+    errors = [json.loads(line) for line in (run.state / "errors.jsonl").read_text().splitlines()]
+    assert [(e["position"], e["payload"]) for e in errors] == [(1, "[broken")]
+    run.stop.set()
+    report = run.end()
+    assert [a.state for a in report.apps] == ["stopped"]
+    assert report.apps[0].progress.errors == 1
+
+
+def test_a_condition_that_time_cures_is_shown_and_waited_for_and_a_final_one_ends_the_app(spark, tmp_path: Path):
+    write_input(tmp_path / "in", 10)
+    (tmp_path / "in.away").touch()
+    run = Run(spark, FAILING.format(folder=tmp_path), tmp_path)
+    run.until(lambda: any("CONNECTION_UNAVAILABLE" in p.last_error or p.away for p in run.seen))
+    (tmp_path / "in.away").unlink()
+    report = run.end()
+    assert [a.state for a in report.apps] == ["finished"], report
+    assert len(committed(tmp_path / "out")) == 10
+    state = run.state
+    next((state / "cuts").glob("cuts-*.jsonl")).write_text("rubbish\n")
+    spec = replace(run.spec)
+    ended = supervise(spark, [spec], run.options, threading.Event(), run.seen.append)
+    assert ended.apps[0].state == "failed"
+    assert ended.apps[0].error is not None
+    assert ended.apps[0].error.condition == "CUT_LOG_DAMAGED"

@@ -1,0 +1,105 @@
+"""What `nadi explain` says."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from nadi.plan import explained, explanation
+
+APP = """@app:name('Demo')
+@source(type='kafka', topic='t') define stream S (k string, v int);
+@sink(type='kafka', topic='a') @sink(type='http', url='u') define stream Alerts (k string, total long);
+@sink(type='log') @sink(type='inMemory', topic='x') @sink(type='file') @sink(type='jms') define stream Out (k string);
+define trigger X at every 1 min;
+@info(name='pre') from S[v > 1] select k as key, v insert into P;
+@dist(execGroup='keyed') partition with (key of P) begin
+  @info(name='sums') from P#window.time(1 sec) select key as k, sum(v) as total insert into Alerts;
+end;
+@dist(execGroup='rest') @info(name='all') from Alerts select UUID() as k order by k insert into Out;
+@dist(execGroup='rest') from X select 'x' as k insert into Out;
+"""
+
+
+def test_the_text_names_groups_inputs_queries_state_and_sinks(plan):
+    told = re.sub(r"\[[0-9a-f]{16}\]", "[#]", explained(plan(APP)))
+    expected = """app Demo (rules of Siddhi 5.x)
+
+group (default): as many buckets as there are input partitions, split by input partition
+  because nothing in it keeps state, so every partition of an input stands alone
+  input S (kafka)
+  query pre: S → P
+    runs on rows: the rows engine runs everything; columns are not used by this release
+    state: none
+    timers: none
+
+group keyed: up to 128 buckets, split by key
+  because all state lies in partitions whose keys come from the inputs: P by key
+  input P (group (default), key key)
+  partition partition_1 with (key of P)
+    query sums: P → Alerts
+      runs on rows: the rows engine runs everything; columns are not used by this release
+      state: sums/window, sums/selector
+      timers: sums/window
+
+group rest: one bucket, split by nothing
+  because the trigger 'X' fires outside partitions, once and not once per bucket; to lift it, put what reads it into an \
+execution group of its own: @dist(execGroup='…')
+  because query 'all' stands outside a partition and orders or limits the events of a chunk; to lift it, put it into a \
+partition by a key of its input
+  input Alerts (group keyed)
+  input X (trigger)
+  query all: Alerts → Out
+    runs on rows: the rows engine runs everything; columns are not used by this release
+    state: none
+    timers: none
+    pinned: UUID is a hash of element, order key and call
+  query query_4: X → Out
+    runs on rows: the rows engine runs everything; columns are not used by this release
+    state: none
+    timers: none
+
+state
+  X/trigger  when it fires next, woken by timers  [#]
+  partition_1/keys  the keys that were seen  [#]
+  sums/window  the events of the window time(1000), woken by timers  [#]
+  sums/selector  sum()  [#]
+
+sinks
+  Alerts → kafka: exactly once: the rows of a batch and its number are written in one transaction
+  Alerts → http: at least once, with numbers: the receiver gets the number of every row and can drop what it has seen
+  Out → log: at least once, with numbers: a log holds no numbers: after a crash the last batch may be written again, with \
+the same numbers
+  Out → inMemory: exactly once: messages carry their numbers, and after a failure the tail of the stream is read for those \
+that are there
+  Out → file: exactly once: a batch is appended once: a ledger of committed lengths is kept beside the file, folders get files under \
+their final names
+  Out → jms: at least once, with numbers: nothing is known of the target that would let it drop a repeated row
+"""
+    assert told == expected
+
+
+def test_the_data_is_plain_and_says_the_same(plan):
+    told = json.loads(json.dumps(explanation(plan(APP))))
+    assert [(g["name"], g["sharding"], g["keys"]) for g in told["groups"]] == [
+        ("", "partition", {}),
+        ("keyed", "key", {"P": "key"}),
+        ("rest", "single", {}),
+    ]
+    assert told["groups"][1]["elements"][0]["queries"][0]["state"] == ["sums/window", "sums/selector"]
+    assert told["state"]["sums/window"]["timed"]
+    assert {(s["type"], s["delivery"]) for s in told["sinks"] if s["stream"] == "Alerts"} == {
+        ("kafka", "exactly once"),
+        ("http", "at least once, with numbers"),
+    }
+
+
+def test_an_app_without_state_and_sinks_says_so(plan):
+    text = explained(plan("@app:playback define stream S (v int); from S[v > 1] insert into O;"))
+    assert text.startswith("app SiddhiApp (rules of Siddhi 5.x, playback clock)\n")
+    assert text.endswith("\nstate: none\n\nsinks: none\n")
+
+
+def test_a_fault_stream_that_is_read_is_shown_as_an_input(plan):
+    text = explained(plan("@OnError(action='STREAM') define stream S (v int); from !S select v insert into O;"))
+    assert "  input !S (events of 'S' that failed)\n" in text
