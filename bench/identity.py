@@ -78,7 +78,9 @@ def _numbered(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=[*attributes, "__number", "__chunk", TS, GROUP])
 
 
-def make_kernel(app: App, outputs: tuple[str, ...], bucket: int = 0) -> Kernel:
+def make_kernel(
+    app: App, outputs: tuple[str, ...], bucket: int = 0, properties: Mapping[str, str] | None = None
+) -> Kernel:
     """A kernel that copies its one input to the one output."""
     (output,) = outputs
     return CopyingKernel(output)

@@ -11,7 +11,7 @@ import cProfile
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -131,9 +131,11 @@ class TimedKernel:
         return stopwatch().call("size", self._inner.size)
 
 
-def make_kernel(app: App, outputs: tuple[str, ...], bucket: int = 0) -> Kernel:
+def make_kernel(
+    app: App, outputs: tuple[str, ...], bucket: int = 0, properties: Mapping[str, str] | None = None
+) -> Kernel:
     """A timed kernel without state."""
-    return TimedKernel(engine.make_kernel(app, outputs, bucket))
+    return TimedKernel(engine.make_kernel(app, outputs, bucket, properties))
 
 
 class TimedLog:

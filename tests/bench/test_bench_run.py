@@ -40,6 +40,7 @@ def using(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_identity_runs_is_checked_and_leaves_a_whole_result(tmp_path: Path) -> None:
     result, folder = tmp_path / "result.json", tmp_path / "run"
     done = subprocess.run(

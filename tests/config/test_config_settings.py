@@ -28,6 +28,11 @@ def test_an_empty_value_means_the_default_and_zero_means_zero():
     assert read_settings({"nadi.batch.bytes": "0"}).batch_bytes == 0
 
 
+def test_every_name_may_be_a_property_of_the_node():
+    pairs = {"nadi.properties.region": "eu", "nadi.properties.a.b": "", "nadi.hosts": "1"}
+    assert read_settings(pairs) == Settings(hosts=1, properties={"region": "eu", "a.b": ""})
+
+
 def test_an_unknown_setting_is_refused_with_the_nearest_one_that_exists():
     assert "wanted is 'nadi.batch.events', or another of nadi.batch.bytes" in str(refused(nadi_batch_event="5"))
     assert "wanted is one of nadi.batch.events, nadi.batch.bytes" in str(refused(nadi_zzzzzzzzzzzz="5"))
@@ -40,7 +45,9 @@ def test_a_number_that_is_none_is_refused_with_what_is_wanted(value):
 
 def test_the_table_describes_every_setting_once():
     table = settings_table()
-    assert [s.name for s in table] == ["nadi." + f.name.replace("_", ".") for f in fields(Settings)]
+    assert [s.name for s in table] == [
+        "nadi.properties.…" if f.name == "properties" else "nadi." + f.name.replace("_", ".") for f in fields(Settings)
+    ]
     assert all(s.doc and s.type in ("whole number", "text") for s in table)
     assert all(s.unit for s in table if s.type == "whole number")
     by_name = {s.name: s for s in table}

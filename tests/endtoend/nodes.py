@@ -67,12 +67,16 @@ class Node:
 
     def server(self) -> int:
         """The process id of the embedded NATS server."""
-        return only(pid for pid, text in self.commands().items() if text.split()[0].endswith("nats-server"))
+        return only(lambda: [pid for pid, text in self.commands().items() if text.split()[0].endswith("nats-server")])
 
     def host(self, index: int = 0) -> int:
         """The process id of an executor host."""
-        found = {p: t.split() for p, t in self.commands().items() if "nadi.pipeline.host" in t.split()}
-        return only(pid for pid, words in found.items() if words[-2] == str(index))
+
+        def found() -> list[int]:
+            words = {p: t.split() for p, t in self.commands().items()}
+            return [p for p, w in words.items() if "nadi.pipeline.host" in w and w[-2] == str(index)]
+
+        return only(found)
 
     def progress(self, app: str) -> dict[str, Any]:
         """What the write stage noted last; {} before the first cut."""
@@ -233,10 +237,10 @@ def events(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def only(found: Iterator[int]) -> int:
-    pids = list(found)
-    assert len(pids) == 1, pids
-    return pids[0]
+def only(found: Callable[[], list[int]]) -> int:
+    """The one process that is found: a child bears its parent's name between fork and exec, so a second one may show for a moment."""
+    until(lambda: len(found()) == 1, 10, lambda: f"wanted one process, there are {found()}")
+    return found()[0]
 
 
 def marked(mark: str) -> set[int]:

@@ -79,13 +79,21 @@ def left_nothing(node: Node) -> None:
     assert node.processes() == set(), node.commands()
 
 
-def test_a_node_that_is_stopped_in_order_or_at_once_goes_on_and_leaves_no_process(
+SMALL: dict[str, Any] = {"batch.events": 250, "buckets": 2, "hosts": 2}
+
+
+def to_the_end(app: Path, folder: Path) -> str:
+    """Run what is left of the input; -> what was said. Every event is in the result once."""
+    assert len(events(folder / "out.jsonl")) < COUNT
+    said = run(app, state=folder / "state", conf={"batch.events": 0})
+    assert per_key(events(folder / "out.jsonl")) == expected(made(COUNT))
+    return said
+
+
+def test_a_node_that_is_stopped_on_its_terminal_finishes_the_batch_and_goes_on_later(
     long_app: Path, tmp_path: Path, terminal: Terminal
 ):
-    small: dict[str, Any] = {"state": tmp_path / "state", "conf": {"batch.events": 250, "buckets": 2, "hosts": 2}}
-
-    # Ctrl-C on a terminal: the batch is finished
-    with running(long_app, terminal=terminal.descriptor, **small) as node:
+    with running(long_app, state=tmp_path / "state", conf=SMALL, terminal=terminal.descriptor) as node:
         node.until(lambda: node.taken("Sums") >= 500)
         node.until(lambda: "Sums" in terminal.text)
         node.signal(signal.SIGINT)
@@ -99,9 +107,16 @@ def test_a_node_that_is_stopped_in_order_or_at_once_goes_on_and_leaves_no_proces
     quiet(shown)
     assert per_key(events(tmp_path / "out.jsonl")) == expected(made(taken))
 
-    # a second Ctrl-C: at once
-    with running(long_app, **small) as node:
-        node.until(lambda: node.taken("Sums") >= taken + 500)
+    said = to_the_end(long_app, tmp_path)
+    quiet(said)
+    assert f"Sums: finished, {COUNT:,} events in, {COUNT:,} out" in said
+    assert (tmp_path / "state" / "logs" / "spark.log").exists()
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_the_node_at_once_and_it_goes_on_later(long_app: Path, tmp_path: Path):
+    with running(long_app, state=tmp_path / "state", conf=SMALL) as node:
+        node.until(lambda: node.taken("Sums") >= 500)
         node.signal(signal.SIGINT)
         node.until(lambda: "stopping after this batch" in node.said())
         node.signal(signal.SIGINT)
@@ -109,27 +124,17 @@ def test_a_node_that_is_stopped_in_order_or_at_once_goes_on_and_leaves_no_proces
         node.gone()
     quiet(node.said())
     assert "╭" not in node.said()  # lines, where the screen is no terminal
-    taken = node.taken("Sums")
-
-    # to the end
-    assert len(events(tmp_path / "out.jsonl")) < COUNT
-    said = run(long_app, state=tmp_path / "state", conf={"batch.events": 0})
-    quiet(said)
-    assert f"Sums: finished, {COUNT:,} events in, {COUNT:,} out" in said
-    assert per_key(events(tmp_path / "out.jsonl")) == expected(made(COUNT))
-    assert (tmp_path / "state" / "logs" / "spark.log").exists()
+    to_the_end(long_app, tmp_path)
 
 
 @pytest.mark.slow
 def test_a_kill_of_the_command_alone_takes_everything_with_it(long_app: Path, tmp_path: Path):
-    with running(long_app, state=tmp_path / "state", conf={"batch.events": 250, "buckets": 2, "hosts": 2}) as node:
+    with running(long_app, state=tmp_path / "state", conf=SMALL) as node:
         node.until(lambda: node.taken("Sums") >= 500)
         assert len(node.processes()) > 4
         node.kill_driver()
         node.gone()
-    assert len(events(tmp_path / "out.jsonl")) < COUNT
-    run(long_app, state=tmp_path / "state", conf={"batch.events": 0})
-    assert per_key(events(tmp_path / "out.jsonl")) == expected(made(COUNT))
+    to_the_end(long_app, tmp_path)
 
 
 @pytest.mark.slow

@@ -15,13 +15,16 @@ import pytest
 from pipeline_reference import APP, delivered, expected, write_input
 from pipeline_testlog import committed
 
+from nadi.io.retry import Policy
+from nadi.pipeline import supervisor
 from nadi.pipeline.cutlog import CutLog
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.hostclient import hosts_folder
 from nadi.pipeline.node import AppProgress, AppText, ExitReport, NodeOptions, make_spec
 from nadi.pipeline.progress import read_progress
+from nadi.pipeline.query import start_query
 from nadi.pipeline.session import driver_jvm
-from nadi.pipeline.supervisor import supervise
+from nadi.pipeline.supervisor import OVERLOADED, UNNAMED_TRIES, StartQuery, supervise
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -35,11 +38,16 @@ FAILING = """@app:name('Failing')
 @sink(type='test', file='{folder}/out') define stream Out (k string, n long);
 from In select k, n insert into Out;"""
 
+REGIONAL = """@app:name('Regional')
+@source(type='test', file='{folder}/in') define stream In (k string, n long);
+@sink(type='test', file='{folder}/out') define stream Out (region string, n long);
+from In select env:getSystemProperty('region', 'nowhere') as region, n insert into Out;"""
+
 
 class Run:
     """One run of an app in a thread."""
 
-    def __init__(self, spark, text: str, folder: Path, **conf: str) -> None:
+    def __init__(self, spark, text: str, folder: Path, start: StartQuery = start_query, **conf: str) -> None:
         named = {f"nadi.{k.replace('_', '.')}": v for k, v in conf.items() if k != "until_end"}
         self.options = NodeOptions(
             folder / "state", conf=named, until_end=conf.get("until_end") != "no", connectors="pipeline_testlog"
@@ -50,12 +58,13 @@ class Run:
         self.seen: list[AppProgress] = []
         self.stop = threading.Event()
         self._spark = spark
+        self._start = start
         self._report: list[ExitReport] = []
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def _run(self) -> None:
-        self._report.append(supervise(self._spark, [self.spec], self.options, self.stop, self.seen.append))
+        self._report.append(supervise(self._spark, [self.spec], self.options, self.stop, self.seen.append, self._start))
 
     def until(self, holds: Callable[[], bool], seconds: float = 120) -> None:
         end = time.monotonic() + seconds
@@ -132,3 +141,22 @@ def test_a_condition_that_time_cures_is_shown_and_waited_for_and_a_final_one_end
     assert ended.apps[0].state == "failed"
     assert ended.apps[0].error is not None
     assert ended.apps[0].error.condition == "CUT_LOG_DAMAGED"
+
+
+def test_an_app_waits_for_a_machine_that_is_too_busy_and_reads_the_properties_of_its_node(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(supervisor, "RESTARTS", Policy(1, 1))
+    write_input(tmp_path / "in", 10)
+    failures = [RuntimeError(f"org.apache.spark.SparkException: {OVERLOADED}.")] * (UNNAMED_TRIES + 2)
+
+    def start(session, spec):
+        if failures:
+            raise failures.pop()
+        return start_query(session, spec)
+
+    run = Run(spark, REGIONAL.format(folder=tmp_path), tmp_path, start, properties_region="eu")
+    report = run.end()
+    assert [a.state for a in report.apps] == ["finished"], report
+    assert report.apps[0].progress.restarts == UNNAMED_TRIES + 2
+    assert [r["region"] for r in committed(tmp_path / "out")] == ["eu"] * 10

@@ -6,12 +6,13 @@ A field of `Settings` is a setting: `batch_events` is `nadi.batch.events`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from nadi.errors import error, nearest
 
 PREFIX = "nadi."
+PROPERTY = PREFIX + "properties."
 _CORES = "as many as cores"
 
 
@@ -45,6 +46,12 @@ class Settings:
         5_000, "how long an input that cannot be reached holds up the others; then they go on without it", unit="ms"
     )
     journal_url: str = _setting("", "a NATS server for the journal instead of the embedded one")
+    properties: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata={
+            "doc": "a property of the node (`nadi.properties.region=eu`): what `env:…` functions and `aggTimeZone` read"
+        },
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +74,14 @@ def read_settings(pairs: Mapping[str, str]) -> Settings:
     >>> read_settings({"nadi.batch.events": "500", "spark.driver.memory": "2g"}).batch_events
     500
     """
-    types = {_name(f.name): (f.name, str(f.type)) for f in fields(Settings)}
-    given: dict[str, Any] = {}
+    types = {_name(f.name): (f.name, str(f.type)) for f in _plain()}
+    properties = {name.removeprefix(PROPERTY): value for name, value in pairs.items() if name.startswith(PROPERTY)}
+    given: dict[str, Any] = {"properties": properties} if properties else {}
     for name, value in pairs.items():
-        if not name.startswith(PREFIX):
+        if not name.startswith(PREFIX) or name.startswith(PROPERTY):
             continue
         if name not in types:
-            raise error("INVALID_SETTING", name=name, value=value, wanted=_known(name, list(types)))
+            raise error("INVALID_SETTING", name=name, value=value, wanted=_known(name, [*types, PROPERTY + "…"]))
         own, kind = types[name]
         if value.strip():
             given[own] = value.strip() if kind == "str" else _whole_number(name, value.strip())
@@ -86,7 +94,7 @@ def settings_table() -> tuple[Described, ...]:
     >>> [s.default for s in settings_table() if s.name in ("nadi.batch.events", "nadi.hosts")]
     ['100000', 'as many as cores']
     """
-    return tuple(
+    plain = tuple(
         Described(
             _name(f.name),
             "text" if f.type == "str" else "whole number",
@@ -94,8 +102,15 @@ def settings_table() -> tuple[Described, ...]:
             f.metadata["unit"],
             f.metadata["doc"],
         )
-        for f in fields(Settings)
+        for f in _plain()
     )
+    (properties,) = (f for f in fields(Settings) if f.name == "properties")
+    return (*plain, Described(PROPERTY + "…", "text", "", "", properties.metadata["doc"]))
+
+
+def _plain() -> tuple[Field[Any], ...]:
+    """The settings of one value each."""
+    return tuple(f for f in fields(Settings) if f.name != "properties")
 
 
 def _name(own: str) -> str:

@@ -1,7 +1,7 @@
 """The namespace `env`: properties of the node, and the address that a request came from.
 
-Properties are those that the runtime was given (`Runtime(…, properties=…)`), for all three kinds the same ones: what a machine's environment holds would make
-results depend on where an app runs. User agents (`env:getUserAgentProperty`) are not read here.
+Properties are those that the runtime (`Runtime(…, properties=…)`) or the node (`--conf nadi.properties.region=eu`) was given, the same for all three kinds:
+what a machine's environment holds would make results depend on where an app runs. User agents (`env:getUserAgentProperty`) are not read here.
 """
 
 from __future__ import annotations

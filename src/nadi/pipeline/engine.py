@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nadi.functions.registry import default_registry
 from nadi.kernel.contract import Kernel
 from nadi.kernel.rows.engine import RowsKernel
@@ -14,6 +16,8 @@ def plan_app(text: str) -> App:
     return plan_text(text, default_registry())
 
 
-def make_kernel(app: App, outputs: tuple[str, ...], bucket: int = 0) -> Kernel:
-    """A kernel without state; `bucket` keeps what two of them make up (UUIDs) apart."""
-    return RowsKernel(app, default_registry(), outputs, bucket)
+def make_kernel(
+    app: App, outputs: tuple[str, ...], bucket: int = 0, properties: Mapping[str, str] | None = None
+) -> Kernel:
+    """A kernel without state; `bucket` keeps what two of them make up (UUIDs) apart, `properties` are those of the node."""
+    return RowsKernel(app, default_registry(), outputs, bucket, properties)

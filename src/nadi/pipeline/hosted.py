@@ -154,7 +154,7 @@ class LiveApp:
             fed = self._fed.pop((*place, directory.token), None)
         if directory.frames and fed is None:
             return None
-        kernel = self._engine.make_kernel(self.app, self.spec.outputs, place[1])
+        kernel = self._engine.make_kernel(self.app, self.spec.outputs, place[1], self.spec.properties)
         if not directory.token:
             kernel.start(started)
         elif fed is None or len(fed) != directory.frames:

@@ -115,6 +115,7 @@ def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal
         max_events=settings.batch_events,
         max_bytes=settings.batch_bytes,
         order_idle=settings.order_idle,
+        properties=dict(settings.properties),
         until_end=options.until_end,
         outputs=needed_outputs(app),
         engine=options.engine,

@@ -59,7 +59,7 @@ class Node:
         Errors: those of the apps' texts, options and state (nothing was started then), NODE_LOCKED, SPARK_NOT_STARTED, SERVER_NOT_STARTED. How each app
         ended is in the report.
         """
-        self._options.settings()  # wrong ones are refused before anything starts
+        properties = self._options.settings().properties  # wrong ones are refused before anything starts
         engine: Engine = import_module(self._options.engine)
         planned = [(text, engine.plan_app(text.text)) for text in self._texts]
         names = [app.name for _, app in planned]
@@ -71,7 +71,7 @@ class Node:
             registry.connectors(app, "source")
             registry.connectors(app, "sink")
             refuse_stores(app)
-            engine.make_kernel(app, needed_outputs(app))
+            engine.make_kernel(app, needed_outputs(app), 0, properties)
         with node_lock(self._options.state), contextlib.ExitStack() as started:
             return self._run(planned, registry, started)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -20,7 +21,9 @@ class Engine(Protocol):
     """Plans a text and makes kernels: the module `nadi.pipeline.engine`, or another one in tests."""
 
     def plan_app(self, text: str) -> App: ...
-    def make_kernel(self, app: App, outputs: tuple[str, ...], bucket: int = 0) -> Kernel: ...
+    def make_kernel(
+        self, app: App, outputs: tuple[str, ...], bucket: int = 0, properties: Mapping[str, str] | None = None
+    ) -> Kernel: ...
 
 
 class Connectors(Protocol):
@@ -40,7 +43,8 @@ class AppSpec:
 
     `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `buckets` the number of kernels, `hosts` how many
     host processes an executor has, `epoch` the fencing number of this run. A batch takes at most `max_events` events and about
-    `max_bytes` bytes (0: no bound). `outputs` are the keys of the streams that are wanted outside. Not slotted: `id` is kept once computed.
+    `max_bytes` bytes (0: no bound). `outputs` are the keys of the streams that are wanted outside, `properties` what
+    the kernels read of the node. Not slotted: `id` is kept once computed.
     """
 
     app: str
@@ -58,12 +62,21 @@ class AppSpec:
     outputs: tuple[str, ...] = ()
     engine: str = "nadi.pipeline.engine"
     connectors: str = "nadi.io.registry"
-    settings: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def id(self) -> str:
         """Names what hosts keep for this app: equal for equal meaning, whatever the run."""
-        shaping = (self.app, self.group, self.text, self.state, self.journal, self.buckets, self.outputs)
+        shaping = (
+            self.app,
+            self.group,
+            self.text,
+            self.state,
+            self.journal,
+            self.buckets,
+            self.outputs,
+            self.properties,
+        )
         parts = repr((*shaping, self.until_end, self.engine, self.connectors))
         return hashlib.sha256(parts.encode()).hexdigest()[:24]
 

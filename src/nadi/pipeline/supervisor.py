@@ -3,9 +3,8 @@
     report = run([AppText(text)], NodeOptions(until_end=True), print)
 
 A failure has a name. Those that time can cure (an input or target that is away, a host that died) are tried again for ever, with the state visible in the
-progress; what Spark reports without a name is tried again a few times; every other named condition ends the app. When the JVM itself is gone, its apps end with
-SPARK_GONE and the node
-starts them in another one (`run.py`).
+progress; what Spark reports without a name is tried again a few times, or for ever where it says that the machine is too busy; every other
+named condition ends the app. When the JVM itself is gone, its apps end with SPARK_GONE and the node starts them in another one (`run.py`).
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ LOOK = 0.1  # seconds
 TELL = 0.5
 RATE_OVER = 5.0
 UNNAMED_TRIES = 3
+OVERLOADED = "Python worker failed to connect back"  # Spark's words where a worker did not start in time
 STOPS_WITHIN = 60.0
 LOST_WITHIN = 3.0  # seconds that a dying JVM is waited for
 RESTARTS = Policy(500, 30_000)
@@ -100,7 +100,7 @@ class Supervised:
             return None
         if failure.condition not in ("SPARK_FAILED", "HOST_FAILED"):
             return failure
-        if tries < UNNAMED_TRIES:
+        if tries < UNNAMED_TRIES or OVERLOADED in str(failure):
             return None
         reason = failure.diagnostic.message
         return error("PIPELINE_FAILED", app=self._spec.app, times=tries, reason=reason, log=self._logs)
