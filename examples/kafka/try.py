@@ -1,4 +1,4 @@
-"""Writes readings of three machines to the topic `readings` and prints what arrives in `rising`, for half a minute or until Ctrl-C.
+"""Writes readings of three machines to the topic `readings` and prints what arrives in `rising`: ten lines of it, or until Ctrl-C.
 
 python examples/kafka/try.py [SERVERS]
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import sys
 import time
+from uuid import uuid4
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-SECONDS = 30
+LINES = 10
+PATIENCE = 20  # seconds
 PATTERN = {"press": [60, 61, 63, 60], "oven": [200, 198, 205, 210], "saw": [40, 39, 38, 37]}
 
 
@@ -25,15 +27,14 @@ def main(servers: str) -> None:
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
-            "group.id": "try",
+            "group.id": f"try-{uuid4()}",
             "auto.offset.reset": "latest",
             "isolation.level": "read_committed",
         }
     )
     consumer.subscribe(["rising"])
-    stop = time.monotonic() + SECONDS
-    step = 0
-    while time.monotonic() < stop:
+    printed, step, hint_at = 0, 0, time.monotonic() + PATIENCE
+    while printed < LINES:
         for machine, degrees in PATTERN.items():
             reading = {"machine": machine, "degrees": float(degrees[step % len(degrees)])}
             producer.produce("readings", json.dumps({"event": reading}), key=machine)
@@ -41,7 +42,11 @@ def main(servers: str) -> None:
         step += 1
         message = consumer.poll(0.5)
         if message is not None and message.error() is None:
-            print("rising:", message.value().decode())
+            print("rising:", message.value().decode(), flush=True)
+            printed += 1
+        if not printed and time.monotonic() > hint_at:
+            print("nothing yet: is `nadi run examples/kafka/temperatures.siddhi` running?", flush=True)
+            hint_at += PATIENCE
     consumer.close()
 
 

@@ -31,8 +31,7 @@ from nadi.lang.tree import Type
 from nadi.pipeline.bucketing import make_splitter
 from nadi.pipeline.engine import make_kernel, plan_app
 from nadi.pipeline.fatrows import SCHEMA, from_ipc, gather, pack, to_arrow, to_ipc, unpack
-from nadi.pipeline.hostclient import hosts
-from nadi.pipeline.kernelstage import FRAME_KEY, FRAME_VALUE, StoredState, ask_kernel, fat_rows, query_id
+from nadi.pipeline.kernelstage import FRAME_KEY, FRAME_VALUE, process_rows
 from nadi.pipeline.labels import labels
 from nadi.pipeline.protocol import Part
 from nadi.pipeline.spec import AppSpec
@@ -266,14 +265,11 @@ class TypedKernelStage(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         assert self._state is not None
         bucket = self._buckets[int(key[0])]
-        heads, bodies = fat_rows(rows)
-        state = StoredState(self._state, bucket)
-        head = {"query": query_id(), "bucket": bucket, "heads": heads, "streams": self._streams, "want": [self._output]}
-        answer = ask_kernel(self._spec, hosts(self._spec.hosts), state, head, bodies)
-        told, frames = answer.head, answer.head["frames"]
-        state.keep(told["token"], told["cut"], told["base"], answer.parts[:frames])
+        told, found, _size = process_rows(
+            self._spec, self._state, bucket, rows, streams=self._streams, want=[self._output]
+        )
         _tell_failures(told["failures"], told["failed"])
-        for body in answer.parts[frames:]:
+        for body in found:
             batch = from_ipc(body)
             width = batch.num_columns - len(OUTPUT_COLUMNS)
             yield _typed(batch, width).to_pandas(types_mapper=pd.ArrowDtype)

@@ -61,6 +61,19 @@ class StoredState:
         return after
 
 
+def process_rows(
+    spec: AppSpec, frames: MapState, bucket: int, rows: Iterator[pd.DataFrame], **more: Any
+) -> tuple[dict[str, Any], Sequence[Part], int]:
+    """Take the fat rows of a cut through the kernel of a bucket, keep what changed: (what the host told, its other parts, bytes of state)."""
+    heads, bodies = fat_rows(rows)
+    state = StoredState(frames, bucket)
+    head = {"query": query_id(), "bucket": bucket, "heads": heads, **more}
+    answer = ask_kernel(spec, hosts(spec.hosts), state, head, bodies)
+    told, kept = answer.head, answer.head["frames"]
+    after = state.keep(told["token"], told["cut"], told["base"], answer.parts[:kept])
+    return told, answer.parts[kept:], after.bytes
+
+
 def ask_kernel(spec: AppSpec, ask: Hosts, state: StoredState, head: dict[str, Any], bodies: Sequence[Part]) -> Frame:
     """The answer of the kernel of a bucket; its host is fed from the state where it holds another one."""
     bucket = head["bucket"]
@@ -121,13 +134,8 @@ class KernelStage(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         assert self._state is not None
         bucket = self._buckets[int(key[0])]
-        heads, bodies = fat_rows(rows)
-        state = StoredState(self._state, bucket)
-        head = {"query": query_id(), "bucket": bucket, "heads": heads}
-        answer = ask_kernel(self._spec, hosts(self._spec.hosts), state, head, bodies)
-        told = answer.head
-        after = state.keep(told["token"], told["cut"], told["base"], answer.parts)
-        meta = {**told, "query": head["query"], "bucket": bucket, "state_bytes": after.bytes}
+        told, _nothing, size = process_rows(self._spec, self._state, bucket, rows)
+        meta = {**told, "query": query_id(), "bucket": bucket, "state_bytes": size}
         yield pd.DataFrame({"bk": [int(key[0])], "meta": [pack(meta)]})
 
     def close(self) -> None:
