@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from nadi.cli.query import known_apps
 from nadi.errors import error
 from nadi.io.errorstore import read
 
@@ -17,7 +18,7 @@ def show(app: str, state: Path) -> int:
     """Print the rows of the error store; -> exit status (0, also where there are none). Errors: NO_STATE."""
     folder = state / app
     if not folder.is_dir():
-        raise error("NO_STATE", app=app, folder=state)
+        raise error("NO_STATE", app=app, folder=state, hint=known_apps(app, state))
     path = folder / "errors.jsonl"
     rows: list[dict[str, Any]] = list(read(path))
     console = Console()

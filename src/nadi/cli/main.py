@@ -69,6 +69,20 @@ def errors(
 
 
 @cli.command()
+def query(
+    app: Annotated[str, typer.Argument(help="The name of an app that runs.")],
+    text: Annotated[str, typer.Argument(help='An on-demand query: "from Table on … select …", "delete Table on …" …')],
+    state_dir: Annotated[Path, typer.Option(help="The state folder of its node.")] = Path(".nadi"),
+    within: Annotated[float, typer.Option(help="How many seconds to wait for the answer.")] = 30.0,
+    as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON list.")] = False,
+) -> None:
+    """Ask or change the tables, named windows and aggregations of an app that runs."""
+    from nadi.cli.query import query as ask
+
+    raise typer.Exit(ask(app, text, state_dir, within, as_json))
+
+
+@cli.command()
 def functions(
     name: Annotated[str, typer.Argument(help="A function, or a namespace: all of them if left out.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON list.")] = False,

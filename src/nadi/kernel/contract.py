@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
+
+from nadi.plan.nodes import OnDemand
 
 KEY_GROUPS = 128
 
@@ -50,6 +52,9 @@ class ArrivalBatch:
     partition: int
     batch: pa.RecordBatch
 
+
+Row = tuple[Any, ...]
+"""The values of an event or of a row of a table."""
 
 Arrivals = Sequence[ArrivalBatch]
 
@@ -109,6 +114,14 @@ class Kernel(Protocol):
 
     def load(self, state: Iterable[Segment | bytes]) -> None:
         """Replace all state: segments of a dump first, then deltas in the order in which they were made."""
+        ...
+
+    def find(self, question: OnDemand) -> list[Row]:
+        """The rows of a store that an on-demand find is about, before its selection. Changes nothing."""
+        ...
+
+    def select(self, question: OnDemand, rows: Sequence[Row]) -> list[Row]:
+        """What the selection of a find makes of such rows (of all buckets together): grouping, order, limits."""
         ...
 
     def size(self) -> dict[str, int]:

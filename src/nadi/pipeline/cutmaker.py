@@ -17,6 +17,7 @@ import numpy as np
 from nadi.errors import error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.contract import Log
+from nadi.kernel.control import CONTROL
 from nadi.pipeline.backlog import bounded
 from nadi.pipeline.cutlog import CutLog
 from nadi.pipeline.cuts import Cut, Place, Situation, Waiting, plan_cut
@@ -27,7 +28,7 @@ from nadi.plan.walk import inside
 
 PATIENCE = 0.1  # seconds that `latest` waits for something to do
 LOOK = 0.005  # seconds between looks
-ENDLESS = ("http", "kafka", "nats", "inmemory")  # types of inputs of which more may always come
+ENDLESS = ("http", "kafka", "nats", "inmemory", "control")  # types of inputs of which more may always come
 STATUS_EVERY = 0.5
 
 
@@ -82,9 +83,8 @@ class CutMaker:
         self._spec = spec
         self._state = spec.place.state
         app = spec.load_engine().plan_app(spec.text)
-        registry = spec.load_connectors()
         self._sources = spec.sources(app)
-        self._logs: list[Log] = [registry.open_log(c, spec.place) for c in self._sources]
+        self._logs: list[Log] = [spec.open_log(c) for c in self._sources]
         self._cuts = CutLog(self._state / "cuts", spec.epoch)
         self._eager = acts_by_itself(app)
         self._away: dict[int, tuple[float, str]] = {}
@@ -257,6 +257,8 @@ class CutMaker:
         per_stream: dict[str, int] = {}
         for w in waiting:
             stream = self._sources[w.place[0]].stream
+            if stream == CONTROL:
+                continue  # no input of the user's
             per_stream[stream] = per_stream.get(stream, 0) + w.end - w.start
         away = {self._sources[ordinal].stream: reason for ordinal, (_, reason) in self._away.items()}
         begun = start.n > 0 or not self._eager

@@ -1,4 +1,4 @@
-"""The engine that the pipeline runs: the rows kernel with the built-in registry. Tests may name another module with the same two functions."""
+"""The engine that the pipeline runs: the rows kernel with the built-in registry. Tests may name another module with the same functions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from collections.abc import Mapping
 from nadi.functions.registry import default_registry
 from nadi.kernel.contract import Kernel
 from nadi.kernel.rows.engine import RowsKernel
+from nadi.lang import parse_on_demand
+from nadi.plan import bind_on_demand
 from nadi.plan import plan_app as plan_text
-from nadi.plan.nodes import App
+from nadi.plan.nodes import App, OnDemand
 
 
 def plan_app(text: str) -> App:
     """The plan of a text. Errors: those of the language and of the plan."""
     return plan_text(text, default_registry())
+
+
+def plan_on_demand(app: App, text: str) -> OnDemand:
+    """An on-demand query over the stores of an app. Errors: SiddhiParserException, OnDemandQueryCreationException."""
+    return bind_on_demand(parse_on_demand(text), app, default_registry(), text=text)
 
 
 def make_kernel(

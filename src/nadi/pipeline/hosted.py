@@ -13,10 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from nadi.errors import error
 from nadi.io import errorstore
 from nadi.io.contract import Connector, Delivery, Receipt, Sink, SinkMapper
 from nadi.kernel.contract import Kernel, Outputs
+from nadi.kernel.control import CONTROL
 from nadi.pipeline import errorrows
 from nadi.pipeline.bucketing import make_splitter
 from nadi.pipeline.fatrows import FatRow, Gathered, gather, pack, to_ipc, unpack
@@ -28,6 +31,7 @@ from nadi.pipeline.spec import AppSpec
 IDLE_KERNEL = 1_800.0  # seconds after which the cache lets go of a kernel
 SIZES_EVERY = 2.0  # seconds: counting entries costs as much as there is state
 KEPT_OPEN = 8  # feedings under way
+ROWS = msgspec.msgpack.Encoder(enc_hook=str)  # objects as their text
 
 
 @dataclass(slots=True)
@@ -85,8 +89,8 @@ class LiveApp:
                 connector = self.sources[ordinal]
                 found = self._inputs[ordinal] = Input(
                     connector,
-                    self._registry.open_log(connector, self.spec.place),
-                    self._registry.make_source_mapper(connector),
+                    self.spec.open_log(connector),
+                    self.spec.source_mapper(connector),
                     make_splitter(self.app, connector.stream, connector.schema, self.spec.buckets),
                 )
         return found
@@ -180,7 +184,7 @@ class LiveApp:
             "base": based,
             "frames": len(frames),
             "due": kernel.next_timer(),
-            "in": gathered.events,
+            "in": {stream: n for stream, n in gathered.events.items() if stream != CONTROL},
             "out": {k: b.num_rows for k, b in outputs.batches.items()},
             "entries": held.entries,
             "highs": [[o, p, high] for (o, p), high in sorted(gathered.highs.items())],
@@ -195,6 +199,26 @@ class LiveApp:
         held.outputs, held.errors = outputs, gathered.errors
         held.answer = Frame(head, _views(frames))
         return held.answer
+
+    # ---- on-demand queries
+
+    def find(self, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
+        """The rows of a bucket that a query is about or, given those of all buckets, what its selection makes of them.
+
+        Where no kernel of the bucket is here: `need: kernel`.
+        """
+        place = (head["query"], head["bucket"])
+        with self._lock:
+            lock = self._locks.setdefault(place, threading.Lock())
+        with lock:
+            held = self._kernels.get(place)
+            if held is None:
+                return Frame({"need": "kernel"}, [])
+            held.used = time.monotonic()
+            question = self._engine.plan_on_demand(self.app, head["text"])
+            given = [tuple(row) for row in unpack(parts[0])] if parts else None
+            rows = held.kernel.find(question) if given is None else held.kernel.select(question, given)
+        return Frame({"ok": True}, [memoryview(ROWS.encode(rows))])
 
     # ---- writing
 
@@ -309,6 +333,8 @@ class Apps:
             return app.write(head)
         if operation == "commit":
             return app.commit(head)
+        if operation == "find":
+            return app.find(head, parts)
         if operation == "know":
             return Frame({"ok": True}, [])
         return Frame({"error": {"message": f"no operation {operation}"}}, [])

@@ -13,14 +13,17 @@ from typing import Protocol
 import msgspec
 
 from nadi.io.contract import Connector, Ingress, Log, Place, Sink, SinkMapper, SourceMapper
+from nadi.io.controllog import TYPE as CONTROL_TYPE
+from nadi.io.controllog import ControlLog, ControlMapper, control_connector, control_path
 from nadi.kernel.contract import Kernel
-from nadi.plan.nodes import App
+from nadi.plan.nodes import App, OnDemand
 
 
 class Engine(Protocol):
     """Plans a text and makes kernels: the module `nadi.pipeline.engine`, or another one in tests."""
 
     def plan_app(self, text: str) -> App: ...
+    def plan_on_demand(self, app: App, text: str) -> OnDemand: ...
     def make_kernel(
         self, app: App, outputs: tuple[str, ...], bucket: int = 0, properties: Mapping[str, str] | None = None
     ) -> Kernel: ...
@@ -100,8 +103,21 @@ class AppSpec:
         return module
 
     def sources(self, app: App) -> tuple[Connector, ...]:
-        """The sources of the app as this run wants them: with `until_end`, folders of files end with what is there."""
-        return tuple(self._ending(c) for c in self.load_connectors().connectors(app, "source"))
+        """The inputs of the app as this run wants them: its sources (with `until_end`, folders of files end with what is there), and at last
+        the control input, where there is something that on-demand queries can be about.
+        """
+        found = tuple(self._ending(c) for c in self.load_connectors().connectors(app, "source"))
+        return (*found, control_connector(len(found))) if app.tables or app.windows or app.aggregations else found
+
+    def open_log(self, source: Connector) -> Log:
+        """The log of an input. Errors: those of opening it."""
+        if source.type == CONTROL_TYPE:
+            return ControlLog(control_path(Path(self.state)))
+        return self.load_connectors().open_log(source, self.place)
+
+    def source_mapper(self, source: Connector) -> SourceMapper:
+        """What makes events of the messages of an input."""
+        return ControlMapper() if source.type == CONTROL_TYPE else self.load_connectors().make_source_mapper(source)
 
     def _ending(self, connector: Connector) -> Connector:
         if not self.until_end or connector.type != "file":

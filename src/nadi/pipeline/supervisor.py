@@ -22,10 +22,11 @@ from nadi.io.retry import Policy
 from nadi.io.sinks.log import new_lines
 from nadi.pipeline import cutlog
 from nadi.pipeline.cutmaker import read_status, stop_flag
+from nadi.pipeline.live import Live, remove_live, write_live
 from nadi.pipeline.node import AppExit, AppProgress, AppText, ExitReport, NodeOptions
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.query import named_failure, start_query
-from nadi.pipeline.session import driver_lost, own_session
+from nadi.pipeline.session import driver_jvm, driver_lost, own_session
 from nadi.pipeline.spec import AppSpec
 
 if TYPE_CHECKING:
@@ -112,11 +113,13 @@ class Supervised:
             old.unlink()
         spec = dataclasses.replace(self._spec, epoch=cutlog.take_over(state / "cuts"))
         query = self._start(session, spec)
+        write_live(state, Live(spec, driver_jvm(session), str(query.id)))
         try:
             how = self._watch(query, spec)
             self._phases(query)
             return how
         finally:
+            remove_live(state)
             if not driver_lost() and query.isActive:
                 query.stop()
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import merge
 from typing import TYPE_CHECKING
 
 from nadi.errors import error
 from nadi.kernel.arrow import OutputBuffer, chunks
 from nadi.kernel.contract import Arrivals, Outputs, Segment
+from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.kernel.keys import key_group
 from nadi.kernel.rows.assembly import assemble
-from nadi.kernel.rows.events import CURRENT, Chunk
-from nadi.kernel.rows.finds import ask
+from nadi.kernel.rows.events import CURRENT, Chunk, Row
+from nadi.kernel.rows.finds import ask, matching, selected
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.playback import Idle
 from nadi.kernel.rows.queries import QueryCallback
 from nadi.kernel.rows.state import Value
+from nadi.lang import parse_on_demand
+from nadi.plan import bind_on_demand
 from nadi.plan.nodes import App, OnDemand
 
 if TYPE_CHECKING:
@@ -88,7 +91,7 @@ class RowsKernel:
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
-        schemas = self._assembly.schemas
+        schemas = {**self._assembly.schemas, CONTROL: CONTROL_SCHEMA}
         merged = merge(*(chunks(a, schemas[a.input]) for a in arrivals), key=_place)
         for (order, *_rest), group, key, chunk in merged:
             self.flow.group = group if self._grouped else 0
@@ -144,10 +147,33 @@ class RowsKernel:
         """Entries held per element, by element id."""
         return self.flow.store.size()
 
+    # ---- on-demand queries
+
+    def find(self, question: OnDemand) -> list[Row]:
+        """The rows of a store that an on-demand find is about, before its selection."""
+        return matching(question, self._assembly.wiring)
+
+    def select(self, question: OnDemand, rows: Sequence[Row]) -> list[Row]:
+        """What the selection of a find makes of rows."""
+        return [e.row for e in selected(question, rows, self._assembly.wiring)]
+
+    def _control(self, chunk: Chunk) -> None:
+        """Do what the records of the control input ask for; what fails is noted, as with any other event."""
+        for event in chunk:
+            text = str(event.row[1])
+            try:
+                if text:
+                    self.ask(bind_on_demand(parse_on_demand(text), self.app, self.flow.registry, text=text))
+            except Exception as problem:  # whatever a query meets in a value
+                self.delivery.note_row(CONTROL, event.ts, event.row, problem)
+
     # ---- in process
 
     def deliver(self, key: str, chunk: Chunk) -> None:
         """Hand one arrival to a stream at the present arrival time; in playback its last timestamp moves the clock of events first."""
+        if key == CONTROL:
+            self._control(chunk)
+            return
         flow = self.flow
         if flow.playback and chunk:
             flow.timers.jump_to(chunk[-1].ts)

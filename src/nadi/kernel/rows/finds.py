@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nadi.errors import error
 from nadi.kernel.rows.compile import compile_condition, compile_row
@@ -52,16 +52,21 @@ def _is_stored(question: OnDemand, wiring: Wiring) -> bool:
 
 
 def _find(question: OnDemand, wiring: Wiring) -> Chunk:
-    rows = [Event(CURRENT, _TIMESTAMP, row) for row in _matching(question, wiring)]
+    return selected(question, matching(question, wiring), wiring)
+
+
+def selected(question: OnDemand, rows: Sequence[Row], wiring: Wiring) -> Chunk:
+    """What the selection of a find makes of the rows that it is about."""
     if not rows:
         return []
     app = wiring.app
     stores: dict[str, Table | NamedWindow | Aggregation] = {**app.tables, **app.windows, **app.aggregations}
-    schema = stores[question.store].schema
-    return _selected(question, schema, rows, wiring)
+    events = [Event(CURRENT, _TIMESTAMP, row) for row in rows]
+    return _selected(question, stores[question.store].schema, events, wiring)
 
 
-def _matching(question: OnDemand, wiring: Wiring) -> list[Row]:
+def matching(question: OnDemand, wiring: Wiring) -> list[Row]:
+    """The rows of the store for which the condition of a find holds."""
     rows = _rows(question, wiring)
     if question.on is None:
         return list(rows)

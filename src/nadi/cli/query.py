@@ -1,0 +1,74 @@
+"""`nadi query`: an on-demand query against an app that runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from nadi.errors import did_you_mean, error
+from nadi.pipeline.live import Live, read_live
+from nadi.pipeline.ondemand import Found, change, find, planned
+
+
+def query(app: str, text: str, state: Path, within: float, as_json: bool) -> int:
+    """Print what is found, or that the change is made; the exit status, 0.
+
+    `as_json` prints a JSON list of objects. Errors: NO_STATE, APP_NOT_RUNNING, those of the query, ANSWER_LATE, CHANGE_FAILED.
+    """
+    live = running(app, state)
+    if planned(live, text).kind == "find":
+        found = find(live, text, within)
+        print(as_objects(found)) if as_json else show(found)
+    else:
+        change(live, text, within)
+        print("[]" if as_json else "done")
+    return 0
+
+
+def running(app: str, state: Path) -> Live:
+    """The app that runs on a state folder. Errors: NO_STATE, APP_NOT_RUNNING."""
+    folder = state / app
+    if not folder.is_dir():
+        raise error("NO_STATE", app=app, folder=state, hint=known_apps(app, state))
+    live = read_live(folder)
+    if live is None:
+        raise error("APP_NOT_RUNNING", app=app, folder=state)
+    return live
+
+
+def known_apps(app: str, state: Path) -> str:
+    """A half sentence that names the apps which ran on a state folder."""
+    return did_you_mean(app, [path.parent.name for path in state.glob("*/cuts")])
+
+
+def as_objects(found: Found) -> str:
+    """The rows as a JSON list."""
+    return json.dumps([dict(zip(found.names, row, strict=True)) for row in found.rows], ensure_ascii=False)
+
+
+def show(found: Found) -> None:
+    """The rows as a table on a terminal, with tabs between the values elsewhere."""
+    if sys.stdout.isatty():
+        table = Table(*found.names)
+        for row in found.rows:
+            table.add_row(*map(text_of, row))
+        Console().print(table, f"{len(found.rows)} row{'' if len(found.rows) == 1 else 's'}")
+        return
+    print("\t".join(found.names))
+    for row in found.rows:
+        print("\t".join(map(text_of, row)))
+
+
+def text_of(value: object) -> str:
+    """A value as people read it.
+
+    >>> text_of(None), text_of(True), text_of(2.5)
+    ('null', 'true', '2.5')
+    """
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)

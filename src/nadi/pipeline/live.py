@@ -1,0 +1,40 @@
+"""How other processes of the user reach an app that runs: `<state>/live.json`, there as long as its query is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from nadi.pipeline.spec import AppSpec
+
+
+class Live(msgspec.Struct, frozen=True):
+    """The app as it runs: its description, the process id of the JVM whose hosts have its kernels, the id of its streaming query."""
+
+    spec: AppSpec
+    jvm: int
+    query: str
+
+
+def write_live(state: Path, live: Live) -> None:
+    """Say that an app runs."""
+    fresh = state / f"live.json.{os.getpid()}"
+    fresh.write_bytes(msgspec.json.encode(live))
+    fresh.replace(state / "live.json")
+
+
+def remove_live(state: Path) -> None:
+    """Say that it does not."""
+    (state / "live.json").unlink(missing_ok=True)
+
+
+def read_live(state: Path) -> Live | None:
+    """The app that runs on a state folder; None where none does. What a killed node has left does not count: its JVM is gone."""
+    try:
+        found = msgspec.json.decode((state / "live.json").read_bytes(), type=Live)
+        os.kill(found.jvm, 0)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return found
