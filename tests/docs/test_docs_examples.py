@@ -32,6 +32,7 @@ from nadi.io.registry import (
     sink_kind,
     source_kind,
 )
+from nadi.pipeline.engine import plan_on_demand
 from nadi.plan import plan_app
 from nadi.runtime import Runtime
 
@@ -43,6 +44,15 @@ def test_an_app_that_is_shown_can_be_planned_and_its_connectors_exist(block: Blo
     app = plan_app(block.text, default_registry())
     connectors(app, "source")
     connectors(app, "sink")
+
+
+def test_the_queries_shown_for_a_running_app_fit_its_tables_and_windows():
+    page = ROOT / "docs" / "operations" / "query.md"
+    (app,) = (plan_app(b.text, default_registry()) for b in blocks(page) if b.kind == "sql")
+    queries = re.findall(r'nadi query Orders "(.+)"', page.read_text())
+    assert len(queries) == 5
+    for text in queries:
+        assert plan_on_demand(app, text).kind in ("find", "insert", "update", "delete")
 
 
 def _lines(block: Block) -> Iterator[tuple[str, str, list[Any]]]:

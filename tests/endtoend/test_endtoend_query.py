@@ -12,6 +12,7 @@ from httpclient import post
 from nodes import events, nadi, running
 
 from nadi.io.natsserver import free_port
+from nadi.pipeline.node import is_locked
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -40,7 +41,7 @@ def test_changes_survive_a_kill_and_finds_are_answered_before_any_new_input(tmp_
     path.write_text(APP.format(url=url, out=out))
     options: dict[str, Any] = {"state": state, "conf": {"hosts": 1}}
     with running(path, **options) as node:
-        node.until((state / "Names" / "live.json").exists)
+        node.until((state / "Names").is_dir)
         assert ask(state, "select 'a' as k, 'Ana' as name insert into Names") == []
         assert post(url, json.dumps([{"event": {"k": "a", "n": n}} for n in (1, 2)]).encode())[0] == 202
         node.until(lambda: len(events(out)) == 2)
@@ -51,7 +52,7 @@ def test_changes_survive_a_kill_and_finds_are_answered_before_any_new_input(tmp_
     assert "did you mean 'Names'?" in nadi("query", "Name", "from Names select k", "--state-dir", state).stderr
 
     with running(path, **options) as node:
-        node.until((state / "Names" / "live.json").exists)
+        node.until(lambda: is_locked(state))
         assert ask(state, "from Names select k, name") == [{"k": "a", "name": "Bea"}]
         assert ask(state, "from Last on n > 0L select k, sum(n) as total group by k") == [{"k": "a", "total": 3}]
         wrong = nadi("query", "Names", "from Nmaes select k", "--state-dir", state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +12,8 @@ from rich.table import Table
 
 from nadi.errors import did_you_mean, error
 from nadi.pipeline.live import Live, read_live
-from nadi.pipeline.ondemand import Found, change, find, planned
+from nadi.pipeline.node import is_locked
+from nadi.pipeline.ondemand import LOOK, Found, change, find, planned
 
 
 def query(app: str, text: str, state: Path, within: float, as_json: bool) -> int:
@@ -19,7 +21,7 @@ def query(app: str, text: str, state: Path, within: float, as_json: bool) -> int
 
     `as_json` prints a JSON list of objects. Errors: NO_STATE, APP_NOT_RUNNING, those of the query, ANSWER_LATE, CHANGE_FAILED.
     """
-    live = running(app, state)
+    live = running(app, state, within)
     if planned(live, text).kind == "find":
         found = find(live, text, within)
         print(as_objects(found)) if as_json else show(found)
@@ -29,14 +31,16 @@ def query(app: str, text: str, state: Path, within: float, as_json: bool) -> int
     return 0
 
 
-def running(app: str, state: Path) -> Live:
-    """The app that runs on a state folder. Errors: NO_STATE, APP_NOT_RUNNING."""
+def running(app: str, state: Path, within: float) -> Live:
+    """The app that runs on a state folder, waited for while its node starts. Errors: NO_STATE, APP_NOT_RUNNING."""
     folder = state / app
     if not folder.is_dir():
         raise error("NO_STATE", app=app, folder=state, hint=known_apps(app, state))
-    live = read_live(folder)
-    if live is None:
-        raise error("APP_NOT_RUNNING", app=app, folder=state)
+    until = time.monotonic() + within
+    while (live := read_live(folder)) is None:
+        if not is_locked(state) or time.monotonic() > until:
+            raise error("APP_NOT_RUNNING", app=app, folder=state)
+        time.sleep(LOOK)
     return live
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from nadi.pipeline.node import is_locked
 from nadi.pipeline.spec import AppSpec
 
 
@@ -31,10 +32,9 @@ def remove_live(state: Path) -> None:
 
 
 def read_live(state: Path) -> Live | None:
-    """The app that runs on a state folder; None where none does. What a killed node has left does not count: its JVM is gone."""
+    """The app that runs on a state folder; None where none does. What a killed node has left does not count: nobody holds its lock."""
     try:
         found = msgspec.json.decode((state / "live.json").read_bytes(), type=Live)
-        os.kill(found.jvm, 0)
-    except (FileNotFoundError, ProcessLookupError):
+    except FileNotFoundError:
         return None
-    return found
+    return found if is_locked(state.parent) else None

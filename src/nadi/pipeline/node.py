@@ -94,6 +94,18 @@ def node_lock(state: Path) -> Iterator[None]:
         yield
 
 
+def is_locked(state: Path) -> bool:
+    """Whether a node runs on the state folder."""
+    try:
+        with (state / "node.lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 def needed_outputs(app: App) -> tuple[str, ...]:
     """The streams whose rows are wanted outside: those with a sink."""
     return tuple(s.key for s in app.streams.values() if any(a.name.lower() == "sink" for a in s.annotations))
@@ -130,7 +142,7 @@ def _given(value: int | None, otherwise: int) -> int:
 
 def _as_before(state: Path, app: App, spec: AppSpec, wanted: int) -> int:
     """The number of buckets of the first start; checks that sources and sharding are still those of the state."""
-    sources = [[c.stream, c.type] for c in spec.sources(app)]
+    sources = [[c.stream, c.type] for c in spec.load_connectors().connectors(app, "source")]
     path = state / "pipeline.json"
     shape = {"version": 1, "sharding": app.sharding.kind, "sources": sources}
     if not path.exists():

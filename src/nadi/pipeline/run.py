@@ -20,6 +20,7 @@ from nadi.io.contract import Ingress
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import SOURCES, source_kind
 from nadi.pipeline.hostclient import Hosts, hosts, hosts_folder, sweep
+from nadi.pipeline.live import remove_live
 from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, make_spec, needed_outputs, node_lock
 from nadi.pipeline.session import SessionOptions, build_session, driver_jvm, end_driver
 from nadi.pipeline.spec import AppSpec, Connectors, Engine
@@ -82,6 +83,8 @@ class Node:
         journal = self._journal([app for _, app in planned], registry, started)
         cores = os.cpu_count() or 1
         specs = [make_spec(text, app, options, cores, journal) for text, app in planned]
+        for spec in specs:
+            remove_live(spec.place.state)  # a killed node may have left it
         for spec, (_, app) in zip(specs, planned, strict=True):
             for ingress in _ingresses(spec, app, registry):
                 started.callback(ingress.stop)
@@ -148,7 +151,7 @@ def needs_journal(app: App, registry: Connectors) -> bool:
 
 
 def _ingresses(spec: AppSpec, app: App, registry: Connectors) -> list[Ingress]:
-    made = [registry.start_ingress(connector, spec.place) for connector in spec.sources(app)]
+    made = [registry.start_ingress(connector, spec.place) for connector in registry.connectors(app, "source")]
     return [ingress for ingress in made if ingress is not None]
 
 
