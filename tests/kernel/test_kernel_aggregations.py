@@ -9,6 +9,7 @@ import pytest
 
 from nadi.errors import NadiError
 from nadi.kernel.calendar import bucket_start, range_of, time_of_stamp
+from nadi.kernel.rows.hashing import text_buckets
 from nadi.runtime import Runtime
 
 JUNE = 1_496_289_950_000  # 2017-06-01 04:05:50
@@ -155,3 +156,28 @@ def test_an_aggregation_survives_a_restore() -> None:
     second.start()
     second.send("S", [("a", 3.0, JUNE + 20)])
     assert _ask(second, "from A within '2017-06-** **:**:**' per 'sec' select total, n, kinds") == [(7.0, 3, 2)]
+
+
+def test_rows_come_in_the_order_of_siddhis_hash_map_by_bucket_and_group() -> None:
+    """The map's keys are the bucket's start and each group value, all followed by ":-:"; a Java HashMap spreads them so."""
+    runtime = _filled(("WSO2", 1.0, 0), ("IBM", 2.0, 0), ("WSO2", 3.0, 1000), ("CISCO", 4.0, 1000))
+    found = _ask(runtime, "from A within '2017-06-** **:**:**' per 'seconds' select AGG_TIMESTAMP as t, k")
+    assert sorted(found) == [(JUNE, "IBM"), (JUNE, "WSO2"), (JUNE + 1000, "CISCO"), (JUNE + 1000, "WSO2")]
+    keys = [f"{t}:-:{k}:-:" for t, k in sorted(found)]
+    assert found == [row for _place, row in sorted(zip(text_buckets(keys), sorted(found), strict=True))]
+
+
+def test_without_a_time_of_its_own_finished_buckets_come_before_the_running_one() -> None:
+    runtime = Runtime(
+        "define stream S (k string); define aggregation A from S select k, count() as n group by k aggregate every sec, min;"
+    )
+    runtime.start()
+    for _second in range(5):
+        for k in "abcdef":
+            runtime.send("S", [(k,)])
+        runtime.advance(1000)
+    runtime.send("S", [("a",)])
+    runtime.send("S", [("z",)])
+    found = _ask(runtime, "from A within 0L, 10000L per 'seconds' select AGG_TIMESTAMP as t, k, n")
+    assert sorted(found[-2:]) == [(5000, "a", 1), (5000, "z", 1)]
+    assert len(found) == 32

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, tzinfo
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from nadi.errors import error
 from nadi.kernel.calendar import bucket_start, range_of, time_of_stamp
 from nadi.kernel.rows.aggregation import Aggregation as Accumulators
+from nadi.kernel.rows.code import BETWEEN
 from nadi.kernel.rows.compile import ROW, compile_key, compile_row, compile_values
 from nadi.kernel.rows.events import CURRENT, Chunk, Row
 from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.hashing import DELIMITER, text_buckets
 from nadi.kernel.rows.state import Map
 from nadi.kernel.rows.steps import make_steps
 from nadi.lang import parse_expression
@@ -26,6 +29,9 @@ from nadi.plan.nodes import Aggregation, Const, Expr
 if TYPE_CHECKING:
     from nadi.functions.registry import Registry
     from nadi.kernel.rows.compile import Searchable
+
+Group = tuple[int, str]
+"""Start of a bucket, and what is grouped by."""
 
 _NULL = Const(None, Type.OBJECT)
 _DAY = 86_400_000
@@ -107,11 +113,32 @@ class AggregationRuntime:
         return self._read(duration, lambda bucket: start <= bucket < end)
 
     def _read(self, duration: str, wanted: Callable[[int], bool]) -> list[Row]:
+        found = [(group, held) for group, held in self._series[duration].items() if wanted(group[0])]
+        places = self._places([group for group, _held in found], duration)
         return [
             (bucket, *self._values(row, moment, aggregates, ()))
-            for (bucket, _key), (moment, row, aggregates) in self._series[duration].items()
-            if wanted(bucket)
+            for _place, ((bucket, _key), (moment, row, aggregates)) in sorted(
+                zip(places, found, strict=True), key=itemgetter(0)
+            )
         ]
+
+    def _places(self, groups: list[Group], duration: str) -> list[tuple[bool, int]]:
+        """Where Siddhi's rows stand, which come out of hash maps: `aggregate by` goes through one by bucket and group; without it the finished
+        buckets come first, from their table, then the running one, by group and bucket."""
+        if self._time is not None:
+            places = text_buckets([f"{bucket}{DELIMITER}{_siddhis(key)}" for bucket, key in groups])
+            return [(False, place) for place in places]
+        running = bucket_start(self._flow.now, duration, self._zone)
+        late = [bucket >= running for bucket, _key in groups]
+        finished = iter(
+            text_buckets(
+                [f"{b}{DELIMITER}{_siddhis(k)}" for (b, k), after in zip(groups, late, strict=True) if not after]
+            )
+        )
+        current = iter(
+            text_buckets([f"{_siddhis(k)}-{b}" for (b, k), after in zip(groups, late, strict=True) if after])
+        )
+        return [(after, next(current if after else finished)) for after in late]
 
     # ---- purging
 
@@ -121,6 +148,11 @@ class AggregationRuntime:
         self._timer.at(due + (missed + 1) * interval)
         for duration, kept in self._retention.items():
             self._series[duration].forget_before(bucket_start(now - kept, duration, self._zone))
+
+
+def _siddhis(key: str) -> str:
+    """A group key as Siddhi writes it: each value followed by the delimiter."""
+    return key.replace(BETWEEN, DELIMITER) + DELIMITER if key else ""
 
 
 class _Series:
@@ -134,7 +166,7 @@ class _Series:
         latest: Map = self._state.at("")["latest"]
         return latest
 
-    def add(self, group: tuple[int, str], moment: int, row: Row, values: tuple[Any, ...]) -> None:
+    def add(self, group: Group, moment: int, row: Row, values: tuple[Any, ...]) -> None:
         self._accumulators.bind()
         aggregates = self._accumulators.add(group, values)
         latest = self._latest()
@@ -143,7 +175,7 @@ class _Series:
             moment, row = before[0], before[1]
         latest.set(group, (moment, row, aggregates))
 
-    def items(self) -> Iterable[tuple[tuple[int, str], tuple[int, Row, list[Any]]]]:
+    def items(self) -> Iterable[tuple[Group, tuple[int, Row, list[Any]]]]:
         return self._latest().items()
 
     def forget_before(self, start: int) -> None:

@@ -47,6 +47,9 @@ from nadi.plan.nodes import (
 ROW, ROWS, EVENTS = "row", "rows", "events"
 """Shapes of an input: one row; a row or None per slot; a list of events or None per slot."""
 
+BETWEEN = "\x1f"
+"""Stands between the values of a group key."""
+
 
 class Searchable(Protocol):
     """What `in` looks through: an in-memory table or a named window."""
@@ -171,7 +174,7 @@ class Writer:
     def key(self, exprs: tuple[Expr, ...]) -> str:
         """The text of a group key: the string forms of the values, one after the other."""
         parts = [self._key_part(e) for e in exprs]
-        return parts[0] if len(parts) == 1 else " + '\\x1f' + ".join(parts)
+        return parts[0] if len(parts) == 1 else f" + {BETWEEN!r} + ".join(parts)
 
     def _key_part(self, expr: Expr) -> str:
         code = self.code(expr)
