@@ -26,6 +26,7 @@ __all__ = [
     "cast_failed",
     "compile_condition",
     "compile_key",
+    "compile_match",
     "compile_row",
     "compile_slots",
     "compile_values",
@@ -53,6 +54,18 @@ def compile_slots(expr: Expr, flow: Flow, tables: Tables, events: bool) -> Calla
     """
     function = _Function("slots, ts", EVENTS if events else ROWS, flow, tables)
     return function.compile(function.writer.code(expr).text)
+
+
+def compile_match(
+    expr: Expr, flow: Flow, tables: Tables, slot: int, filters: bool
+) -> Callable[[Sequence[Any], Row, int], Any]:
+    """`f(slots, row, ts)` for an expression of a pattern's element: `slot` is the event at hand, given as `row`; the others are lists of events or None.
+
+    With `filters` the result is the row itself where the expression is true, else None.
+    """
+    function = _Function("slots, row, ts", EVENTS, flow, tables, at_hand=slot)
+    text = function.writer.code(expr).text
+    return function.compile(f"row if {text} else None" if filters else text)
 
 
 def compile_condition(expr: Expr, flow: Flow, tables: Tables) -> Callable[[Row, Row], Any]:
@@ -83,7 +96,7 @@ def _input(shape: str) -> str:
 class _Function:
     """A function being written: its parameters, and the lines that give slots their names."""
 
-    def __init__(self, parameters: str, shape: str, flow: Flow, tables: Tables) -> None:
+    def __init__(self, parameters: str, shape: str, flow: Flow, tables: Tables, at_hand: int | None = None) -> None:
         self._parameters = parameters
         self._shape = shape
         self._lines: dict[int, str] = {}
@@ -91,6 +104,8 @@ class _Function:
         self._first = names[0]
         self._own = {OUTPUT: "output", TABLE: "table"}
         self._own = {slot: name for slot, name in self._own.items() if name in names}
+        if at_hand is not None:
+            self._own[at_hand] = "row"
         self.writer = Writer(flow, tables, self._place, "ts" if "ts" in names else "flow.now")
 
     def _place(self, slot: int) -> Place:

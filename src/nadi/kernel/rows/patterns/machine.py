@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from nadi.kernel.rows.events import CURRENT, Event, Group
 from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.patterns.conditions import rebound
 from nadi.kernel.rows.patterns.elements import Layout, Node, Rules
 from nadi.kernel.rows.patterns.partials import EXPIRED, SLOTS, TS, Partial, Waiting
 
@@ -22,12 +23,11 @@ class Machine:
     """The slots of absent elements: they stay null in results, whatever marks stand in them meanwhile."""
     starts: tuple[int, ...]
     """The slots of the first element (two where it is logical), from which `within` counts."""
+    aging: tuple[Node, ...]
+    """The elements in which a match may run out of `within`: not a plain first one, whose matches have bound nothing."""
+    lazy: bool
+    """Siddhi 4: `within` is looked at only when the element of a match gets an event."""
     done: Group = field(default_factory=list)
-
-    @property
-    def lazy(self) -> bool:
-        """Siddhi 4: `within` is looked at only when the element of a match gets an event."""
-        return self.flow.compat == 4
 
 
 # ---- matches on their way ------------------------------------------------------------------------------------------
@@ -62,10 +62,9 @@ def go_on(machine: Machine, waiting: Waiting, node: Node, partial: Partial, lost
 
 
 def complete(machine: Machine, partial: Partial) -> None:
-    slots = list(partial[SLOTS])
-    del slots[-1]
-    for slot in machine.absent:
-        slots[slot] = None
+    slots = partial[SLOTS]
+    if machine.absent:
+        slots = [None if slot in machine.absent else bound for slot, bound in enumerate(slots)]
     machine.done.append([Event(CURRENT, partial[TS], tuple(slots))])
 
 
@@ -76,9 +75,13 @@ def start_over(waiting: Waiting, node: Node) -> None:
 
 def expired(machine: Machine, partial: Partial, now: int) -> bool:
     """Whether the first event of a match is more than `within` away."""
-    slots = partial[SLOTS]
-    limit = machine.within
-    return limit is not None and any(slots[s] and abs(slots[s][0][1] - now) > limit for s in machine.starts)
+    slots, limit = partial[SLOTS], machine.within
+    if limit is not None:
+        for start in machine.starts:
+            bound = slots[start]
+            if bound and abs(bound[0][1] - now) > limit:
+                return True
+    return False
 
 
 def drop_if_late(machine: Machine, waiting: Waiting, node: Node, partial: Partial, now: int) -> bool:
@@ -97,7 +100,10 @@ def drop_if_late(machine: Machine, waiting: Waiting, node: Node, partial: Partia
 
 def expire(machine: Machine, waiting: Waiting, now: int) -> None:
     """Drop the matches that ran out of `within`; each scope in which some did is re-armed with a copy of the last one."""
-    for node in machine.layout.nodes:
+    lists = waiting.lists
+    for node in machine.aging:
+        if not (lists[node.pending] or lists[node.new]):
+            continue
         last: Partial | None = None
         for place, partial in late(machine, waiting, node, now):
             if not partial[EXPIRED]:  # it may wait in several elements, and re-arms once
@@ -116,9 +122,12 @@ def late(machine: Machine, waiting: Waiting, node: Node, now: int) -> list[tuple
         if not expired(machine, partial, now):
             break
         found.append((node.pending, partial))
+    new = waiting.lists[node.new]
+    if not new:
+        return found
     assert machine.within is not None
     in_order = waiting.in_order(node.new, now + machine.within)
-    for partial in waiting.lists[node.new].values():
+    for partial in new.values():
         if expired(machine, partial, now):
             found.append((node.new, partial))
         elif in_order:
@@ -191,27 +200,21 @@ def binding(machine: Machine, waiting: Waiting, node: Node, event: Event) -> lis
     pending = waiting.lists[node.pending]
     if not pending:
         return []
-    conditions = node.conditions
-    prepared = conditions.prepare(event)
-    partials = tuple(pending.values())
+    partials = list(pending.values())
     if machine.lazy and machine.within is not None:
-        partials = tuple(p for p in partials if not drop_if_late(machine, waiting, node, p, event.ts))
-    check = conditions.check
+        partials = [p for p in partials if not drop_if_late(machine, waiting, node, p, event.ts)]
+    prepared = node.conditions.prepare(event)
     if prepared is None:
         return [(partial, None) for partial in partials] if machine.sequence else []
+    check = node.conditions.rest
     if check is None:
         return [(partial, prepared) for partial in partials]
+    _kind, ts, row = prepared
     found: list[tuple[Partial, Event | None]] = []
-    this = [prepared]
     for partial in partials:
-        slots = partial[SLOTS]
-        slots[-1] = this
-        try:
-            passed = check(slots, prepared)
-        finally:
-            slots[-1] = None
-        if passed is not None or machine.sequence:
-            found.append((partial, passed))
+        fitting = check(partial[SLOTS], row, ts)
+        if fitting is not None or machine.sequence:
+            found.append((partial, rebound(prepared, fitting)))
     return found
 
 
