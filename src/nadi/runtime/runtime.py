@@ -45,6 +45,7 @@ class Runtime:
         broker: Broker | None = None,
         now: int = 0,
         properties: Mapping[str, str] | None = None,
+        connected: bool = True,
     ) -> None:
         """Make an app of a text.
 
@@ -54,6 +55,7 @@ class Runtime:
             broker: shared by the apps whose inMemory sources and sinks are to meet; one of its own if None.
             now: where the clock stands, ms.
             properties: of the node, as in a deployment.yaml: "aggTimeZone".
+            connected: whether its inMemory sources and sinks meet the broker.
 
         Raises:
             NadiError: what Siddhi would raise for the text.
@@ -71,8 +73,8 @@ class Runtime:
         self._restored = False
         self._failures: list[Failure] = []
         self._sources: list[tuple[str, Subscriber]] = []
-        self._known = transport.sources(self.app, self.send)
-        for key, publish in transport.sinks(self.app, self.broker):
+        self._known = transport.sources(self.app, self.send) if connected else []
+        for key, publish in transport.sinks(self.app, self.broker) if connected else ():
             self.on_stream(key, publish)
 
     def _new_kernel(self) -> RowsKernel:
