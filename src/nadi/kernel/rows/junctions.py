@@ -95,19 +95,27 @@ class Junction:
             raise error("NESTED_TOO_DEEP", stream=self.key, depth=MAX_DEPTH)
         self.passed += len(chunk)
         flow = delivery.flow
-        before, delivery.depth = flow.key, delivery.depth + 1
-        if delivery.depth == _DEEP:
+        before, depth = flow.key, delivery.depth + 1
+        delivery.depth = depth
+        if depth == _DEEP:
             # Python's own limit would end this long before MAX_DEPTH; once raised it stays, as another thread may be deep already
             sys.setrecursionlimit(max(sys.getrecursionlimit(), MAX_DEPTH * _FRAMES))
-        if not self._inner:
-            flow.key = ""
+        key = before if self._inner else ""
+        flow.key = key
         try:
-            if self.deliver(self._receivers, chunk):
-                for callback in self._callbacks:
-                    call_back(delivery, self.key, callback, chunk)
+            # as in `deliver`, which is not called because each event comes through here
+            try:
+                for receive in self._receivers:
+                    receive(chunk)
+            except Exception as problem:
+                flow.key, delivery.depth = key, depth
+                self._failed(chunk, problem)
+                return
+            for callback in self._callbacks:
+                call_back(delivery, self.key, callback, chunk)
         finally:
             flow.key = before
-            delivery.depth -= 1
+            delivery.depth = depth - 1
 
     def deliver(self, receivers: Iterable[Emit], chunk: Chunk) -> bool:
         """Hand a chunk to some receivers as this junction does: False where one of them failed."""

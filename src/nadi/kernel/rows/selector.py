@@ -10,7 +10,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nadi.kernel.rows.aggregation import Aggregation
-from nadi.kernel.rows.compile import EVENTS, ROW, ROWS, Searchable, cast_failed, compile_key, compile_values
+from nadi.kernel.rows.compile import (
+    EVENTS,
+    ROW,
+    ROWS,
+    Searchable,
+    cast_failed,
+    compile_key,
+    compile_map,
+    compile_values,
+)
 from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, Chunk, Event, Row
 from nadi.kernel.rows.flow import Flow
 from nadi.lang.tree import Events, Type
@@ -54,7 +63,9 @@ class Selector:
         self._key = compile_key(selection.group_by, flow, tables, shape) if self._grouped else None
         plain = not (selection.aggregates or self._grouped or self._ordered or selection.having)
         self._cuts = selection.limit is not None or bool(selection.offset)
-        self._direct = self._values if plain and not self._cuts else None
+        self._direct: Callable[[Chunk], Chunk] | None = None
+        if plain and not self._cuts and self._values is not None:
+            self._direct = compile_map(selection.values, flow, tables, shape, self._wanted)
         self._aggregation: Aggregation | None = None
         if selection.aggregates:
             removes = expires(query, flow, tables)
@@ -71,7 +82,10 @@ class Selector:
             ClassCastException: a value is of a class that an expression or aggregator cannot take.
         """
         if self._direct is not None:
-            self._map(chunk, self._direct)
+            # the short way for a selection that looks at each event alone
+            mapped = self._direct(chunk)
+            if mapped or any(e[0] == RESET for e in chunk):
+                self._emit(mapped)
             return
         try:
             made = self._plain(chunk) if self._aggregation is None else self._aggregated(chunk, self._aggregation)
@@ -89,13 +103,6 @@ class Selector:
         elif not self._once and any(e.kind == RESET for e in chunk):
             self.group_keys = []
             self._emit([])
-
-    def _map(self, chunk: Chunk, values: Callable[[Any, int, list[Any], Row], Row]) -> None:
-        """The short way for a selection that looks at each event alone."""
-        wanted = self._wanted
-        made = [Event(kind, ts, values(row, ts, _NO_VALUES, ())) for kind, ts, row in chunk if kind in wanted]
-        if made or any(e[0] == RESET for e in chunk):
-            self._emit(made)
 
     def _plain(self, chunk: Chunk) -> list[Selected]:
         made = []

@@ -58,7 +58,8 @@ def go_on(machine: Machine, waiting: Waiting, node: Node, partial: Partial, lost
         node.next.rules.enter(machine, waiting, node.next, partial)
     if node.every is not None:
         node.every.rules.rearm(machine, waiting, node.every, partial)
-    start_over(waiting, node)
+    if node.starts_over is not None:
+        start_over(waiting, node)
 
 
 def complete(machine: Machine, partial: Partial) -> None:
@@ -104,8 +105,11 @@ def expire(machine: Machine, waiting: Waiting, now: int) -> None:
     for node in machine.aging:
         if not (lists[node.pending] or lists[node.new]):
             continue
+        found = late(machine, waiting, node, now)
+        if not found:
+            continue
         last: Partial | None = None
-        for place, partial in late(machine, waiting, node, now):
+        for place, partial in found:
             if not partial[EXPIRED]:  # it may wait in several elements, and re-arms once
                 partial[EXPIRED] = True
                 last = partial
@@ -181,10 +185,11 @@ def update(machine: Machine, waiting: Waiting, node: Node) -> None:
 
 
 def offer(machine: Machine, waiting: Waiting, node: Node, event: Event) -> None:
+    ts = event.ts
     for partial, bound in binding(machine, waiting, node, event):
         if bound is not None:
             partial[SLOTS][node.slot] = [bound]
-            partial[TS] = event.ts
+            partial[TS] = ts
             go_on(machine, waiting, node, partial)
             waiting.take(node.pending, partial)
         elif machine.sequence:
@@ -201,7 +206,7 @@ def binding(machine: Machine, waiting: Waiting, node: Node, event: Event) -> lis
     if not pending:
         return []
     partials = list(pending.values())
-    if machine.lazy and machine.within is not None:
+    if machine.lazy:
         partials = [p for p in partials if not drop_if_late(machine, waiting, node, p, event.ts)]
     prepared = node.conditions.prepare(event)
     if prepared is None:
@@ -213,7 +218,9 @@ def binding(machine: Machine, waiting: Waiting, node: Node, event: Event) -> lis
     found: list[tuple[Partial, Event | None]] = []
     for partial in partials:
         fitting = check(partial[SLOTS], row, ts)
-        if fitting is not None or machine.sequence:
+        if fitting is row:
+            found.append((partial, prepared))
+        elif fitting is not None or machine.sequence:
             found.append((partial, rebound(prepared, fitting)))
     return found
 

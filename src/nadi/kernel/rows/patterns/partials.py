@@ -105,19 +105,19 @@ class Waiting:
         number = partial[ID]
         if self.lists[place].pop(number, None) is None:
             return
-        if self._leave(place, partial):
-            self.kept.touch(number)
-        else:
-            self.kept.pop(number)
-
-    def _leave(self, place: int, partial: Partial) -> list[int]:
-        """The places that are left."""
         codes: list[int] = partial[PLACES]
         if len(codes) == 1:
             codes.clear()
+            self.kept.pop(number)
         else:
-            codes = partial[PLACES] = [code for code in codes if code % self._count != place]
-        return codes
+            self._leave(place, codes)
+            self.kept.touch(number)
+
+    def _leave(self, place: int, codes: list[int]) -> None:
+        for i, code in enumerate(codes):
+            if code % self._count == place:
+                del codes[i]
+                return
 
     def changed(self, partial: Partial) -> None:
         """A waiting match was changed in place."""
@@ -146,8 +146,12 @@ class Waiting:
         place = 2 * element + 1
         pending, kept = self.lists[place], self.kept
         for partial in moving:
-            number = partial[ID]
-            self._leave(2 * element, partial).append(self._next_number * self._count + place)
+            number, codes = partial[ID], partial[PLACES]
+            if len(codes) == 1:
+                codes.clear()
+            else:
+                self._leave(2 * element, codes)
+            codes.append(self._next_number * self._count + place)
             self._next_number += 1
             pending[number] = partial
             kept.touch(number)
