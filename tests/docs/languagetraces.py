@@ -24,6 +24,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from nadi.runtime import Runtime
 
 _STEP = re.compile(r"(\d+)(?:\s+(\?|\S+)\s+(.+))?")
 _JSON = json.JSONDecoder()
+_COMMA, _BLANK = re.compile(r",?\s*"), re.compile(r"\s*")
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,20 @@ def _rows(text: str) -> Iterator[list[Any]]:
     at = 0
     while at < len(text):
         if text[at] != "(":
-            raise ValueError(f"expected a row in parentheses: {text[at:]}")
-        row, at = [], at + 1
-        while text[at] != ")":
+            raise ValueError(f"a row stands in parentheses, not: {text[at:]}")
+        row: list[Any] = []
+        at += 1
+        while text[at : at + 1] != ")":
             value, at = _JSON.raw_decode(text, at)
             row.append(value)
-            at = re.compile(r",?\s*").match(text, at).end()  # type: ignore[union-attr]
+            at = _past(_COMMA, text, at)
         yield row
-        at = re.compile(r"\s*").match(text, at + 1).end()  # type: ignore[union-attr]
+        at = _past(_BLANK, text, at + 1)
+
+
+def _past(blank: re.Pattern[str], text: str, at: int) -> int:
+    found = blank.match(text, at)
+    return at if found is None else found.end()
 
 
 def parts(text: str) -> list[tuple[str, list[str]]]:
@@ -184,7 +192,7 @@ def traced(app: str, trace: str) -> list[tuple[str, list[str]]]:
 
 def pairs(found: Sequence[Block] = ALL) -> list[tuple[Block, Block]]:
     """(app, trace) that follow each other."""
-    return [(a, t) for a, t in zip(found, found[1:], strict=False) if (a.kind, t.kind) == ("sql", "trace") and a.page == t.page]
+    return [(a, t) for a, t in pairwise(found) if (a.kind, t.kind) == ("sql", "trace") and a.page == t.page]
 
 
 def _fill(page: Path) -> None:
