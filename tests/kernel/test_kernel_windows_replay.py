@@ -29,6 +29,20 @@ WINDOWS: list[tuple[object, ...]] = [
     ("expressionBatch", "count() <= 3", True),
     ("expressionBatch", "last.at - first.at < 90", False, True),
     ("cron", "*/1 * * * * ?"),
+    ("unique:ever", "key"),
+    ("unique:ever", "key", "v"),
+    ("unique:first", "key"),
+    ("unique:length", "key", 2),
+    ("unique:time", "key", 50),
+    ("unique:lengthBatch", "key", 2),
+    ("unique:firstLengthBatch", "key", 3),
+    ("unique:timeBatch", "key", 40),
+    ("unique:timeBatch", "key", 40, 7),
+    ("unique:firstTimeBatch", "key", 40),
+    ("unique:timeLengthBatch", "key", 60, 2),
+    ("unique:timeLengthBatch", "key", 60, 5, 2),
+    ("unique:externalTimeBatch", "key", "at", 40),
+    ("unique:externalTimeBatch", "key", "at", 40, 0, 30, True),
 ]
 
 Step = tuple[int, int, int, str, str]

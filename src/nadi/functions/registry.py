@@ -25,9 +25,12 @@ from nadi.functions import (
     mathematics,
     public,
     regexes,
+    reorder,
+    stats,
     streams,
     strings,
     times,
+    unique,
     unitconversion,
     windows,
 )
@@ -98,6 +101,9 @@ BUILT_IN: tuple[tuple[Entry, ...], ...] = (
     times.ENTRIES,
     unitconversion.ENTRIES,
     environment.ENTRIES,
+    unique.ENTRIES,
+    reorder.ENTRIES,
+    stats.ENTRIES,
 )
 """The table of modules: what each adds to a new registry."""
 
