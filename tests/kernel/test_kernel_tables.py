@@ -105,3 +105,11 @@ def test_a_table_with_a_primary_key_is_read_in_the_order_of_a_java_hash_map() ->
     for row in [("WSO2", 1), ("IBM", 2), ("GOOG", 3)]:
         table.insert(row)
     assert [row[0] for row in table.rows()] == ["GOOG", "IBM", "WSO2"]  # buckets 1, 5 and 7
+
+
+@pytest.mark.parametrize("kind", [Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE])
+def test_a_table_with_one_number_as_its_primary_key_is_read_in_the_order_of_the_numbers(kind: Type) -> None:
+    table = TableRuntime(Table("T", Schema((Column("k", kind),)), (0,)), _flow())
+    for k in (40, -3, 100_000, 7):
+        table.insert((k,))
+    assert list(table.rows()) == [(-3,), (7,), (40,), (100_000,)]

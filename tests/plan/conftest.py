@@ -63,6 +63,14 @@ def polar(args: tuple[Argument, ...]) -> tuple[Column, ...]:
     return (Column("cartX", Type.DOUBLE), Column("cartY", Type.DOUBLE))
 
 
+STORES = ("rdbms", "teststorecontaininginmemorytable", "teststoredummyforcache")
+
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+
+
 @dataclass(frozen=True)
 class SmallCatalog:
     functions: dict[str, Scalar] = field(
@@ -116,12 +124,16 @@ class SmallCatalog:
     def stream_function(self, name: str) -> StreamFunction | None:
         return self.stream_functions.get(name)
 
+    def store(self, name: str) -> Named | None:
+        return Named(name) if name in STORES else None
+
     def names(self, kind: str) -> Iterable[str]:
         known: dict[str, Iterable[str]] = {
             "function": self.functions,
             "aggregator": self.aggregators,
             "window": self.windows,
             "stream_function": self.stream_functions,
+            "store": STORES,
         }
         return known[kind]
 

@@ -35,6 +35,7 @@ from nadi.functions import (
     windows,
 )
 from nadi.functions.entries import Aggregator, Entry, ScalarFunction, StreamFunctionSpec, WindowSpec
+from nadi.functions.stores import StoreKind
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class Registry:
     _aggregators: dict[str, Aggregator] = field(default_factory=dict)
     _windows: dict[str, WindowSpec] = field(default_factory=dict)
     _stream_functions: dict[str, StreamFunctionSpec] = field(default_factory=dict)
+    _stores: dict[str, StoreKind] = field(default_factory=dict)
 
     def add(self, *entries: Entry) -> None:
         """Register entries; one of the same kind and name is replaced."""
@@ -58,6 +60,8 @@ class Registry:
                     self._windows[entry.name] = entry
                 case StreamFunctionSpec():
                     self._stream_functions[entry.name] = entry
+                case StoreKind():
+                    self._stores[entry.name] = entry
 
     def function(self, name: str) -> ScalarFunction | None:
         return self._functions.get(name)
@@ -71,20 +75,28 @@ class Registry:
     def stream_function(self, name: str) -> StreamFunctionSpec | None:
         return self._stream_functions.get(name)
 
+    def store(self, name: str) -> StoreKind | None:
+        return self._stores.get(name)
+
     def names(self, kind: str) -> Sequence[str]:
-        """All names of a kind: "function", "aggregator", "window" or "stream_function"."""
+        """All names of a kind: "function", "aggregator", "window", "stream_function" or "store"."""
         shelves: dict[str, Iterable[str]] = {
             "function": self._functions,
             "aggregator": self._aggregators,
             "window": self._windows,
             "stream_function": self._stream_functions,
+            "store": self._stores,
         }
         return sorted(shelves[kind])
 
     def copy(self) -> Registry:
         """A registry of its own with the same entries: for the scripts of one app."""
         return Registry(
-            dict(self._functions), dict(self._aggregators), dict(self._windows), dict(self._stream_functions)
+            dict(self._functions),
+            dict(self._aggregators),
+            dict(self._windows),
+            dict(self._stream_functions),
+            dict(self._stores),
         )
 
 

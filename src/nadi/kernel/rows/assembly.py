@@ -16,9 +16,10 @@ from nadi.kernel.rows.namedwindows import NamedWindowRuntime
 from nadi.kernel.rows.partitions import PartitionRuntime
 from nadi.kernel.rows.queries import Begins, QueryRuntime, Wiring
 from nadi.kernel.rows.state import Element, Value
+from nadi.kernel.rows.stores import StoredTable, stored_table
 from nadi.kernel.rows.tables import TableRuntime
 from nadi.kernel.rows.triggers import TriggerRuntime
-from nadi.plan.nodes import App, Partition, Query, Schema, Stream
+from nadi.plan.nodes import App, Partition, Query, Schema, Stream, Table
 
 if TYPE_CHECKING:
     from nadi.functions.registry import Registry
@@ -45,7 +46,8 @@ def assemble(app: App, registry: Registry, flow: Flow, properties: Mapping[str, 
     for key, stream in app.streams.items():
         if routes_faults(stream):
             junctions[key].fault = junctions.get(f"!{key}")
-    tables = {name: TableRuntime(table, flow) for name, table in app.tables.items()}
+    tables = {name: _table(app, table, registry, flow) for name, table in app.tables.items()}
+    stored = tuple(table for table in tables.values() if isinstance(table, StoredTable))
     searched: dict[str, Searchable] = dict(tables)
     windows = {n: NamedWindowRuntime(w, flow, searched, junctions[n]) for n, w in app.windows.items()}
     searched.update(windows)
@@ -62,9 +64,13 @@ def assemble(app: App, registry: Registry, flow: Flow, properties: Mapping[str, 
         wiring,
         schemas,
         {e.query.name: e for e in elements if isinstance(e, QueryRuntime)},
-        (*windows.values(), *aggregations.values(), *elements, *triggers),
+        (*stored, *windows.values(), *aggregations.values(), *elements, *triggers),
         flow.store.element("app/clock", {"now": Value}),
     )
+
+
+def _table(app: App, table: Table, registry: Registry, flow: Flow) -> TableRuntime | StoredTable:
+    return TableRuntime(table, flow) if table.storage is None else stored_table(app.name, table, registry, flow)
 
 
 def _aggregations(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ctypes import c_float
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from nadi.errors import error
 from nadi.functions import arithmetic
@@ -49,6 +49,21 @@ ROW, ROWS, EVENTS = "row", "rows", "events"
 
 BETWEEN = "\x1f"
 """Stands between the values of a group key."""
+
+
+@runtime_checkable
+class Stored(Protocol):
+    """A table in a store: conditions are put to it once, and answered for the values of an event."""
+
+    def question(self, on: Expr | None) -> Question: ...
+    def contains(self, question: Question, values: Row) -> bool: ...
+
+
+class Question(Protocol):
+    """A condition that was put to a store."""
+
+    @property
+    def values(self) -> tuple[Expr, ...]: ...
 
 
 class Searchable(Protocol):
@@ -392,6 +407,11 @@ class Writer:
     def _in_table(self, expr: InTable) -> Code:
         """Looks up by primary key or index where the condition fixes one, and goes through all rows otherwise."""
         table = self._tables[expr.table]
+        if isinstance(table, Stored):
+            question = table.question(expr.condition)
+            made = "".join(f"{self.code(v).text}, " for v in question.values)
+            contains, asked = self.bind(f"contained_in_{expr.table}", table.contains), self.bind("question", question)
+            return Code(f"{contains}({asked}, ({made}))", nullable=False)
         columns, values = lookup_of(expr.condition, table.table) if isinstance(table, TableRuntime) else ((), ())
         row = self._temporary()
         before, self._table_row = self._table_row, Place(row, ROW)
