@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from nadi.errors import NadiError, error
 from nadi.kernel.contract import GROUP, ORDER, OUTPUT_COLUMNS, POSITION, RUN, TS, ArrivalBatch
-from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
+from nadi.kernel.rows.events import CURRENT, Chunk, Row, event_of
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Schema
 
@@ -65,16 +66,15 @@ def chunks(arrival: ArrivalBatch, schema: Schema) -> Iterator[tuple[tuple[int, i
     orders, positions, runs, times, groups = (
         batch.column(names.index(name)).to_pylist() for name in (ORDER, POSITION, RUN, TS, GROUP)
     )
-    rows = _rows(batch, schema)
+    events = list(map(event_of, zip(repeat(CURRENT), times, _rows(batch, schema))))
+    key, ordinal, partition = arrival.input, arrival.ordinal, arrival.partition
     start, count = 0, batch.num_rows
     while start < count:
         position, run = positions[start], runs[start]
         end = start + 1
         while end < count and positions[end] == position and runs[end] == run:
             end += 1
-        chunk = [Event(CURRENT, times[i], rows[i]) for i in range(start, end)]
-        place = (orders[start], arrival.ordinal, arrival.partition, position, run)
-        yield place, groups[start], arrival.input, chunk
+        yield (orders[start], ordinal, partition, position, run), groups[start], key, events[start:end]
         start = end
 
 
@@ -97,9 +97,12 @@ class OutputBuffer:
 
     def add(self, chunk: Chunk, first: int, group: int) -> None:
         """Append a chunk, its rows numbered from `first`."""
-        for i, event in enumerate(chunk):
-            self._rows.append(event.row)
-            self._marks.append((first + i, first, event.ts, group))
+        rows, marks = self._rows, self._marks
+        number = first
+        for _kind, ts, row in chunk:
+            rows.append(row)
+            marks.append((number, first, ts, group))
+            number += 1
 
     def take(self) -> tuple[pa.RecordBatch | None, list[tuple[int, Row, NadiError]]]:
         """What was added, and the rows left out because a value is not of its column's type (with timestamp and reason); then empty."""

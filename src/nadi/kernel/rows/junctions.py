@@ -52,6 +52,11 @@ class Delivery:
         """Note what the work of a timer raised: no event was lost, its emission was."""
         self.note("", [Event(CURRENT, self.flow.now, ())], problem)
 
+    def note_callback(self, place: str, problem: Exception) -> None:
+        """Note what user code raised that listens at `place`."""
+        failed = error("CALLBACK_FAILED", place=place, reason=f"{type(problem).__name__}: {problem}")
+        self.note(place, [Event(CURRENT, self.flow.now, ())], failed)
+
 
 def said(problem: Exception) -> tuple[str, str]:
     """Condition and sentence of an exception; what is not one of nadi's own is what a query met in a value."""
@@ -112,7 +117,10 @@ class Junction:
                 self._failed(chunk, problem)
                 return
             for callback in self._callbacks:
-                call_back(delivery, self.key, callback, chunk)
+                try:
+                    callback(chunk)
+                except Exception as problem:
+                    delivery.note_callback(self.key, problem)
         finally:
             flow.key = before
             delivery.depth = depth - 1
@@ -143,5 +151,4 @@ def call_back(delivery: Delivery, place: str, callback: Callable[..., None], *ar
     try:
         callback(*arguments)
     except Exception as problem:
-        failed = error("CALLBACK_FAILED", place=place, reason=f"{type(problem).__name__}: {problem}")
-        delivery.note(place, [Event(CURRENT, delivery.flow.now, ())], failed)
+        delivery.note_callback(place, problem)
