@@ -231,3 +231,20 @@ def test_every_annotation_that_the_code_knows_is_told():
     page = (PAGES / "annotations.md").read_text(encoding="utf-8").lower()
     assert len(_looked_up()) > 12
     assert sorted(n for n in _looked_up() if not re.search(rf"@{re.escape(n)}\b", page)) == []
+
+
+def _options() -> set[str]:
+    """The options of annotations that planning asks for: `element(…, "key")`, `is_true(…, "key")`, `check_positive(…, "key")`, `a.get("key")`."""
+    asked = {"element", "is_true", "check_positive", "get"}
+    keys = set()
+    for file in (ROOT / "src" / "nadi" / "plan").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in asked:
+                keys |= {a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)}
+    return {k for k in keys if re.fullmatch(r"[\w.]+", k)}  # a default of `get` may be a sentence
+
+
+def test_every_option_of_an_annotation_that_planning_asks_for_is_told():
+    page = (PAGES / "annotations.md").read_text(encoding="utf-8")
+    assert {"idle.time", "execGroup", "action"} <= _options()
+    assert sorted(o for o in _options() if not re.search(rf"(?<![\w.]){re.escape(o)}(?![\w.])", page)) == []
