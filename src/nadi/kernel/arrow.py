@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
@@ -66,23 +66,29 @@ def chunks(arrival: ArrivalBatch, schema: Schema) -> Iterator[tuple[tuple[int, i
     orders, positions, runs, times, groups = (
         batch.column(names.index(name)).to_pylist() for name in (ORDER, POSITION, RUN, TS, GROUP)
     )
-    events = list(map(event_of, zip(repeat(CURRENT), times, _rows(batch, schema))))
+    # events are made one by one, so that few of them live at a time: what lives costs the garbage collector's time
+    events = map(event_of, zip(repeat(CURRENT), times, _rows(batch, schema)))
     key, ordinal, partition = arrival.input, arrival.ordinal, arrival.partition
-    start, count = 0, batch.num_rows
-    while start < count:
-        position, run = positions[start], runs[start]
-        end = start + 1
-        while end < count and positions[end] == position and runs[end] == run:
-            end += 1
-        yield (orders[start], ordinal, partition, position, run), groups[start], key, events[start:end]
-        start = end
+    chunk: Chunk = []
+    place = (0, ordinal, partition, -1, -1)
+    opened = 0
+    for order, position, run, group, event in zip(orders, positions, runs, groups, events):
+        if chunk:
+            if position == place[3] and run == place[4]:
+                chunk.append(event)
+                continue
+            yield place, opened, key, chunk
+        chunk, opened = [event], group
+        place = (order, ordinal, partition, position, run)
+    if chunk:
+        yield place, opened, key, chunk
 
 
-def _rows(batch: pa.RecordBatch, schema: Schema) -> list[Row]:
+def _rows(batch: pa.RecordBatch, schema: Schema) -> Iterable[Row]:
     columns = [batch.column(i).to_pylist() for i in range(len(schema))]
     for i in _objects(schema):
         columns[i] = [_from_json(text) for text in columns[i]]
-    return list(zip(*columns)) if columns else [()] * batch.num_rows
+    return zip(*columns) if columns else repeat((), batch.num_rows)
 
 
 class OutputBuffer:
