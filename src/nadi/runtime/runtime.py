@@ -14,7 +14,7 @@ from nadi.kernel.rows.queries import QueryCallback
 from nadi.lang import parse_on_demand
 from nadi.plan import plan_app
 from nadi.plan.on_demand import bind_on_demand
-from nadi.runtime import transport
+from nadi.runtime import publishing, transport
 from nadi.runtime.broker import Broker, Subscriber
 from nadi.runtime.persisted import packed, unpacked
 from nadi.runtime.values import row_of
@@ -74,7 +74,7 @@ class Runtime:
         self._failures: list[Failure] = []
         self._sources: list[tuple[str, Subscriber]] = []
         self._known = transport.sources(self.app, self.send) if connected else []
-        for key, publish in transport.sinks(self.app, self.broker) if connected else ():
+        for key, publish in publishing.sinks(self.app, self.broker, self._unpublished) if connected else ():
             self.on_stream(key, publish)
 
     def _new_kernel(self) -> RowsKernel:
@@ -160,6 +160,10 @@ class Runtime:
     def next_timer(self) -> int | None:
         """When the next timer is due, ms; None where none waits or the app does not run."""
         return self.kernel.next_timer() if self._state == "running" else None
+
+    def _unpublished(self, stream: str, events: Chunk, problem: Exception, routes: bool) -> None:
+        """A sink could not publish events (`on.error`)."""
+        self.kernel.fail(stream, events, problem, routes)
 
     # ---- listening
 

@@ -161,6 +161,10 @@ class RowsKernel:
                 self._idle.heard()
         self._junctions[key].send(chunk)
 
+    def fail(self, key: str, chunk: Chunk, problem: Exception, routes: bool = True) -> None:
+        """Events of a stream failed outside, at a sink: with `routes` they go where `@OnError` of the stream says, else they are only noted."""
+        self._assembly.wiring.junctions[key].fail(chunk, problem, routes)
+
     def advance(self, until: int) -> None:
         """Move the arrival clock: fires the timers due up to `until` (ms) on the way."""
         self.flow.arrivals.run_until(until)

@@ -114,7 +114,7 @@ class Junction:
                     receive(chunk)
             except Exception as problem:
                 flow.key, delivery.depth = key, depth
-                self._failed(chunk, problem)
+                self.fail(chunk, problem)
                 return
             for callback in self._callbacks:
                 try:
@@ -134,12 +134,13 @@ class Junction:
                 receive(chunk)
         except Exception as problem:
             delivery.flow.key, delivery.depth = key, depth
-            self._failed(chunk, problem)
+            self.fail(chunk, problem)
             return False
         return True
 
-    def _failed(self, chunk: Chunk, problem: Exception) -> None:
-        fault = self.fault
+    def fail(self, chunk: Chunk, problem: Exception, routes: bool = True) -> None:
+        """Note events as failed; where there is a fault stream, and unless `routes` is False, they go there with the reason."""
+        fault = self.fault if routes else None
         self._delivery.note(self.key, chunk, problem, routed=fault is not None)
         if fault is not None:
             text = ": ".join(said(problem))
