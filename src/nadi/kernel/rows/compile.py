@@ -26,6 +26,7 @@ __all__ = [
     "cast_failed",
     "compile_condition",
     "compile_filter",
+    "compile_grouped",
     "compile_key",
     "compile_map",
     "compile_match",
@@ -62,7 +63,7 @@ def compile_map(
     """The events of a chunk that are of some kinds, their rows replaced by the values of expressions."""
     function = _Function(f"{_input(shape)}, ts", shape, flow, tables)
     function.writer.bind("event_of", event_of)
-    row = "".join(["(", *(f"{function.writer.code(e).text}, " for e in exprs), ")"])
+    row = _tuple(function.writer, exprs)
     wanted = " or ".join(f"kind == {k}" for k in sorted(kinds))
     return function.compile_loop((f"if {wanted}:",), (f"made.append(event_of((kind, ts, {row})))",))
 
@@ -100,7 +101,7 @@ def compile_values(
 ) -> Callable[[Any, int, Sequence[Any], Row], Any]:
     """`f(input, ts, aggregates, output)` → the tuple of the values; `input` is of the shape, `aggregates` by number."""
     function = _Function(f"{_input(shape)}, ts, aggregates, output", shape, flow, tables)
-    return function.compile("".join(["(", *(f"{function.writer.code(e).text}, " for e in exprs), ")"]))
+    return function.compile(_tuple(function.writer, exprs))
 
 
 def compile_key(exprs: tuple[Expr, ...], flow: Flow, tables: Tables, shape: str) -> Callable[[Any, int], str]:
@@ -108,6 +109,20 @@ def compile_key(exprs: tuple[Expr, ...], flow: Flow, tables: Tables, shape: str)
     function = _Function(f"{_input(shape)}, ts", shape, flow, tables)
     function.writer.bind("java_text", java_text)
     return function.compile(function.writer.key(exprs))
+
+
+def compile_grouped(
+    by: tuple[Expr, ...], arguments: Sequence[Expr], flow: Flow, tables: Tables, shape: str
+) -> Callable[[Any, int], tuple[str, Row]]:
+    """`f(input, ts)` → the key text of the group ("" without `by`) and the values of the aggregators' arguments."""
+    function = _Function(f"{_input(shape)}, ts", shape, flow, tables)
+    function.writer.bind("java_text", java_text)
+    key = function.writer.key(by) if by else "''"
+    return function.compile(f"{key}, {_tuple(function.writer, arguments)}")
+
+
+def _tuple(writer: Writer, exprs: Sequence[Expr]) -> str:
+    return "".join(["(", *(f"{writer.code(e).text}, " for e in exprs), ")"])
 
 
 def _input(shape: str) -> str:

@@ -16,11 +16,12 @@ from nadi.kernel.rows.compile import (
     ROWS,
     Searchable,
     cast_failed,
+    compile_grouped,
     compile_key,
     compile_map,
     compile_values,
 )
-from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, Chunk, Event, Row
+from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, Chunk, Event, Row, event_of
 from nadi.kernel.rows.flow import Flow
 from nadi.lang.tree import Events, Type
 from nadi.plan.nodes import Attr, Const, JoinInput, Query, SingleInput, WindowCall
@@ -71,7 +72,7 @@ class Selector:
             removes = expires(query, flow, tables)
             self._aggregation = Aggregation(f"{query.id}/selector", selection.aggregates, removes, flow)
             arguments = [a.args[0] if a.args else _NOTHING for a in selection.aggregates]
-            self._arguments = compile_values(arguments, flow, tables, shape)
+            self._grouped_values = compile_grouped(selection.group_by, arguments, flow, tables, shape)
 
     # ---- a chunk
 
@@ -97,7 +98,11 @@ class Selector:
             made = self._sorted(made)
         if self._cuts:
             made = self._cut(made)
-        if made:
+        if len(made) == 1:
+            selected, key, _order = made[0]
+            self.group_keys = [key] if self._grouped else []
+            self._emit([selected])
+        elif made:
             self.group_keys = [m[1] for m in made] if self._grouped else []
             self._emit([m[0] for m in made])
         elif not self._once and any(e.kind == RESET for e in chunk):
@@ -115,16 +120,16 @@ class Selector:
 
     def _aggregated(self, chunk: Chunk, aggregation: Aggregation) -> list[Selected]:
         aggregation.bind()
+        wanted, grouped_values = self._wanted, self._grouped_values
         made = []
         for event in chunk:
             kind, ts, row = event
             if kind == RESET:
                 aggregation.reset()
-            elif kind in (CURRENT, EXPIRED):
-                key = "" if self._key is None else self._key(row, ts)
-                step = aggregation.add if kind == CURRENT else aggregation.remove
-                aggregates = step(key, self._arguments(row, ts, _NO_VALUES, ()))
-                if kind in self._wanted and (selected := self._select(event, key, aggregates)) is not None:
+            elif kind < RESET:
+                key, values = grouped_values(row, ts)
+                aggregates = aggregation.add(key, values) if kind == CURRENT else aggregation.remove(key, values)
+                if kind in wanted and (selected := self._select(event, key, aggregates)) is not None:
                     made.append(selected)
         return made
 
@@ -134,7 +139,7 @@ class Selector:
         if self._having is not None and self._having(row, ts, aggregates, output)[0] is not True:
             return None
         order = self._order(row, ts, aggregates, output) if self._ordered else ()
-        return Event(kind, ts, output), key, order
+        return event_of((kind, ts, output)), key, order
 
     # ---- chunk rule, order, limit
 

@@ -53,7 +53,7 @@ def _mark(value: Any) -> Any:
     if isinstance(value, tuple):
         return _extension(_TUPLE, value)
     if kind is list:
-        return [_mark(x) for x in value]
+        return value if _ATOMS.issuperset(map(type, value)) else [_mark(x) for x in value]
     if kind is dict:
         if all(type(k) is str for k in value):
             return {k: _mark(v) for k, v in value.items()}
@@ -64,8 +64,9 @@ def _mark(value: Any) -> Any:
     return value
 
 
-def _extension(code: int, items: Iterable[Any]) -> Any:
-    return msgspec.msgpack.Ext(code, _ENCODER.encode([_mark(x) for x in items]))
+def _extension(code: int, items: Collection[Any]) -> Any:
+    plain = _ATOMS.issuperset(map(type, items))
+    return msgspec.msgpack.Ext(code, _ENCODER.encode(items if plain else [_mark(x) for x in items]))
 
 
 _ATOMS = frozenset({int, float, str, bool, bytes, type(None)})
