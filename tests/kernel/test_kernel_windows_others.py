@@ -194,3 +194,9 @@ def test_cron_emits_at_its_fires_and_only_if_events_came() -> None:
     rig.clock(90000)
     assert rig.out == [(10000, "C1@1000 C2@2000"), (70000, "X1@70000 X2@70000 C3@61000")]
     assert rig.flow.timers.next_due() is None
+
+
+def test_a_cron_window_whose_expression_is_none_is_refused_with_the_app() -> None:
+    with pytest.raises(NadiError, match="'every minute' is not a cron expression") as refused:
+        Rig("cron", "every minute")
+    assert refused.value.condition == "INVALID_CRON"
