@@ -181,3 +181,50 @@ def test_without_a_time_of_its_own_finished_buckets_come_before_the_running_one(
     found = _ask(runtime, "from A within 0L, 10000L per 'seconds' select AGG_TIMESTAMP as t, k, n")
     assert sorted(found[-2:]) == [(5000, "a", 1), (5000, "z", 1)]
     assert len(found) == 32
+
+
+def test_buckets_that_begin_before_the_retention_go_and_the_others_stay() -> None:
+    runtime = Runtime(
+        "define stream S (k string); @purge(interval='1 min') define aggregation A from S select count() as n aggregate every sec, min;"
+    )
+    runtime.start()
+    for _second in range(10):
+        runtime.send("S", [("a",)])
+        runtime.advance(10_000)
+    runtime.advance(80_500)
+    found = _ask(runtime, "from A within 0L, 999999L per 'seconds' select AGG_TIMESTAMP as t order by t")
+    assert found == [(t,) for t in range(60_000, 100_000, 10_000)]  # looked after at 180 s, kept for 120 s
+    assert _ask(runtime, "from A within 0L, 999999L per 'min' select AGG_TIMESTAMP as t, n order by t") == [(0, 6), (60_000, 4)]
+
+
+def test_the_buckets_of_an_aggregation_with_one_duration_stay_for_nothing_coarser_has_them() -> None:
+    runtime = Runtime(
+        "define stream S (k string); define aggregation A from S select count() as n aggregate every sec;"
+    )
+    runtime.start()
+    runtime.send("S", [("a",)])
+    runtime.advance(3_600_000)
+    assert _ask(runtime, "from A within 0L, 999999L per 'seconds' select n") == [(1,)]
+
+
+SHARED = "@PartitionById " + "define aggregation A from S select k, count() as n group by k aggregate every sec, min;"
+
+
+def test_a_shared_aggregation_needs_to_know_which_node_this_is() -> None:
+    text = "define stream S (k string); "
+    with pytest.raises(NadiError, match="shardId") as caught:
+        Runtime(text + SHARED)
+    assert caught.value.siddhi_class == "SiddhiAppCreationException"
+    with pytest.raises(NadiError, match="shardId"):
+        Runtime(
+            text + SHARED.replace("@PartitionById", "@PartitionById(enable='false')"),
+            properties={"partitionById": "true"},
+        )
+    Runtime(text + SHARED.replace("@PartitionById", "@PartitionById(enable='false')"))
+
+
+def test_a_shared_aggregation_has_what_this_node_counted() -> None:
+    runtime = Runtime("define stream S (k string); " + SHARED, properties={"shardId": "node-1"})
+    runtime.start()
+    runtime.send("S", [("a",), ("b",), ("a",)])
+    assert _ask(runtime, "from A within 0L, 999L per 'seconds' select k, n order by k") == [("a", 2), ("b", 1)]

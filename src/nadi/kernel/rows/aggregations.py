@@ -40,7 +40,11 @@ _PURGE_INTERVAL = 15 * 60_000
 
 
 class AggregationRuntime:
-    """One aggregation: takes the chunks of its stream, gives the rows of a range. `zone` is where its days, months and years begin."""
+    """One aggregation: takes the chunks of its stream, gives the rows of a range. `zone` is where its days, months and years begin.
+
+    `shared` (`@PartitionById`) is whether nodes share it: the rows of this one are then all that there are, in the order in which Siddhi puts
+    the nodes' rows together.
+    """
 
     def __init__(
         self,
@@ -49,8 +53,10 @@ class AggregationRuntime:
         tables: Mapping[str, Searchable],
         registry: Registry,
         zone: tzinfo = UTC,
+        shared: bool = False,
     ) -> None:
         self.plan = plan
+        self._mixed = shared or plan.timestamp is not None
         self._flow = flow
         self._zone = zone
         selection = plan.selection
@@ -123,9 +129,9 @@ class AggregationRuntime:
         ]
 
     def _places(self, groups: list[Group], duration: str) -> list[tuple[bool, int]]:
-        """Where Siddhi's rows stand, which come out of hash maps: `aggregate by` goes through one by bucket and group; without it the finished
+        """Where Siddhi's rows stand, which come out of hash maps: with `aggregate by` out of one by bucket and group; without it the finished
         buckets come first, from their table, then the running one, by group and bucket."""
-        if self._time is not None:
+        if self._mixed:
             places = text_buckets([f"{bucket}{DELIMITER}{_siddhis(key)}" for bucket, key in groups])
             return [(False, place) for place in places]
         running = bucket_start(self._flow.now, duration, self._zone)
@@ -147,7 +153,7 @@ class AggregationRuntime:
         missed = max(0, (now - due) // interval)
         self._timer.at(due + (missed + 1) * interval)
         for duration, kept in self._retention.items():
-            self._series[duration].forget_before(bucket_start(now - kept, duration, self._zone))
+            self._series[duration].forget_before(now - kept)
 
 
 def _siddhis(key: str) -> str:
@@ -187,9 +193,14 @@ class _Series:
 
 
 def _purging(plan: Aggregation) -> tuple[dict[str, int], int | None]:
-    """How long the buckets of each duration are kept, and how often that is looked after; None where never."""
+    """How long the buckets of each duration are kept, and how often that is looked after; None where never.
+
+    Buckets go when a coarser duration has what was in them: where there is only one duration, none do.
+    """
     kept: dict[str, int] = {d: t for d, t in _RETENTION.items() if d in plan.durations}
     purge = next((a for a in plan.annotations if a.name.lower() == "purge"), None)
+    if len(plan.durations) == 1:
+        return {}, None
     if purge is None:
         return kept, _PURGE_INTERVAL
     if (purge.get("enable") or "true").lower() == "false":

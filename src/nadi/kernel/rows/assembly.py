@@ -19,6 +19,7 @@ from nadi.kernel.rows.state import Element, Value
 from nadi.kernel.rows.stores import StoredTable, stored_table
 from nadi.kernel.rows.tables import TableRuntime
 from nadi.kernel.rows.triggers import TriggerRuntime
+from nadi.plan.aggregations import partitioned
 from nadi.plan.nodes import App, Partition, Query, Schema, Stream, Table
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Assembly:
 
 
 def assemble(app: App, registry: Registry, flow: Flow, properties: Mapping[str, str]) -> Assembly:
-    """All runtimes of an app, wired in the order of its text. `properties` are those of the node: "aggTimeZone", "partitionById"."""
+    """All runtimes of an app, wired in the order of its text. `properties` are those of the node: "aggTimeZone", "partitionById", "shardId"."""
     delivery = Delivery(flow)
     junctions = {key: Junction(key, delivery, stream.partition is not None) for key, stream in app.streams.items()}
     for key in (*app.windows, *app.triggers):
@@ -76,18 +77,17 @@ def _table(app: App, table: Table, registry: Registry, flow: Flow) -> TableRunti
 def _aggregations(
     app: App, registry: Registry, flow: Flow, searched: Mapping[str, Searchable], properties: Mapping[str, str]
 ) -> dict[str, AggregationRuntime]:
-    if app.aggregations and properties.get("partitionById", "false").lower() == "true":
-        raise error(
-            "NOT_SUPPORTED",
-            what="the property partitionById",
-            alternative="an aggregation is computed once; leave the property out",
-        )
+    everywhere = properties.get("partitionById", "false").lower() == "true"
+    shared = {name for name, a in app.aggregations.items() if everywhere or partitioned(a)}
+    if shared and not properties.get("shardId"):
+        reason = "it needs the property shardId, which tells the nodes that share an aggregation apart"
+        raise error("INVALID_ANNOTATION", name="PartitionById", reason=reason)
     name = properties.get("aggTimeZone", "GMT")
     try:
         zone = UTC if name in ("GMT", "UTC") else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as problem:
         raise error("INVALID_TIME", text=name, reason="the property aggTimeZone names no time zone") from problem
-    return {n: AggregationRuntime(a, flow, searched, registry, zone) for n, a in app.aggregations.items()}
+    return {n: AggregationRuntime(a, flow, searched, registry, zone, n in shared) for n, a in app.aggregations.items()}
 
 
 def _element(element: Query | Partition, wiring: Wiring) -> QueryRuntime | PartitionRuntime:
