@@ -52,6 +52,19 @@ def overloads(text: str) -> str:
     return "<br>".join(code(o) for o in text.split(" or "))
 
 
+_NAMESPACES = {
+    "": "Null, types, conditions, sets, and what an event or the app knows of itself.",
+    "env": "Properties of the node, and addresses in headers.",
+    "json": "JSON, as text or as an object. Paths are JSONPath; texts may have single quotes.",
+    "map": "Maps, which are objects. None of these functions changes the map that it is given.",
+    "math": "Numbers. Results are those of Java's `Math`.",
+    "regex": "Regular expressions in Java's syntax.",
+    "str": "Texts. Positions start at 0.",
+    "time": "Dates and times, in GMT where no zone is given. Patterns are Java's, such as `yyyy-MM-dd HH:mm:ss`.",
+    "unitconversion": "Lengths, masses, volumes and times in other units.",
+}
+
+
 def functions() -> str:
     """A table per namespace, under a heading with its name."""
     found = [f for n in REGISTRY.names("function") if (f := REGISTRY.function(n)) is not None]
@@ -64,7 +77,8 @@ def _by_namespace(found: list[ScalarFunction]) -> Iterable[tuple[str, Iterable[S
 
 def _namespace(name: str, found: list[ScalarFunction]) -> str:
     rows = ([code(f.name), overloads(signature(f.returns)), f.doc, examples(f)] for f in found)
-    return f"## {name or 'Without a namespace'}\n\n{table(('function', 'takes', 'gives', 'example'), rows)}"
+    about = f"{_NAMESPACES[name]}\n\n" if name in _NAMESPACES else ""
+    return f"## {name or 'Without a namespace'}\n\n{about}{table(('function', 'takes', 'gives', 'example'), rows)}"
 
 
 def examples(entry: ScalarFunction | Aggregator | StreamFunctionSpec) -> str:

@@ -4,6 +4,7 @@
 - ```events after it: a line is `ms  Stream  values` (values as JSON, commas between them); `&` instead of the time: in the same chunk as the event
   before; a time alone lets time pass.
 - ```rows after that: `ms  Stream  values` of all rows of the streams that it names, in the order in which they come, with the clock at that moment.
+- ```trace after an app: events and, below each, what comes out of it (see `languagetraces`).
 - ```text whose first line is `-- name.siddhi`: a file for console blocks that is no app.
 - ```yaml whose first line is `# name.yaml`: likewise.
 - ```console: `$ nadi check …`, `$ nadi explain …` and `$ nadi test …` with what they print; other commands are not run.

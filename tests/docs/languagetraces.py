@@ -168,6 +168,9 @@ class Trace(logging.Handler):
             self._note("failed", f"{failure.stream} {shown(failure.row)}: {failure.condition}")
         return self._lines
 
+    def end(self) -> None:
+        self._runtime.shutdown()
+
     def _ask(self, query: str) -> None:
         rows = self._runtime.query(query)
         self._note("answer", "null" if rows is None else " ".join(shown(e.row) for e in rows) or "done")
@@ -183,6 +186,7 @@ def traced(app: str, trace: str) -> list[tuple[str, list[str]]]:
     try:
         return [(line, run.take(step(line))) for line, _ in parts(trace)]
     finally:
+        run.end()
         logger.removeHandler(run)
         logger.setLevel(level)
 
