@@ -10,7 +10,7 @@ import pytest
 from nadi.lang import parse
 from nadi.lang.tree import Type
 from nadi.plan import bind
-from nadi.plan.catalog import Argument, Column, SignatureError
+from nadi.plan.catalog import Argument, Column, ScriptProblem, SignatureError
 from nadi.plan.nodes import App
 
 
@@ -72,6 +72,20 @@ class Named:
 
 
 @dataclass(frozen=True)
+class AnyLanguage:
+    """Every body is right here."""
+
+    name: str
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    def check(self, body: str) -> ScriptProblem | None:
+        return None
+
+
+@dataclass(frozen=True)
 class SmallCatalog:
     functions: dict[str, Scalar] = field(
         default_factory=lambda: {
@@ -127,6 +141,9 @@ class SmallCatalog:
     def store(self, name: str) -> Named | None:
         return Named(name) if name in STORES else None
 
+    def script(self, language: str) -> AnyLanguage | None:
+        return AnyLanguage(language) if language in ("py", "python") else None
+
     def names(self, kind: str) -> Iterable[str]:
         known: dict[str, Iterable[str]] = {
             "function": self.functions,
@@ -134,6 +151,7 @@ class SmallCatalog:
             "window": self.windows,
             "stream_function": self.stream_functions,
             "store": STORES,
+            "script": ("py", "python"),
         }
         return known[kind]
 

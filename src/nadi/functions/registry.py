@@ -35,6 +35,7 @@ from nadi.functions import (
     windows,
 )
 from nadi.functions.entries import Aggregator, Entry, ScalarFunction, StreamFunctionSpec, WindowSpec
+from nadi.functions.languages import LANGUAGES, Language
 from nadi.functions.stores import StoreKind
 
 
@@ -78,14 +79,19 @@ class Registry:
     def store(self, name: str) -> StoreKind | None:
         return self._stores.get(name)
 
+    def script(self, language: str) -> Language | None:
+        """A language of script functions; capitals do not matter."""
+        return LANGUAGES.get(language.lower())
+
     def names(self, kind: str) -> Sequence[str]:
-        """All names of a kind: "function", "aggregator", "window", "stream_function" or "store"."""
+        """All names of a kind: "function", "aggregator", "window", "stream_function", "store" or "script"."""
         shelves: dict[str, Iterable[str]] = {
             "function": self._functions,
             "aggregator": self._aggregators,
             "window": self._windows,
             "stream_function": self._stream_functions,
             "store": self._stores,
+            "script": LANGUAGES,
         }
         return sorted(shelves[kind])
 

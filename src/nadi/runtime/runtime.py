@@ -17,6 +17,7 @@ from nadi.plan.on_demand import bind_on_demand
 from nadi.runtime import publishing, transport
 from nadi.runtime.broker import Broker, Subscriber
 from nadi.runtime.persisted import packed, unpacked
+from nadi.runtime.sandbox import Sandbox
 from nadi.runtime.values import row_of
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Runtime:
             self.on_stream(key, publish)
 
     def _new_kernel(self) -> RowsKernel:
-        return RowsKernel(self.app, self.registry, properties=self._properties)
+        return RowsKernel(self.app, self.registry, properties=self._properties, scripts=Sandbox)
 
     # ---- life
 

@@ -354,8 +354,7 @@ class Writer:
     def _call(self, expr: Call) -> Code:
         function = self._registry.function(expr.function)
         if function is None:
-            what = f"script functions ('{expr.function}')"
-            raise error("NOT_SUPPORTED", what=what, alternative="use a built-in function, see `nadi functions`")
+            raise error("FUNCTION_NOT_FOUND", name=expr.function, hint="the app was planned with another registry")
         match function.inline:
             case "cast":
                 return self.code(expr.args[0])
