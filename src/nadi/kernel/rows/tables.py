@@ -30,6 +30,7 @@ class TableRuntime:
         self.table = table
         self.key = table.primary_key
         self.indexed = bool(table.primary_key or table.indexes)
+        self._collapses = flow.compat == 4 and bool(table.indexes) and not table.primary_key
         self._state = flow.store.element(table.id, {"rows": Map, "next": Value, "most": Value})
         self._cells: object = None
         self._rows: Map
@@ -143,6 +144,15 @@ class TableRuntime:
             self._lose(number, rows.get(number))
             rows.set(number, row)
             self._changed(number, row)
+        if self._collapses:
+            for number, row in changes:
+                self._collapse(number, row)
+
+    def _collapse(self, number: int, row: Row) -> None:
+        """Siddhi 4 holds the rows of an index in sets: of rows that an update makes equal, one is left."""
+        first = (self.table.indexes[0],)
+        if number in self._rows and any(n != number and r == row for n, r in self.candidates(first, (row[first[0]],))):
+            self.delete(number)
 
     def delete(self, number: int) -> None:
         """Remove a row."""
