@@ -127,15 +127,14 @@ def late(machine: Machine, waiting: Waiting, node: Node, now: int) -> list[tuple
             break
         found.append((node.pending, partial))
     new = waiting.lists[node.new]
-    if not new:
-        return found
-    assert machine.within is not None
-    in_order = waiting.in_order(node.new, now + machine.within)
-    for partial in new.values():
-        if expired(machine, partial, now):
-            found.append((node.new, partial))
-        elif in_order:
-            break
+    if new:
+        assert machine.within is not None
+        in_order = waiting.in_order(node.new, now + machine.within)
+        for partial in new.values():
+            if expired(machine, partial, now):
+                found.append((node.new, partial))
+            elif in_order:
+                break
     return found
 
 
@@ -143,8 +142,12 @@ def ready_pattern(machine: Machine, waiting: Waiting, readers: tuple[Node, ...],
     """Before an event: `within`, then new matches of the elements that read the stream become pending."""
     if machine.within is not None and not machine.lazy:
         expire(machine, waiting, event.ts)
+    lists = waiting.lists
     for node in readers:
-        if waiting.lists[node.new] or node.partner is not None:
+        if node.kind == "one":
+            if lists[node.new]:
+                waiting.move(node.slot)
+        elif lists[node.new] or node.partner is not None:
             node.rules.update(machine, waiting, node)
 
 
@@ -190,8 +193,13 @@ def offer(machine: Machine, waiting: Waiting, node: Node, event: Event) -> None:
         if bound is not None:
             partial[SLOTS][node.slot] = [bound]
             partial[TS] = ts
-            go_on(machine, waiting, node, partial)
-            waiting.take(node.pending, partial)
+            if node.hops and node.next is not None:
+                waiting.hop(node.pending, node.next.new, partial)
+                if node.every is not None:
+                    node.every.rules.rearm(machine, waiting, node.every, partial)
+            else:
+                go_on(machine, waiting, node, partial)
+                waiting.take(node.pending, partial)
         elif machine.sequence:
             waiting.take(node.pending, partial)
             start_over(waiting, node)
@@ -208,10 +216,11 @@ def binding(machine: Machine, waiting: Waiting, node: Node, event: Event) -> lis
     partials = list(pending.values())
     if machine.lazy:
         partials = [p for p in partials if not drop_if_late(machine, waiting, node, p, event.ts)]
-    prepared = node.conditions.prepare(event)
+    conditions = node.conditions
+    prepared = event if conditions.alone is None else conditions.prepare(event)
     if prepared is None:
         return [(partial, None) for partial in partials] if machine.sequence else []
-    check = node.conditions.rest
+    check = conditions.rest
     if check is None:
         return [(partial, prepared) for partial in partials]
     _kind, ts, row = prepared

@@ -89,6 +89,26 @@ class Waiting:
         self._next_number += 1
         self.kept.set(number, partial)
 
+    def hop(self, place: int, after: int, partial: Partial) -> None:
+        """Let a match that waits at one place wait at the end of another one instead."""
+        number = partial[ID]
+        if self._start is not None and after % 2 == 0:
+            self._follow(after, self._start, partial)
+        self.lists[place].pop(number, None)
+        self.lists[after][number] = partial
+        self._change(place, after, partial)
+        self.kept.touch(number)
+
+    def _change(self, place: int, after: int, partial: Partial) -> None:
+        codes: list[int] = partial[PLACES]
+        code = self._next_number * self._count + after
+        self._next_number += 1
+        if len(codes) == 1:
+            codes[0] = code
+        else:  # it waits in other elements, too
+            self._leave(place, codes)
+            codes.append(code)
+
     def _follow(self, place: int, start: int, partial: Partial) -> None:
         bound, top = partial[SLOTS][start], self._top
         first = bound[0][1] if bound else _MIXED
@@ -146,13 +166,8 @@ class Waiting:
         place = 2 * element + 1
         pending, kept = self.lists[place], self.kept
         for partial in moving:
-            number, codes = partial[ID], partial[PLACES]
-            if len(codes) == 1:
-                codes.clear()
-            else:
-                self._leave(2 * element, codes)
-            codes.append(self._next_number * self._count + place)
-            self._next_number += 1
+            number = partial[ID]
+            self._change(2 * element, place, partial)
             pending[number] = partial
             kept.touch(number)
 
