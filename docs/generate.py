@@ -15,6 +15,7 @@ from typing import Any
 
 from nadi.config import settings_table
 from nadi.errors import Condition, conditions, exceptions
+from nadi.functions.declare import VALUES
 from nadi.functions.entries import Aggregator, ScalarFunction, StreamFunctionSpec
 from nadi.functions.registry import default_registry
 from nadi.kernel.rows.windows import WINDOWS
@@ -23,7 +24,12 @@ from nadi.plan.catalog import Argument, SignatureError
 
 HERE = Path(__file__).parent
 REGISTRY = default_registry()
-_ANY = "|".join(map(str, Type))
+_WORDS = {
+    "|".join(map(str, Type)): "any",
+    "|".join(map(str, VALUES)): "value",
+    "int|long|float|double": "number",
+}
+"""What is said for long lists of types."""
 
 
 def signature(check: Callable[[tuple[Argument, ...]], Any]) -> str:
@@ -33,7 +39,9 @@ def signature(check: Callable[[tuple[Argument, ...]], Any]) -> str:
             check(arguments)
         except SignatureError as refusal:
             takes = str(refusal).removeprefix("takes ").split(", found ")[0]
-            return takes.replace(f"<{_ANY}>", "<any>").replace("<int|long|float|double>", "<number>")
+            for types, word in _WORDS.items():
+                takes = takes.replace(f"<{types}>", f"<{word}>")
+            return takes
     raise ValueError("it takes anything")
 
 
