@@ -293,6 +293,7 @@ def _check(value: Any) -> None:
 def seal(setup: dict[str, Any]) -> None:
     """Give up for good what a script is not to have. What cannot be given up is an error."""
     time.tzset()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the owner is meant, and may have calls to finish
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGPROF])
     for kind in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC):
