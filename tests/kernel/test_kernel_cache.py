@@ -88,10 +88,10 @@ def test_the_policy_says_which_row_goes(policy: str, gone: str) -> None:
     assert rig.asks(gone)
 
 
-def test_rows_older_than_the_retention_are_read_anew_at_the_next_interval() -> None:
+def test_a_table_that_fits_is_read_anew_after_each_interval() -> None:
     rig = Rig(Cache(3, "FIFO", 100, 70), [("a", 1)])
     rig.behind.update(rig.behind.compile(BY_KEY, SET_V), [("a", 9)])  # by somebody else
-    rig.now += 139
+    rig.now += 69
     assert rig.get("a") == [("a", 1)]
     rig.now += 1
     assert rig.get("a") == [("a", 9)]
@@ -100,6 +100,7 @@ def test_rows_older_than_the_retention_are_read_anew_at_the_next_interval() -> N
 
 def test_rows_that_go_for_their_age_are_asked_for_where_the_table_does_not_fit() -> None:
     rig = Rig(Cache(1, "FIFO", 100, 100), [("a", 1), ("b", 2)])
+    rig.now += 100  # as old as the retention, no older
     assert not rig.asks("a")
     rig.now += 100
     assert rig.asks("a")

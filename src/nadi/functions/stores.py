@@ -60,6 +60,8 @@ class Store(Protocol):
     def compile(self, condition: Expr | None, changes: Changes = ()) -> Any:
         """A condition (None: every row) and what an update assigns, in a form of the store's own.
 
+        Conditions follow the language, which is not SQL where a value is null: `==` and `<` are then false, `!=` is true, and `not` of null is true.
+
         Raises:
             NadiError: NOT_SUPPORTED: the store cannot evaluate it.
         """

@@ -167,7 +167,7 @@ class CachedStore:
         del self._uses[number]
 
     def _purge(self) -> None:
-        """What is older than the retention goes, at the last multiple of the interval that has passed; a whole cache is then read anew."""
+        """At the last multiple of the interval that has passed, a whole cache is read anew, and of any other one goes what is older than the retention."""
         cache = self._cache
         if cache.retention is None or not cache.interval:
             return
@@ -175,10 +175,7 @@ class CachedStore:
         if passed < 1:
             return
         self._purged += passed * cache.interval
-        old = [n for n, use in self._uses.items() if use.came + cache.retention <= self._purged]
-        if old and self._whole:
-            old = list(self._uses)
-        for number in old:
+        for number in [n for n, use in self._uses.items() if self._whole or self._purged - use.came > cache.retention]:
             self._let_go(number)
-        if old and self._whole:
+        if self._whole:
             self._fill()
