@@ -125,12 +125,12 @@ def test_a_long_gap_of_a_playback_clock_is_one_step() -> None:
     assert found == [[100], [10], [200]]
 
 
-def test_a_null_time_is_an_error_of_that_event_alone() -> None:
+def test_a_time_that_is_null_or_no_number_is_an_error_of_that_event_alone() -> None:
     runtime, found = _runtime("kslack(at)")
-    for time in (1, None, 2):
+    for time in (1, None, "soon", 2):
         runtime.send("S", [(None, (time, 1.0))])
     assert found == [[1], [2]]
-    assert [f.condition for f in runtime.failures] == ["NULL_VALUE"]
+    assert [f.condition for f in runtime.failures] == ["NULL_VALUE", "CLASS_CAST"]
 
 
 @settings(deadline=None, max_examples=50)

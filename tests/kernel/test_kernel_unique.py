@@ -246,6 +246,28 @@ def test_arguments_that_do_not_fit_are_refused_with_the_reason(call: str, reason
     assert refused.value.condition == "WRONG_ARGUMENTS"
 
 
+# ---- sharding ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("window", "kind"),
+    [
+        ("unique:time(v, 1 sec)", "key"),
+        ("unique:timeBatch(v, 1 sec)", "single"),
+        ("unique:timeBatch(v, 1 sec, 0)", "key"),
+        ("unique:firstTimeBatch(v, 1 sec)", "single"),
+        ("unique:timeLengthBatch(v, 1 sec, 5)", "single"),
+        ("unique:timeLengthBatch(v, 1 sec, 0, 5)", "key"),
+    ],
+)
+def test_a_batch_by_time_without_a_start_shares_its_phase_over_all_keys(window: str, kind: str) -> None:
+    query = f"from S#window.{window} select k insert into Out;"
+    app = plan_app(f"{S}partition with (k of S) begin {query} end;", default_registry())
+    assert app.sharding.kind == kind
+    if kind == "single":
+        assert "shares its phase over all keys; to lift it, give it a start time" in " ".join(app.sharding.reasons)
+
+
 # ---- the queue of keys ---------------------------------------------------------------------------------------------
 
 

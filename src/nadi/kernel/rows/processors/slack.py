@@ -84,9 +84,9 @@ class Slack:
             self._emit(out)
 
     def _arrive(self, cells: Cells, event: Event, out: Chunk) -> None:
-        course, time = _course(cells), self._number(self._time(event.row, event.ts))
+        course, time = _course(cells), self._number(self._time(event.row, event.ts), (int,))
         if self._alpha is not None and self._field is not None:
-            self._alpha.observe(cells, time, self._number(self._field(event.row, event.ts)))
+            self._alpha.observe(cells, time, self._number(self._field(event.row, event.ts), (int, float)))
         if self._options.discards and course.sent is not None and time < course.sent:
             return
         heappush(self._heap(cells), (time, course.number))
@@ -99,9 +99,11 @@ class Slack:
             course = self._advance(cells, course, time, time - least, out)
         cells["course"].set(tuple(course))
 
-    def _number(self, value: Any) -> Any:
+    def _number(self, value: Any, kinds: tuple[type, ...]) -> Any:
         if value is None:
             raise error("NULL_VALUE", where=f"a parameter of '{self._name}'")
+        if type(value) not in kinds:
+            raise error("CLASS_CAST", where=f"a parameter of '{self._name}'", reason=f"{value!r} is not a number")
         return value
 
     def _advance(self, cells: Cells, course: Course, greatest: int, lateness: int, out: Chunk) -> Course:
