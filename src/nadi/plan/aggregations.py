@@ -13,6 +13,7 @@ from nadi.plan.inputs import bind_single
 from nadi.plan.nodes import Aggregation, Column, Expr, Schema, WindowStep
 from nadi.plan.scopes import Scope
 from nadi.plan.selection import bind_selection
+from nadi.plan.stores import storage_of
 
 TIMESTAMP = Column("AGG_TIMESTAMP", Type.LONG)
 """The first column of every row that is read from an aggregation: the start of its bucket."""
@@ -47,6 +48,7 @@ def define_aggregation(context: Context, node: tree.AggregationDefinition) -> No
                 what=f"the aggregator '{a.function}' in an aggregation",
                 alternative="use one of " + ", ".join(AGGREGATORS),
             )
+    _check_store(context, node)
     durations = _durations(context, node)
     _check_purge(context, node, durations)
     if selection.schema.position(TIMESTAMP.name) is not None:
@@ -89,6 +91,15 @@ def _durations(context: Context, node: tree.AggregationDefinition) -> tuple[str,
         )
         raise context.fail("INVALID_QUERY", node.span, reason=reason)
     return DURATIONS[begin : end + 1]
+
+
+def _check_store(context: Context, node: tree.AggregationDefinition) -> None:
+    """Buckets are kept in the app's state: what asks for a database would not get it."""
+    if storage_of(context, node.annotations) is not None:
+        where = first(node.annotations, "store")
+        alternative = "leave @store out: the buckets are then a part of the app's state, which survives restarts"
+        span = node.span if where is None else where.span
+        raise context.fail("NOT_SUPPORTED", span, what="@store on an aggregation", alternative=alternative)
 
 
 def partitioned(aggregation: Aggregation) -> bool:
