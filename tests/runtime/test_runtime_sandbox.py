@@ -140,6 +140,7 @@ def test_what_is_no_value_outside_of_its_language_is_an_error(make: Make, langua
             "\nvar a = 1;\nreturn data[0].b.c;",
             "TypeError: cannot read property 'c' of undefined (line 3 of its body)",
         ),
+        ("javascript", "function g() { return g() + 1; }\nreturn g();", "RangeError: Maximum call stack size exceeded"),
         ("javascript", "throw new Error('no');", "Error: no (line 1 of its body)"),
         (
             "python",
@@ -275,7 +276,11 @@ def test_javascript_has_nothing_of_its_surroundings(make: Make) -> None:
 
 def test_a_process_sees_no_environment(make: Make) -> None:
     body = textwrap.dedent(ESCAPED.format(what="return sorted(k.decode() for k in found['environ']._data)"))
-    assert make("python", body).call("f", ()) == ["LC_CTYPE", "PYTHONHASHSEED", "TZ"]
+    seen = make("python", body).call("f", ())
+    assert isinstance(seen, list)
+    assert (
+        {"PYTHONHASHSEED", "TZ"} <= set(seen) <= {"LC_CTYPE", "PYTHONHASHSEED", "TZ"}
+    )  # Python itself may set the first one
 
 
 # ---- the same again

@@ -157,6 +157,20 @@ def test_a_restart_between_two_events_changes_nothing() -> None:
     assert found[-1] == (5, 5, 15)
 
 
+def test_an_app_that_is_shut_down_has_no_process() -> None:
+    app = Runtime(FAILING)
+    app.start()
+    sandbox = app._sandbox
+    assert sandbox is not None
+    assert sandbox.pid is not None
+    app.shutdown()
+    assert sandbox.pid is None
+
+
+def test_an_app_without_scripts_has_no_sandbox() -> None:
+    assert Runtime("define stream S (a int); from S select a insert into Out;")._sandbox is None
+
+
 def test_a_kernel_without_a_sandbox_refuses_an_app_with_scripts() -> None:
     registry = default_registry()
     with pytest.raises(NadiError) as failed:

@@ -13,6 +13,7 @@ from nadi.kernel.rows.events import CURRENT, Chunk, Event
 from nadi.kernel.rows.queries import QueryCallback
 from nadi.lang import parse_on_demand
 from nadi.plan import plan_app
+from nadi.plan.nodes import Script
 from nadi.plan.on_demand import bind_on_demand
 from nadi.runtime import publishing, transport
 from nadi.runtime.broker import Broker, Subscriber
@@ -65,6 +66,7 @@ class Runtime:
         self.broker = broker or Broker()
         self.app = plan_app(text, self.registry)
         self._properties = dict(properties or {})
+        self._sandbox: Sandbox | None = None
         self.kernel = self._new_kernel()
         self._listening: list[
             Callable[[RowsKernel], None]
@@ -79,7 +81,14 @@ class Runtime:
             self.on_stream(key, publish)
 
     def _new_kernel(self) -> RowsKernel:
-        return RowsKernel(self.app, self.registry, properties=self._properties, scripts=Sandbox)
+        return RowsKernel(self.app, self.registry, properties=self._properties, scripts=self._new_sandbox)
+
+    def _new_sandbox(self, scripts: Mapping[str, Script]) -> Sandbox:
+        """For a new kernel: that of the one before it ends."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+        self._sandbox = Sandbox(scripts)
+        return self._sandbox
 
     # ---- life
 
@@ -121,6 +130,8 @@ class Runtime:
         for topic, receive in self._sources:
             self.broker.unsubscribe(topic, receive)
         self._sources = []
+        if self._sandbox is not None:
+            self._sandbox.close()
 
     # ---- events and time
 

@@ -197,10 +197,12 @@ class JavaScriptFunction:
         self._quickjs = quickjs
         self._memory = memory
         self._ready: tuple[Any, Any, Any] | None = None
+        self._used: tuple[Any, Any, Any] | None = None  # taking it down takes time, which the answer need not wait for
         self.prepare()
 
     def prepare(self) -> None:
         """Make the engine of the next call."""
+        self._used = None
         if self._ready is None:
             context = self._quickjs.Context()
             context.set_memory_limit(self._memory)
@@ -211,7 +213,8 @@ class JavaScriptFunction:
     def call(self, arguments: list[Any]) -> Any:
         self.prepare()
         assert self._ready is not None
-        (context, call, function), self._ready = self._ready, None
+        _context, call, function = self._used = self._ready
+        self._ready = None
         special = [(i, *found) for i, value in enumerate(arguments) if (found := _special(value))]
         for place, *_ in special:
             arguments[place] = None
@@ -219,8 +222,6 @@ class JavaScriptFunction:
             made = call(self._name, function, json.dumps(arguments, allow_nan=False), json.dumps(special))
         except self._quickjs.JSException as problem:
             raise _failure(str(problem)) from None
-        finally:
-            del call, function, context
         return json.loads(made)
 
 
