@@ -25,6 +25,8 @@ class Machine:
     """The slots of the first element (two where it is logical), from which `within` counts."""
     aging: tuple[Node, ...]
     """The elements in which a match may run out of `within`: not a plain first one, whose matches have bound nothing."""
+    plain_start: int | None
+    """The slot from which `within` counts, where it is bound once and for all before a match goes on."""
     lazy: bool
     """Siddhi 4: `within` is looked at only when the element of a match gets an event."""
     done: Group = field(default_factory=list)
@@ -101,9 +103,11 @@ def drop_if_late(machine: Machine, waiting: Waiting, node: Node, partial: Partia
 
 def expire(machine: Machine, waiting: Waiting, now: int) -> None:
     """Drop the matches that ran out of `within`; each scope in which some did is re-armed with a copy of the last one."""
-    lists = waiting.lists
+    lists, start, limit = waiting.lists, machine.plain_start, machine.within
+    assert limit is not None  # asked for before
     for node in machine.aging:
-        if not (lists[node.pending] or lists[node.new]):
+        pending, new = lists[node.pending], lists[node.new]
+        if not (pending or new) or (start is not None and none_late(waiting, node, start, now, limit)):
             continue
         found = late(machine, waiting, node, now)
         if not found:
@@ -117,6 +121,17 @@ def expire(machine: Machine, waiting: Waiting, now: int) -> None:
         if last is not None and node.scope is not None:
             node.scope.rules.rearm(machine, waiting, node.scope, last)
             node.scope.rules.update(machine, waiting, node.scope)
+
+
+def none_late(waiting: Waiting, node: Node, start: int, now: int, limit: int) -> bool:
+    """Whether a look at the first matches, from whose slot `start` `within` counts, tells that none is late: what is so before nearly every event."""
+    for partial in waiting.lists[node.pending].values():
+        if abs(partial[SLOTS][start][0][1] - now) > limit:
+            return False
+        break
+    for partial in waiting.lists[node.new].values():
+        return abs(partial[SLOTS][start][0][1] - now) <= limit and waiting.in_order(node.new, now + limit)
+    return True
 
 
 def late(machine: Machine, waiting: Waiting, node: Node, now: int) -> list[tuple[int, Partial]]:

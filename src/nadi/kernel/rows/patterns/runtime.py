@@ -145,7 +145,7 @@ def _machine(plan: StateInput, layout: Layout, flow: Flow) -> Machine:
     starts = tuple(n.slot for n in layout.nodes if n.start)
     plain = _plain_start(plan, layout)
     aging = tuple(n for n in layout.nodes if plain is None or n.slot != plain)
-    return Machine(layout, plan.sequence, plan.within, flow, absent, starts, aging, flow.compat == 4)
+    return Machine(layout, plan.sequence, plan.within, flow, absent, starts, aging, plain, flow.compat == 4)
 
 
 def _plain_start(plan: StateInput, layout: Layout) -> int | None:
