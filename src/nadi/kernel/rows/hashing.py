@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 
 from nadi.functions.arithmetic import java_text
 from nadi.lang.tree import Type
@@ -45,7 +46,12 @@ def text_buckets(keys: Sequence[str]) -> list[int]:
     [12, 3]
     """
     buckets = buckets_for(len(keys))
-    return [_bucket(java_hash(key, Type.STRING), buckets) for key in keys]
+    return [_bucket(_text_hash(key), buckets) for key in keys]
+
+
+@lru_cache(maxsize=1 << 16)  # a join reads the same buckets of an aggregation for every event
+def _text_hash(text: str) -> int:
+    return java_hash(text, Type.STRING)
 
 
 def _bucket(spread: int, buckets: int) -> int:
