@@ -152,6 +152,8 @@ def test_everything_that_is_offered_exists() -> None:
         (Type.FLOAT, 0.1, 0.10000000149011612),
         (Type.DOUBLE, 1, 1.0),
         (Type.STRING, "a", "a"),
+        (Type.STRING, "é😀\ud800", "é😀?"),
+        (Type.OBJECT, ["\ud800", {"\udc00": "😀"}], ["?", {"?": "😀"}]),
         (Type.BOOL, False, False),
         (Type.OBJECT, {"a": [1]}, {"a": [1]}),
         *((kind, None, None) for kind in Type),

@@ -13,6 +13,7 @@ from nadi.errors import error
 from nadi.functions.arithmetic import to_float32
 from nadi.functions.entries import Arguments, ScalarFunction
 from nadi.functions.registry import Registry
+from nadi.functions.utf16 import joined
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Script
 
@@ -96,10 +97,10 @@ def converted(name: str, kind: Type, value: Any) -> object:
     Raises:
         ClassCastException: SCRIPT_RESULT.
     """
-    if value is None or kind is Type.OBJECT:
-        return value
-    if kind is Type.STRING and isinstance(value, str):
-        return value
+    if value is None:
+        return None
+    if kind is Type.OBJECT or (kind is Type.STRING and isinstance(value, str)):
+        return _writable(value)
     if kind is Type.BOOL and isinstance(value, bool):
         return value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -107,6 +108,18 @@ def converted(name: str, kind: Type, value: Any) -> object:
         if number is not None:
             return number
     raise error("SCRIPT_RESULT", name=name, found=_shown(value), type=kind)
+
+
+def _writable(value: Any) -> Any:
+    """JavaScript cuts texts between the halves of a character: what is left of such a one becomes "?", as in `utf16.joined`."""
+    match value:
+        case str():
+            return joined(value)
+        case list():
+            return [_writable(part) for part in value]
+        case dict():
+            return {joined(key): _writable(part) for key, part in value.items()}
+    return value
 
 
 def _number(kind: Type, value: float) -> float | None:
