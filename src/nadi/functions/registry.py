@@ -62,7 +62,7 @@ class Registry:
                 case StreamFunctionSpec():
                     self._stream_functions[entry.name] = entry
                 case StoreKind():
-                    self._stores[entry.name] = entry
+                    self._stores[entry.name.lower()] = entry
 
     def function(self, name: str) -> ScalarFunction | None:
         return self._functions.get(name)
@@ -77,7 +77,8 @@ class Registry:
         return self._stream_functions.get(name)
 
     def store(self, name: str) -> StoreKind | None:
-        return self._stores.get(name)
+        """A type of store; other than functions they are called in any case."""
+        return self._stores.get(name.lower())
 
     def script(self, language: str) -> Language | None:
         """A language of script functions; capitals do not matter."""

@@ -96,7 +96,7 @@ class Store(Protocol):
 class StoreKind:
     """A type of store. `make` gives the store of a table without connecting it; it checks the options.
 
-    `name` is in lower case; apps may write it in any.
+    Apps may write `name` in any case.
     """
 
     name: str
