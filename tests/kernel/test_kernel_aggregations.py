@@ -6,6 +6,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nadi.errors import NadiError
 from nadi.kernel.calendar import bucket_start, range_of, time_of_stamp
@@ -194,7 +196,10 @@ def test_buckets_that_begin_before_the_retention_go_and_the_others_stay() -> Non
     runtime.advance(80_500)
     found = _ask(runtime, "from A within 0L, 999999L per 'seconds' select AGG_TIMESTAMP as t order by t")
     assert found == [(t,) for t in range(60_000, 100_000, 10_000)]  # looked after at 180 s, kept for 120 s
-    assert _ask(runtime, "from A within 0L, 999999L per 'min' select AGG_TIMESTAMP as t, n order by t") == [(0, 6), (60_000, 4)]
+    assert _ask(runtime, "from A within 0L, 999999L per 'min' select AGG_TIMESTAMP as t, n order by t") == [
+        (0, 6),
+        (60_000, 4),
+    ]
 
 
 def test_the_buckets_of_an_aggregation_with_one_duration_stay_for_nothing_coarser_has_them() -> None:
@@ -228,3 +233,49 @@ def test_a_shared_aggregation_has_what_this_node_counted() -> None:
     runtime.start()
     runtime.send("S", [("a",), ("b",), ("a",)])
     assert _ask(runtime, "from A within 0L, 999L per 'seconds' select k, n order by k") == [("a", 2), ("b", 1)]
+
+
+EVENTS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(-9, 9), st.integers(0, 7_300_000), st.booleans()), max_size=25
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(EVENTS)
+def test_events_in_any_order_and_with_restarts_give_what_counting_them_by_bucket_gives(
+    events: list[tuple[str, int, int, bool]],
+) -> None:
+    text = """define stream S (k string, v int, ts long); define aggregation A from S
+    select k, sum(v) as total, count() as n, min(v) as least, max(v) as most, v as latest group by k aggregate by ts every sec ... day;"""
+    runtime = Runtime(text, now=JUNE)
+    runtime.start()
+    saved: list[Any] = list(runtime.kernel.dump())
+    for k, v, offset, moves in events:
+        runtime.send("S", [(k, v, JUNE + offset)])
+        if moves:
+            saved.append(runtime.kernel.delta())
+            runtime.move(saved)
+    for duration in ("sec", "min", "hour", "day"):
+        groups: dict[tuple[int, str], list[tuple[int, int]]] = {}
+        for k, v, offset, _moves in events:
+            groups.setdefault((bucket_start(JUNE + offset, duration), k), []).append((offset, v))
+        counted = [
+            (
+                start,
+                k,
+                sum(v for _, v in held),
+                len(held),
+                min(v for _, v in held),
+                max(v for _, v in held),
+                _latest(held),
+            )
+            for (start, k), held in groups.items()
+        ]
+        found = _ask(runtime, f"from A within {JUNE - (1 << 30)}L, {JUNE + (1 << 30)}L per '{duration}'")
+        assert sorted(found) == sorted(counted)
+
+
+def _latest(held: list[tuple[int, int]]) -> int:
+    """The value of the latest event by its own time; of several with one time, of the one that came last."""
+    newest = max(ts for ts, _v in held)
+    return [v for ts, v in held if ts == newest][-1]
