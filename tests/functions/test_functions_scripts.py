@@ -53,6 +53,36 @@ def test_a_body_cannot_leave_its_function_and_nothing_of_it_runs_when_it_is_chec
     assert (found is None) == (body == "// }")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(" * 200_000,
+        "[" * 200_000 + "]" * 200_000,
+        "return " + "a=>" * 50_000 + "1",
+        "return 'a\x00b';",
+        "return '\ud800';",
+    ],
+    ids=["open", "nested", "arrows", "null", "surrogate"],
+)
+def test_javascript_that_the_engine_cannot_read_is_refused(body: str) -> None:
+    assert JavaScript().check(body) is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return " + "- " * 100_000 + "1",
+        "return data" + ".a" * 100_000,
+        "return " + "1+" * 100_000 + "1",
+        "return 'a\x00b'",
+        "return '\ud800'",
+    ],
+    ids=["signs", "attributes", "sums", "null", "surrogate"],
+)
+def test_python_that_the_compiler_cannot_read_is_refused(body: str) -> None:
+    assert Python().check(body) is not None
+
+
 def test_javascript_of_this_decade_is_understood() -> None:
     body = (
         "const {a, ...rest} = data[0]; let f = (x) => x ?? 1; return `${f(a)}`.at(-1) + [1, 2].includes(2) + 10n ** 2n;"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 
-import quickjs
+import _quickjs as quickjs  # the package around it starts a thread when it is imported
 
 from nadi.plan.catalog import ScriptProblem
 
 MEMORY = 32 << 20
 """Bytes that compiling may take."""
 
-_WRAPPERS = (("throw 0; (function(data) {\n", "\n})"), ("throw 0; [function(data) {\n", "\n}]"))
+_WRAPPERS = (('throw "compiled"; (function(data) {\n', "\n})"), ('throw "compiled"; [function(data) {\n', "\n}]"))
 """A body that leaves the braces of its function would have to fit both, which none can."""
 
 _PLACE = re.compile(r"<input>:(\d+):(\d+)")
@@ -41,9 +41,10 @@ class JavaScript:
             try:
                 context.eval(opening + body + closing)
             except quickjs.JSException as problem:
-                text = str(problem)
-                if text.startswith("SyntaxError") or "out of memory" in text:
-                    return _problem(text, body)
+                if not str(problem).startswith("compiled"):
+                    return _problem(str(problem), body)
+            except ValueError as problem:
+                return ScriptProblem(str(problem), 1, 1)
         return None
 
     def prepared(self, name: str, body: str) -> str:
