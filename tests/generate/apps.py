@@ -117,7 +117,7 @@ def _sequences(m: Maker) -> None:
 
 
 def _partitions(m: Maker) -> None:
-    key = m.one("k of S, k of R", "v of S, v of R", "v < 2 as 'low' or v > 1 as 'high' of S, k of R")
+    key = m.one("k of S", "k of S, k of R", "v of S, v of R", "v < 2 as 'low' or v > 1 as 'high' of S, k of R")
     purge = m.one("", "", "@purge(enable='true', interval='50 milliseconds', idle.period='100 milliseconds') ")
     inside = []
     streams = ["S", "R"]
@@ -139,13 +139,14 @@ def _partitions(m: Maker) -> None:
 
 def _aggregations(m: Maker) -> None:
     by = m.one("", "aggregate by l ")
+    within = m.one("0L, 100000000L", "'1970-**-** **:**:**'")
     every = m.one("every sec ... hour", "every sec, min", "every min")
     per = "minutes" if every == "every min" else "seconds"
     made = "sum(v) as x, avg(d) as y, distinctCount(v) as n, min(f) as m, v as latest"
     by = by or "aggregate "
     m.prelude.append(f"define aggregation A from S select k, {made} group by k {by}{every};")
     m.elements.append(
-        f"from R as r join A as a on a.k == r.k within 0L, 100000000L per '{per}'"
+        f"from R as r join A as a on a.k == r.k within {within} per '{per}'"
         f" select r.k as k, a.AGG_TIMESTAMP as t, a.x as x, a.y as y, a.n as n, a.m as m, a.latest as z insert into {m.output()};"
     )
 
@@ -158,6 +159,17 @@ def _triggers(m: Maker) -> None:
             f"from {tick}{shape} select triggered_time as t, count() as n insert all events into {m.output()};"
         )
     m.elements.append(simple(m, m.stream()))
+
+
+def _faults(m: Maker) -> None:
+    m.streams.append("X")
+    m.prelude.append(f"@OnError(action='STREAM') define stream X ({SCHEMA});")
+    m.elements.append(f"from {m.one('S', 'R')} select {COLUMNS} insert into X;")
+    m.elements.append(
+        f"from X#window.sort(2, v) {selection(m, scope())} insert all events into {m.output()};"
+    )  # fails on null
+    m.elements.append(f"from !X select k, v, count() as n insert into {m.output()};")
+    m.elements.append(simple(m, "X"))
 
 
 def _mixed(m: Maker) -> None:
@@ -187,17 +199,20 @@ FAMILIES: dict[str, Callable[[Maker], None]] = {
     "partitions": _partitions,
     "aggregations": _aggregations,
     "triggers": _triggers,
+    "faults": _faults,
     "mixed": _mixed,
 }
 
 
 @st.composite
 def apps(draw: st.DrawFn, family: str) -> Generated:
-    """Apps of a family; one in four runs on the clock of its events."""
+    """Apps of a family; one in four runs on the clock of its events, one in eight by the rules of 4.x."""
     m = Maker(draw)
     FAMILIES[family](m)
     clock = ""
     if m.rarely():
         clock = m.one("@app:playback\n", "@app:playback(idle.time='40 millisec', increment='15 millisec')\n")
+    if m.number(0, 7) == 7:
+        clock = f"@app:compat('4')\n{clock}"
     streams = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     return Generated(clock + "\n".join([*streams, *m.prelude, *m.elements]), tuple(m.outputs), tuple(m.stores))

@@ -74,7 +74,7 @@ def single(m: Maker, source: str, windowed: bool = True) -> str:
     if m.rarely():
         made += f"[{condition(m, scope())}]"
     if m.rarely():
-        made += "#pol2Cart(d, d)"
+        made += f"#{_handler(m)}"
     if m.rarely():
         made += f"[{condition(m, scope())}]"
     if windowed and not m.rarely():
@@ -84,10 +84,24 @@ def single(m: Maker, source: str, windowed: bool = True) -> str:
     return made
 
 
+def _handler(m: Maker) -> str:
+    """A stream function or processor: some keep events back, drop or multiply them."""
+    return m.one(
+        "pol2Cart(d, d)",
+        "str:tokenize(k, ' ')",
+        f"unique:deduplicate(k, {m.one(10, 60, 1200)} milliseconds)",
+        f"reorder:kslack(l{m.one('', ', 50L', ', true', ', 50L, 20L', ', 30L, 20L, true', ', -1L, 10L')})",
+        f"reorder:akslack(l, v, 15L{m.one('', ', 50L', ', 50L, 20L', ', 40L, 20L, true')})",
+    )
+
+
 def simple(m: Maker, source: str) -> str:
     """A query on one stream."""
     limit, events = rate(m)
     text = "select *" if m.rarely() else selection(m, scope())
+    if m.number(0, 7) == 7:
+        inner = f"from {source}[{condition(m, scope())}] select {COLUMNS} return"
+        return f"from ({inner}) {text} {limit} insert {events} into {m.output()};"
     return f"{single(m, source)} {text} {limit} insert {events} into {m.output()};"
 
 

@@ -19,9 +19,13 @@ def _flag(m: Maker) -> str:
     return m.one("true", "false")
 
 
-def _external_batch(m: Maker) -> str:
+def _keys(m: Maker) -> str:
+    return m.one("k", "k, b", "v")
+
+
+def _external_batch(m: Maker, opening: str = "externalTimeBatch(") -> str:
     more = [m.one("0", "7", "5L"), _time(m), _flag(m)][: m.number(0, 3)]
-    return f"externalTimeBatch({', '.join(['l', _time(m), *more])})"
+    return f"{opening}{', '.join(['l', _time(m), *more])})"
 
 
 def _session(m: Maker) -> str:
@@ -57,13 +61,35 @@ WINDOWS: dict[str, Callable[[Maker], str]] = {
     "lossyFrequent": lambda m: f"lossyFrequent({m.one('0.3', '0.5, 0.2')}, {m.one('k', 'k, b')})",
     "expression": lambda m: f"expression({_kept(m)})",
     "expressionBatch": _expression_batch,
+    "unique:ever": lambda m: f"unique:ever({_keys(m)})",
+    "unique:first": lambda m: f"unique:first({_keys(m)})",
+    "unique:length": lambda m: f"unique:length(k, {_size(m)})",
+    "unique:time": lambda m: f"unique:time(k, {_time(m)})",
+    "unique:lengthBatch": lambda m: f"unique:lengthBatch(k, {_size(m)})",
+    "unique:firstLengthBatch": lambda m: f"unique:firstLengthBatch(k, {_size(m)})",
+    "unique:timeBatch": lambda m: f"unique:timeBatch(k, {_time(m)}{m.one('', ', 7')})",
+    "unique:firstTimeBatch": lambda m: f"unique:firstTimeBatch(k, {_time(m)}{m.one('', ', 7')})",
+    "unique:timeLengthBatch": lambda m: f"unique:timeLengthBatch(k, {_time(m)}, {m.one('', '7, ')}{_size(m)})",
+    "unique:externalTimeBatch": lambda m: _external_batch(m, "unique:externalTimeBatch(k, "),
     "cron": lambda m: f"cron('*/{m.number(1, 3)} * * * * ?')",
 }
 
-JOINED = ("length", "lengthBatch", "time", "timeBatch", "timeLength", "externalTime", "batch", "sort", "session")
+JOINED = (
+    "long",
+    "length",
+    "lengthBatch",
+    "time",
+    "timeBatch",
+    "timeLength",
+    "externalTime",
+    "batch",
+    "sort",
+    "session",
+)
 """A side of a join has one of these or none."""
 
 
 def window(m: Maker, names: tuple[str, ...] = tuple(WINDOWS)) -> str:
     """The call of a window."""
-    return WINDOWS[m.of(names)](m)
+    name = m.of(names)
+    return "length(40)" if name == "long" else WINDOWS[name](m)  # "long": long enough for an index
