@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -225,6 +226,40 @@ def test_a_process_that_somebody_ended_is_replaced_without_an_error(make: Make) 
     assert sandbox.pid != before
 
 
+def test_a_process_that_cannot_be_started_again_at_once_is_tried_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = make("python", "return 1")
+    sandbox.close()
+    start, refused = subprocess.Popen, [BlockingIOError("no more processes")] * 2
+
+    def short_of_processes(*arguments: Any, **options: Any) -> object:
+        if refused:
+            raise refused.pop()
+        return start(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", short_of_processes)
+    monkeypatch.setattr("nadi.runtime.sandbox.PAUSES", (0.0, 0.0))
+    assert sandbox.call("f", ()) == 1
+    sandbox.close()
+    refused.extend([BlockingIOError("no more processes")] * 3)
+    assert failure(sandbox).condition == "SCRIPTS_UNAVAILABLE"
+
+
+def test_an_app_whose_sandbox_cannot_be_started_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nadi.runtime.sandbox.PROGRAM", "/nowhere.py")
+    with pytest.raises(NadiError) as failed:
+        Sandbox({"f": Script("f", "python", Type.INT, "return 1")})
+    assert failed.value.condition == "SCRIPTS_UNAVAILABLE"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="system calls are filtered on Linux")
+def test_on_a_machine_without_a_filter_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "s390x")
+    with pytest.raises(NadiError, match="no filter for system calls on s390x"):
+        Sandbox({"f": Script("f", "python", Type.INT, "return 1")})
+
+
 # ---- no way out: these bodies break the rules of the language, which the sandbox does not rely on
 
 
@@ -365,12 +400,11 @@ from nadi.runtime.sandbox import Limits, Sandbox
 sandbox = Sandbox({"f": Script("f", "python", Type.INT, "while True: pass"), "g": Script("g", "python", Type.INT, "return 1")}, Limits(seconds=1.0))
 print(sandbox.pid, flush=True)
 """
+READY = "print('ready', flush=True)\nsys.stdin.read()"
 ENDS = {
-    "killed while it waits": "sys.stdin.read()",
-    "killed during a call": "threading.Thread(target=sandbox.call, args=('f', ()), daemon=True).start(); sys.stdin.read()",
-    "killed with a fork that lives on": (
-        "child = os.fork()\nif not child:\n    assert sandbox.pid is None\n    sys.stdin.read()\n    os._exit(0)\nsys.stdin.read()"
-    ),
+    "killed while it waits": READY,
+    "killed during a call": f"threading.Thread(target=sandbox.call, args=('f', ()), daemon=True).start()\n{READY}",
+    "killed with a fork that lives on": f"if not os.fork():\n    assert sandbox.pid is None\n    {READY.replace(chr(10), '; ')}; os._exit(0)\nsys.stdin.read()",
 }
 
 
@@ -381,6 +415,7 @@ def test_the_process_ends_with_its_owner_however_that_ends(end: str) -> None:
         assert owner.stdin is not None
         assert owner.stdout is not None
         pid = int(owner.stdout.readline())
+        assert owner.stdout.readline() == "ready\n"
         owner.kill()
         assert has_ended(pid)
 

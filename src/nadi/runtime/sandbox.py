@@ -29,10 +29,10 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import IO, Any
 
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.functions.languages import LANGUAGES
 from nadi.functions.pythonscripts import BUILTINS, MODULES
 from nadi.plan.nodes import Script
@@ -40,6 +40,7 @@ from nadi.runtime.seccomp import machines, system_filter
 
 PROGRAM = Path(__file__).with_name("sandboxed.py")
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "TZ": "UTC"}  # the order of sets and local times are the same in each process
+PAUSES = (0.1, 0.5, 2.0, 5.0)  # seconds before another attempt to start a process again
 LONGEST = 32 << 20
 """Bytes of a frame that the owner reads: more than the program sends of itself."""
 
@@ -85,7 +86,7 @@ class Sandbox:
         with self._lock:
             for last in (False, True):
                 if self._process is None:
-                    self._process = self._started()
+                    self._process = self._restarted()
                 try:
                     answer = self._process.ask([name, list(arguments)], self.limits.patience)
                 except _Ended as end:
@@ -119,6 +120,15 @@ class Sandbox:
         if self._process is not None:
             self._process.let_go()
         self._process = None
+
+    def _restarted(self) -> _Process:
+        """A new process while an app runs. That the system is short of something for a moment must not become an event's error."""
+        for pause in PAUSES:
+            try:
+                return self._started()
+            except NadiError:
+                sleep(pause)
+        return self._started()
 
     def _started(self) -> _Process:
         process = _Process()
