@@ -128,7 +128,7 @@ def _partitions(m: Maker) -> None:
         source = m.of(streams)
         made = m.one(simple, simple, pattern, sequence, join)
         if made in (pattern, sequence):
-            inside.append(made(m, streams))  # type: ignore[arg-type]
+            inside.append(made(m, streams))
         elif made is join:
             inside.append(join(m, source, m.of(streams)))
         else:
