@@ -71,8 +71,13 @@ def window_rows(events: Events, window: int = WINDOW_MS) -> Rows:
 
 def pattern_rows(events: Events, within: int = WINDOW_MS) -> Rows:
     """Each high price with the first higher one of its key that comes after it, if it comes within the time."""
+    return rising_rows(events, within, PATTERN_CENTS)
+
+
+def rising_rows(events: Events, within: int, least: int = 0) -> Rows:
+    """Each price of at least `least` cents with the first higher one of its key that comes after it, if it comes within the time."""
     ordered, _ = _by_key(events)
-    start = np.flatnonzero(ordered.cents >= PATTERN_CENTS)
+    start = np.flatnonzero(ordered.cents >= least)
     at = start + 1
     starts: list[Ints] = []
     ends: list[Ints] = []

@@ -92,8 +92,44 @@ def phase_table(result: dict[str, Any], kind: str) -> Table:
     return f"Where a batch's time goes ({kind}), ms: median [least–greatest]", ("phase", *parts), rows
 
 
+def rows_table(result: dict[str, Any]) -> Table:
+    """The rows kernel alone. Processor time tells more than the clock where other things ran."""
+    header = ("app, feed", "events/s", "goal", "a processor s", "with deltas", "calls an event", "load", "rows")
+    rows = [
+        [
+            label,
+            f"{t['events_per_s']:,.0f}",
+            f"{t['goal']:,}",
+            f"{t['events_per_cpu_s']:,.0f}",
+            f"{t['events_per_cpu_s_with_delta']:,.0f}",
+            f"{t['calls_per_event']:.1f}",
+            f"{t['runs'][0]['load'][0]:.1f}–{t['runs'][-1]['load'][1]:.1f}",
+            f"{t['check']['rows']:,}",
+        ]
+        for label, t in result["apps"].items()
+        if "events_per_s" in t
+    ]
+    return "The rows kernel in one process, the fastest of some runs", header, rows
+
+
+def state_table(result: dict[str, Any]) -> Table:
+    told = result["apps"].get("state")
+    header = ("keys", "bytes a key in memory", "goal", "bytes a key in a dump")
+    rows = [
+        [
+            f"{told['keys']:,}",
+            f"{told['bytes_per_key_in_memory']:,.0f}",
+            f"{told['goal']:,}",
+            f"{told['bytes_per_key_in_dump']:,.0f}",
+        ]
+    ]
+    return "State of a pattern with two steps, one match waiting per key", header, rows
+
+
 def tables(result: dict[str, Any]) -> list[Table]:
     """All tables of a result that have rows."""
+    if result.get("suite") == "rows":
+        return [t for t in (rows_table(result), *([state_table(result)] if "state" in result["apps"] else [])) if t[2]]
     made = [
         throughput_table(result),
         latency_table(result),
@@ -107,9 +143,12 @@ def facts(result: dict[str, Any]) -> str:
     m, s = result["machine"], result["settings"]
     load = f"load {m['load'][0]:.1f} before" + (f", {m['load_after'][0]:.1f} after" if "load_after" in m else "")
     state = "" if result["complete"] else " **Incomplete run.**"
+    where = f"{result['started']}, commit {m['commit']}: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {load}; "
+    if result.get("suite") == "rows":
+        return f"{where}Python {m['python']}. {s['events']:,} events, {s['repeat']} runs each.{state}"
     profiled = " **Profiled: slower than in truth.**" if s["profile"] else ""
     return (
-        f"{result['started']}, commit {m['commit']}: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {load}; Java {m['java']}, Python {m['python']}, "
+        f"{where}Java {m['java']}, Python {m['python']}, "
         f"pyspark {m['pyspark']}. {s['events']:,} events in batches of {s['batch_events']:,}; latency at {s['rate']:,} events/s for {s['seconds']:.0f} s "
         f"after {s['warm']:.0f} s.{state}{profiled}"
     )

@@ -1,4 +1,4 @@
-"""Measures the pipeline: `python bench/run.py --suite pipeline --json FILE`. See README.md.
+"""Measures the pipeline, or the rows kernel alone: `python bench/run.py --suite pipeline|rows --json FILE`. See README.md.
 
 Exit status: 0, 1 where an app put out something wrong or did not run, 130 after Ctrl-C (the file then holds what was measured, marked as incomplete).
 """
@@ -33,7 +33,11 @@ from bench.children import ROOT, ChildFailedError, broker
 from bench.events import make_events, write_file
 from bench.measure import Setting, measure
 from bench.report import tables
+from bench.rows import FEEDS, RowsSetting, measure_rows, measure_state
+from bench.rows_apps import ROWS_APPS
 
+EVENTS = {"pipeline": 1_000_000, "rows": 300_000}
+STATE = "state"  # what `--only` calls the bytes of state per key
 LINE_EVERY = 5.0  # seconds between two lines where the screen is no terminal
 
 
@@ -104,7 +108,7 @@ class Result:
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self._path = path
         self.told: dict[str, Any] = {
-            "suite": "pipeline",
+            "suite": settings["suite"],
             "complete": False,
             "started": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "failed": "",
@@ -122,7 +126,8 @@ class Result:
     def add(self, app: str, figures: dict[str, Any]) -> None:
         # as a reader of the file finds them
         self.told["apps"][app] = json.loads(msgspec.json.encode(figures))
-        self.told["ratios_to_identity"] = ratios(self.told["apps"])
+        if "identity" in self.told["apps"]:
+            self.told["ratios_to_identity"] = ratios(self.told["apps"])
         self.save()
 
     def end(self, complete: bool, failed: str = "") -> None:
@@ -159,7 +164,7 @@ def _at(told: Any, path: tuple[str, ...]) -> float | None:
 
 def arguments() -> argparse.Namespace:
     options = argparse.ArgumentParser(description="Benchmark of nadi.")
-    options.add_argument("--suite", choices=("pipeline",), default="pipeline")
+    options.add_argument("--suite", choices=tuple(EVENTS), default="pipeline")
     options.add_argument("--json", type=Path, required=True, help="file for the result")
     options.add_argument(
         "--seconds", type=float, default=20.0, help="of the latency measurement, after the warm-up (0: none)"
@@ -168,17 +173,31 @@ def arguments() -> argparse.Namespace:
         "--warm", type=float, default=15.0, help="seconds of sending, after the first row, that do not count"
     )
     options.add_argument("--rate", type=int, default=5_000, help="events/s of the latency measurement")
-    options.add_argument("--events", type=int, default=1_000_000, help="of the throughput measurement (0: none)")
+    options.add_argument(
+        "--events", type=int, help="of the throughput measurement (0: none; by default 1,000,000, of the rows 300,000)"
+    )
+    options.add_argument("--repeat", type=int, default=5, help="runs of each app of the suite rows; the fastest counts")
     options.add_argument("--at-most", type=float, default=45.0, help="seconds of a throughput run (0: to its end)")
-    options.add_argument("--only", choices=APPS, action="append", help="this app (and identity); may be given again")
+    options.add_argument(
+        "--only",
+        choices=tuple(dict.fromkeys([*APPS, *ROWS_APPS, STATE])),
+        action="append",
+        help="this app (of the pipeline identity, too); may be given again",
+    )
     options.add_argument(
         "--profile",
         action="store_true",
-        help="cProfile in the hosts: where their time goes; figures are slower than in truth",
+        help="cProfile in the hosts, or of the kernel: where the time goes; figures of the pipeline are slower than in truth",
     )
     options.add_argument("--master", default="local[*,4]", help="Spark's master")
     options.add_argument("--keep", type=Path, help="keep all files in this (new) folder")
-    return options.parse_args()
+    asked = options.parse_args()
+    known = (*ROWS_APPS, STATE) if asked.suite == "rows" else APPS
+    if strange := [app for app in asked.only or () if app not in known]:
+        options.error(f"the suite {asked.suite} has no {strange[0]}: it has {', '.join(known)}")
+    if asked.events is None:
+        asked.events = EVENTS[asked.suite]
+    return asked
 
 
 def chosen_apps(only: list[str] | None) -> list[str]:
@@ -196,8 +215,47 @@ def show_tables(console: Console, result: dict[str, Any]) -> None:
         console.print(table)
 
 
+def told_settings(asked: argparse.Namespace) -> dict[str, Any]:
+    return {k: str(v) if isinstance(v, Path) else v for k, v in vars(asked).items()}
+
+
+def run_rows(asked: argparse.Namespace, screen: Screen) -> int:
+    """Measure the rows kernel in this process; -> exit status."""
+    setting = RowsSetting(asked.events, asked.repeat, asked.profile)
+    result = Result(asked.json, told_settings(asked))
+    result.save()
+    try:
+        for name, app in ROWS_APPS.items():
+            if asked.only and name not in asked.only:
+                continue
+            for feed in FEEDS:
+                label, figures = f"{name}, {feed}", measure_rows(app, feed, setting, screen.show)
+                result.add(label, figures)
+                load = figures["runs"][-1]["load"][1]
+                screen.say(
+                    f"{label}: {figures['events_per_s']:,.0f} events/s (goal {app.goal:,}), "
+                    f"{figures['calls_per_event']:.1f} calls an event, load {load:.1f}"
+                )
+                if "profile" in figures:
+                    screen.say(figures["profile"])
+        if not asked.only or STATE in asked.only:
+            result.add(STATE, measure_state(screen.show))
+    except KeyboardInterrupt:
+        result.end(False, "interrupted")
+        screen.say(f"interrupted: {asked.json} holds what was measured before, marked as incomplete")
+        return 130
+    except WrongOutputError as reason:
+        result.end(False, str(reason))
+        screen.say(f"FAILED: {reason}")
+        return 1
+    result.end(True)
+    show_tables(screen.console, result.told)
+    screen.say(f"{asked.json}; every output was checked row by row")
+    return 0
+
+
 def run(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
-    """Measure all; -> exit status."""
+    """Measure the pipeline; -> exit status."""
     screen.show(f"making {asked.events:,} events")
     events = write_file(folder / "in.jsonl", asked.events) if asked.events else make_events(0, 0)
     with broker(folder / "broker") as url:
@@ -213,8 +271,7 @@ def run(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
             asked.profile,
             asked.master,
         )
-        settings = {k: str(v) if isinstance(v, Path) else v for k, v in vars(asked).items()}
-        result = Result(asked.json, {**settings, "batch_events": setting.batch_events})
+        result = Result(asked.json, {**told_settings(asked), "batch_events": setting.batch_events})
         result.save()
         try:
             for app in chosen_apps(asked.only):
@@ -265,7 +322,7 @@ def main() -> int:
     folder = asked.keep.resolve() if asked.keep else Path(tempfile.mkdtemp(prefix="nadi-bench-"))
     try:
         with Screen() as screen:
-            return run(asked, folder, screen)
+            return run_rows(asked, screen) if asked.suite == "rows" else run(asked, folder, screen)
     except KeyboardInterrupt:
         return 130
     finally:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from nadi.config import settings_table
 from nadi.errors import Condition, conditions, exceptions
+from nadi.functions.declare import VALUES
+from nadi.functions.entries import Aggregator, ScalarFunction, StreamFunctionSpec
 from nadi.functions.registry import default_registry
 from nadi.kernel.rows.windows import WINDOWS
 from nadi.lang.tree import Type
@@ -21,7 +24,12 @@ from nadi.plan.catalog import Argument, SignatureError
 
 HERE = Path(__file__).parent
 REGISTRY = default_registry()
-_ANY = "|".join(map(str, Type))
+_WORDS = {
+    "|".join(map(str, Type)): "any",
+    "|".join(map(str, VALUES)): "value",
+    "int|long|float|double": "number",
+}
+"""What is said for long lists of types."""
 
 
 def signature(check: Callable[[tuple[Argument, ...]], Any]) -> str:
@@ -31,7 +39,9 @@ def signature(check: Callable[[tuple[Argument, ...]], Any]) -> str:
             check(arguments)
         except SignatureError as refusal:
             takes = str(refusal).removeprefix("takes ").split(", found ")[0]
-            return takes.replace(f"<{_ANY}>", "<any>").replace("<int|long|float|double>", "<number>")
+            for types, word in _WORDS.items():
+                takes = takes.replace(f"<{types}>", f"<{word}>")
+            return takes
     raise ValueError("it takes anything")
 
 
@@ -50,16 +60,43 @@ def overloads(text: str) -> str:
     return "<br>".join(code(o) for o in text.split(" or "))
 
 
+_NAMESPACES = {
+    "": "Null, types, conditions, sets, and what an event or the app knows of itself.",
+    "env": "Properties of the node, and addresses in headers.",
+    "json": "JSON, as text or as an object. Paths are JSONPath; texts may have single quotes.",
+    "map": "Maps, which are objects. None of these functions changes the map that it is given.",
+    "math": "Numbers. Results are those of Java's `Math`.",
+    "regex": "Regular expressions in Java's syntax.",
+    "str": "Texts. Positions start at 0.",
+    "time": "Dates and times, in GMT where no zone is given. Patterns are Java's, such as `yyyy-MM-dd HH:mm:ss`.",
+    "unitconversion": "Lengths, masses, volumes and times in other units.",
+}
+
+
 def functions() -> str:
+    """A table per namespace, under a heading with its name."""
     found = [f for n in REGISTRY.names("function") if (f := REGISTRY.function(n)) is not None]
-    rows = ([code(f.name), overloads(signature(f.returns)), f.doc, "<br>".join(map(code, f.examples))] for f in found)
-    return table(("function", "takes", "gives", "example"), rows)
+    return "\n\n".join(_namespace(name, list(entries)) for name, entries in _by_namespace(found))
+
+
+def _by_namespace(found: list[ScalarFunction]) -> Iterable[tuple[str, Iterable[ScalarFunction]]]:
+    return groupby(sorted(found, key=lambda f: f.name.rpartition(":")), key=lambda f: f.name.rpartition(":")[0])
+
+
+def _namespace(name: str, found: list[ScalarFunction]) -> str:
+    rows = ([code(f.name), overloads(signature(f.returns)), f.doc, examples(f)] for f in found)
+    about = f"{_NAMESPACES[name]}\n\n" if name in _NAMESPACES else ""
+    return f"## {name or 'Without a namespace'}\n\n{about}{table(('function', 'takes', 'gives', 'example'), rows)}"
+
+
+def examples(entry: ScalarFunction | Aggregator | StreamFunctionSpec) -> str:
+    return "<br>".join(map(code, entry.examples))
 
 
 def aggregators() -> str:
     found = [a for n in REGISTRY.names("aggregator") if (a := REGISTRY.aggregator(n)) is not None]
-    rows = ([code(a.name), overloads(signature(a.returns)), a.doc] for a in found)
-    return table(("aggregator", "takes", "gives"), rows)
+    rows = ([code(a.name), overloads(signature(a.returns)), a.doc, examples(a)] for a in found)
+    return table(("aggregator", "takes", "gives", "example"), rows)
 
 
 def windows() -> str:
@@ -70,8 +107,8 @@ def windows() -> str:
 
 def stream_functions() -> str:
     found = [s for n in REGISTRY.names("stream_function") if (s := REGISTRY.stream_function(n)) is not None]
-    rows = ([code("#" + s.name), overloads(signature(s.adds)), s.doc] for s in found)
-    return table(("stream function", "takes", "does"), rows)
+    rows = ([code("#" + s.name), overloads(signature(s.adds)), s.doc, examples(s)] for s in found)
+    return table(("stream function", "takes", "does", "example"), rows)
 
 
 def settings() -> str:
@@ -84,12 +121,10 @@ def settings() -> str:
 
 Sections = dict[str, Callable[[], str]]
 SECTIONS: dict[str, Sections] = {
-    "language/supported.md": {
-        "functions": functions,
-        "aggregators": aggregators,
-        "windows": windows,
-        "stream functions": stream_functions,
-    },
+    "language/functions.md": {"functions": functions},
+    "language/aggregators.md": {"aggregators": aggregators},
+    "language/windows.md": {"windows": windows},
+    "language/stream-functions.md": {"stream functions": stream_functions},
     "operations/run.md": {"settings": settings},
 }
 

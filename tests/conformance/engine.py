@@ -12,6 +12,7 @@ from nadi.kernel.rows.events import EXPIRED
 from nadi.kernel.rows.events import Event as Row
 from nadi.runtime import Runtime, RuntimeManager
 from nadi.runtime.values import Double, float32
+from tests.conformance.stores import registry
 
 _PARSERS: dict[str, Callable[[str], object]] = {
     "parse": lang.parse,
@@ -34,6 +35,7 @@ class Engine:
     def __init__(self) -> None:
         self.check: Any = sys.modules["check"]
         self._manager: RuntimeManager | None = None
+        self._registry = registry()
         self._runtimes: dict[int, Runtime] = {}
         self._revisions: dict[str, bytes] = {}
         self._subscribed: dict[int, tuple[str, Callable[[object], None]]] = {}
@@ -43,7 +45,7 @@ class Engine:
     def manager(self) -> RuntimeManager:
         if self._manager is None:
             start = self.evr.case["config"]["virtual_start_ms"]
-            self._manager = RuntimeManager(now=start)
+            self._manager = RuntimeManager(now=start, registry=self._registry)
         return self._manager
 
     # ---- what the runner calls
@@ -54,7 +56,7 @@ class Engine:
         self._runtimes[rt] = self.manager.create(lang.substitute(text, {}))
 
     def validate(self, text: str) -> None:
-        Runtime(lang.substitute(text, {})).start()
+        Runtime(lang.substitute(text, {}), registry=self._registry).start()
 
     def parse(self, text: str, what: str) -> None:
         if what == "updateVariables":

@@ -4,8 +4,10 @@
 - ```events after it: a line is `ms  Stream  values` (values as JSON, commas between them); `&` instead of the time: in the same chunk as the event
   before; a time alone lets time pass.
 - ```rows after that: `ms  Stream  values` of all rows of the streams that it names, in the order in which they come, with the clock at that moment.
+- ```trace after an app: events and, below each, what comes out of it (see `languagetraces`).
 - ```text whose first line is `-- name.siddhi`: a file for console blocks that is no app.
-- ```console: `$ nadi check …` and `$ nadi explain …` with what they print; other commands are not run.
+- ```yaml whose first line is `# name.yaml`: likewise.
+- ```console: `$ nadi check …`, `$ nadi explain …` and `$ nadi test …` with what they print; other commands are not run.
 - ```python: runs, all blocks of a page one after another with the same names; ```output after it is what it prints.
 """
 
@@ -18,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 _FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"-- (\S+\.siddhi)\n")
+_FILE = re.compile(r"(?:--|#) (\S+\.(?:siddhi|yaml))\n")
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ RUN = [
     (block, words, printed)
     for block in of_kind("console")
     for words, printed in _commands(block)
-    if Path(words[0]).name == "nadi" and words[1] in ("check", "explain")
+    if Path(words[0]).name == "nadi" and words[1] in ("check", "explain", "test")
 ]
 
 
@@ -141,7 +141,7 @@ def test_a_command_prints_what_is_shown(block: Block, words: list[str], printed:
 
 
 def test_commands_are_shown_and_run():
-    assert {words[1] for _block, words, _printed in RUN} == {"check", "explain"}
+    assert {words[1] for _block, words, _printed in RUN} == {"check", "explain", "test"}
 
 
 # ---- programs ------------------------------------------------------------------------------------------------------

@@ -92,7 +92,8 @@ def test_a_parameter_without_a_type_is_refused() -> None:
 # ---- installed packages --------------------------------------------------------------------------------------------
 
 _MODULE = """
-from nadi.functions import function
+from nadi.functions import StoreKind, function
+from nadi.kernel.rows.memorystore import MemoryStore
 
 @function("{ns}:twice")
 def twice(x: float) -> float:
@@ -106,6 +107,8 @@ ENTRIES = [twice]
 
 def entries():
     return ENTRIES
+
+STORE = StoreKind("{ns}Shelf", MemoryStore)
 
 NOTHING = 5
 """
@@ -141,6 +144,16 @@ def test_functions_of_an_installed_package_are_known_to_every_app(package: Any, 
     runtime.start()
     runtime.send("In", [(None, (4,))])
     assert found == [(8.0,)]
+
+
+def test_stores_of_an_installed_package_are_known_to_every_app(package: Any) -> None:
+    package("nadiextstore", "STORE")
+    app = "define stream In (x int); @store(type='NadiExtStoreShelf') define table T (x int); from In insert into T;"
+    runtime = Runtime(app)
+    runtime.start()
+    runtime.send("In", [(None, (4,))])
+    assert [e.row for e in runtime.query("from T") or []] == [(4,)]
+    assert "nadiextstoreshelf" in default_registry().names("store")
 
 
 @pytest.mark.parametrize("target", ["missing", "NOTHING"])

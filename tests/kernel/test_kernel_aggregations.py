@@ -6,9 +6,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nadi.errors import NadiError
 from nadi.kernel.calendar import bucket_start, range_of, time_of_stamp
+from nadi.kernel.rows.hashing import text_buckets
 from nadi.runtime import Runtime
 
 JUNE = 1_496_289_950_000  # 2017-06-01 04:05:50
@@ -155,3 +158,124 @@ def test_an_aggregation_survives_a_restore() -> None:
     second.start()
     second.send("S", [("a", 3.0, JUNE + 20)])
     assert _ask(second, "from A within '2017-06-** **:**:**' per 'sec' select total, n, kinds") == [(7.0, 3, 2)]
+
+
+def test_rows_come_in_the_order_of_siddhis_hash_map_by_bucket_and_group() -> None:
+    """The map's keys are the bucket's start and each group value, all followed by ":-:"; a Java HashMap spreads them so."""
+    runtime = _filled(("WSO2", 1.0, 0), ("IBM", 2.0, 0), ("WSO2", 3.0, 1000), ("CISCO", 4.0, 1000))
+    found = _ask(runtime, "from A within '2017-06-** **:**:**' per 'seconds' select AGG_TIMESTAMP as t, k")
+    assert sorted(found) == [(JUNE, "IBM"), (JUNE, "WSO2"), (JUNE + 1000, "CISCO"), (JUNE + 1000, "WSO2")]
+    keys = [f"{t}:-:{k}:-:" for t, k in sorted(found)]
+    assert found == [row for _place, row in sorted(zip(text_buckets(keys), sorted(found), strict=True))]
+
+
+def test_without_a_time_of_its_own_finished_buckets_come_before_the_running_one() -> None:
+    runtime = Runtime(
+        "define stream S (k string); define aggregation A from S select k, count() as n group by k aggregate every sec, min;"
+    )
+    runtime.start()
+    for _second in range(5):
+        for k in "abcdef":
+            runtime.send("S", [(k,)])
+        runtime.advance(1000)
+    runtime.send("S", [("a",)])
+    runtime.send("S", [("z",)])
+    found = _ask(runtime, "from A within 0L, 10000L per 'seconds' select AGG_TIMESTAMP as t, k, n")
+    assert sorted(found[-2:]) == [(5000, "a", 1), (5000, "z", 1)]
+    assert len(found) == 32
+
+
+def test_buckets_that_begin_before_the_retention_go_and_the_others_stay() -> None:
+    runtime = Runtime(
+        "define stream S (k string); @purge(interval='1 min') define aggregation A from S select count() as n aggregate every sec, min;"
+    )
+    runtime.start()
+    for _second in range(10):
+        runtime.send("S", [("a",)])
+        runtime.advance(10_000)
+    runtime.advance(80_500)
+    found = _ask(runtime, "from A within 0L, 999999L per 'seconds' select AGG_TIMESTAMP as t order by t")
+    assert found == [(t,) for t in range(60_000, 100_000, 10_000)]  # looked after at 180 s, kept for 120 s
+    assert _ask(runtime, "from A within 0L, 999999L per 'min' select AGG_TIMESTAMP as t, n order by t") == [
+        (0, 6),
+        (60_000, 4),
+    ]
+
+
+def test_the_buckets_of_an_aggregation_with_one_duration_stay_for_nothing_coarser_has_them() -> None:
+    runtime = Runtime(
+        "define stream S (k string); define aggregation A from S select count() as n aggregate every sec;"
+    )
+    runtime.start()
+    runtime.send("S", [("a",)])
+    runtime.advance(3_600_000)
+    assert _ask(runtime, "from A within 0L, 999999L per 'seconds' select n") == [(1,)]
+
+
+SHARED = "@PartitionById " + "define aggregation A from S select k, count() as n group by k aggregate every sec, min;"
+
+
+def test_a_shared_aggregation_needs_to_know_which_node_this_is() -> None:
+    text = "define stream S (k string); "
+    with pytest.raises(NadiError, match="shardId") as caught:
+        Runtime(text + SHARED)
+    assert caught.value.siddhi_class == "SiddhiAppCreationException"
+    with pytest.raises(NadiError, match="shardId"):
+        Runtime(
+            text + SHARED.replace("@PartitionById", "@PartitionById(enable='false')"),
+            properties={"partitionById": "true"},
+        )
+    Runtime(text + SHARED.replace("@PartitionById", "@PartitionById(enable='false')"))
+
+
+def test_a_shared_aggregation_has_what_this_node_counted() -> None:
+    runtime = Runtime("define stream S (k string); " + SHARED, properties={"shardId": "node-1"})
+    runtime.start()
+    runtime.send("S", [("a",), ("b",), ("a",)])
+    assert _ask(runtime, "from A within 0L, 999L per 'seconds' select k, n order by k") == [("a", 2), ("b", 1)]
+
+
+EVENTS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(-9, 9), st.integers(0, 7_300_000), st.booleans()), max_size=25
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(EVENTS)
+def test_events_in_any_order_and_with_restarts_give_what_counting_them_by_bucket_gives(
+    events: list[tuple[str, int, int, bool]],
+) -> None:
+    text = """define stream S (k string, v int, ts long); define aggregation A from S
+    select k, sum(v) as total, count() as n, min(v) as least, max(v) as most, v as latest group by k aggregate by ts every sec ... day;"""
+    runtime = Runtime(text, now=JUNE)
+    runtime.start()
+    saved: list[Any] = list(runtime.kernel.dump())
+    for k, v, offset, moves in events:
+        runtime.send("S", [(k, v, JUNE + offset)])
+        if moves:
+            saved.append(runtime.kernel.delta())
+            runtime.move(saved)
+    for duration in ("sec", "min", "hour", "day"):
+        groups: dict[tuple[int, str], list[tuple[int, int]]] = {}
+        for k, v, offset, _moves in events:
+            groups.setdefault((bucket_start(JUNE + offset, duration), k), []).append((offset, v))
+        counted = [
+            (
+                start,
+                k,
+                sum(v for _, v in held),
+                len(held),
+                min(v for _, v in held),
+                max(v for _, v in held),
+                _latest(held),
+            )
+            for (start, k), held in groups.items()
+        ]
+        found = _ask(runtime, f"from A within {JUNE - (1 << 30)}L, {JUNE + (1 << 30)}L per '{duration}'")
+        assert sorted(found) == sorted(counted)
+
+
+def _latest(held: list[tuple[int, int]]) -> int:
+    """The value of the latest event by its own time; of several with one time, of the one that came last."""
+    newest = max(ts for ts, _v in held)
+    return [v for ts, v in held if ts == newest][-1]

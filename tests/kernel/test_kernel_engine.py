@@ -13,6 +13,7 @@ from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.contract import ARRIVAL_COLUMNS, CHUNK, GROUP, NUMBER, TS, ArrivalBatch, Outputs
 from nadi.kernel.keys import key_group
 from nadi.kernel.rows.engine import RowsKernel
+from nadi.kernel.rows.events import CURRENT, Event
 from nadi.plan import plan_app
 
 SIMPLE = "define stream S (k string, v int); from S[v > 0] select k, v * 2 as w insert into Out;"
@@ -162,3 +163,26 @@ def test_objects_travel_as_json() -> None:
     assert [row[0] for row in _rows(out)] == ["[1,2]"]
     out = kernel.process([_arrivals(kernel, "O", [('{"x": [1, null]}',), ("no json",), (None,)], start=20)], 30)
     assert [row[0] for row in _rows(out)] == ['{"x":[1,null]}', '"no json"', None]
+
+
+def test_an_event_that_failed_outside_comes_back_as_an_arrival_of_the_fault_stream() -> None:
+    """What a sink could not write is a record of an input again, so that a replay gives the same."""
+    text = "@OnError(action='STREAM') define stream S (k string); from !S select k, convert(_error, 'string') as why insert into Out;"
+    kernel = _kernel(text)
+    kernel.start(0)
+    out = kernel.process([_arrivals(kernel, "!S", [("a", "refused")])], 10)
+    assert [row[:2] for row in _rows(out)] == [("a", "refused")]
+
+
+def test_events_that_failed_outside_go_where_the_stream_says_or_are_noted() -> None:
+    text = "@OnError(action='STREAM') define stream S (k string); from !S select k insert into Out;"
+    kernel = _kernel(text)
+    kernel.start(0)
+    for routes in (True, False):
+        kernel.fail("S", [Event(CURRENT, 5, ("a",))], OSError("away"), routes)
+    out = kernel.process([], 10)
+    assert [row[:1] for row in _rows(out)] == [("a",)]
+    assert [(f.stream, f.row, f.message, f.routed) for f in out.failures] == [
+        ("S", ("a",), "OSError: away", True),
+        ("S", ("a",), "OSError: away", False),
+    ]

@@ -18,6 +18,7 @@ PATTERNS: dict[str, tuple[Callable[[], Pattern], bool]] = {
     "every": (lambda: (every(A), one(1, "B", compare(v(1), ">", v(0))), C), False),
     "group": (lambda: (every(A, every(B)), C), False),
     "count": (lambda: (every(many(A, 2, 4)), B, many(C, 0, 2)), False),
+    "count and plain ones": (lambda: (every(many(A, 1, 3)), B, C), False),
     "same stream": (lambda: (every(one(0, "A")), many(one(1, "A", compare(v(1), ">", v(1, -1))), 1, 3), C), False),
     "and": (lambda: (every(both(A, B), C),), False),
     "or": (lambda: (every(either(A, B)), C), False),

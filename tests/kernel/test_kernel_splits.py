@@ -44,7 +44,31 @@ partition with (k of S) begin
   from S#window.time(30 milliseconds) select k, sum(v) as x insert all events into Out;
   from every e1=S[v > 2] -> e2=S[v < e1.v] select e1.k as k, e2.v as x insert into Out2;
   from S select k, v as x output every 20 milliseconds insert into Out3;
+  from S#window.unique:time(v, 30 milliseconds) select k, sum(v) as x insert all events into Out4;
+  from S#unique:deduplicate(v, 20 milliseconds)#reorder:kslack(eventTimestamp() - v, 1 sec) select k, v as x insert into Out5;
 end;
+"""
+UNIQUE = """define stream S (k string, v int);
+from S#window.unique:ever(k, v) select k, sum(v) as x insert all events into Out;
+from S#window.unique:first(v) select k, v as x insert into Out2;
+from S#window.unique:length(k, 2) select k, sum(v) as x insert all events into Out3;
+from S#window.unique:time(k, 30 milliseconds) select k, sum(v) as x insert all events into Out4;
+from S#window.unique:lengthBatch(k, 3) select k, sum(v) as x insert all events into Out5;
+from S#window.unique:firstLengthBatch(k, 2) select k, v as x insert all events into Out6;
+from S#window.unique:timeBatch(k, 25 milliseconds) select k, v as x insert all events into Out7;
+from S#window.unique:firstTimeBatch(k, 25 milliseconds, 3) select k, v as x insert all events into Out8;
+from S#window.unique:timeLengthBatch(k, 40 milliseconds, 2) select k, v as x insert all events into Out9;
+from S select k, v, eventTimestamp() as t insert into Timed;
+from Timed#window.unique:externalTimeBatch(k, t, 30, 0, 20) select k, v as x insert all events into Out10;
+from S#unique:deduplicate(k, 20 milliseconds) select k, v as x insert into Out11;
+from S as a join S#window.unique:ever(v) as b on a.k == b.k select a.k as k, b.v as x insert into Out12;
+"""
+REORDER = """define stream S (k string, v int);
+from S#reorder:kslack(eventTimestamp() - 10 * v) select k, v as x insert into Out;
+from S#reorder:kslack(eventTimestamp() - 10 * v, 1 sec, 25, true) select k, v as x insert into Out2;
+from S#reorder:akslack(eventTimestamp() - 10 * v, v, 15) select k, v as x insert into Out3;
+from S#reorder:akslack(eventTimestamp() - 10 * v, v, 15, 500, 30, true, 0.1, 0.9)#window.length(3)
+  select k, stats:median(v) as x insert all events into Out4;
 """
 PLAYBACK = """@app:playback(idle.time='40 millisec', increment='15 millisec')
 define stream S (k string, v int);
@@ -66,7 +90,9 @@ APPS = {
     "tables": (TABLES, ("Out", "Out2", "Out3")),
     "playback": (PLAYBACK, ("Out", "Out2", "Out3")),
     "sums": (SUMS, ("Out", "Out2", "Out3")),
-    "keyed": (KEYED, ("Out", "Out2", "Out3")),
+    "keyed": (KEYED, tuple("Out" + n for n in ("", "2", "3", "4", "5"))),
+    "unique": (UNIQUE, ("Out", *(f"Out{n}" for n in range(2, 13)))),
+    "reorder": (REORDER, ("Out", "Out2", "Out3", "Out4")),
 }
 
 Arrival = tuple[int, str, int]  # order time, key, value

@@ -105,3 +105,24 @@ def test_a_table_with_a_primary_key_is_read_in_the_order_of_a_java_hash_map() ->
     for row in [("WSO2", 1), ("IBM", 2), ("GOOG", 3)]:
         table.insert(row)
     assert [row[0] for row in table.rows()] == ["GOOG", "IBM", "WSO2"]  # buckets 1, 5 and 7
+
+
+@pytest.mark.parametrize("kind", [Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE])
+def test_a_table_with_one_number_as_its_primary_key_is_read_in_the_order_of_the_numbers(kind: Type) -> None:
+    table = TableRuntime(Table("T", Schema((Column("k", kind),)), (0,)), _flow())
+    for k in (40, -3, 100_000, 7):
+        table.insert((k,))
+    assert list(table.rows()) == [(-3,), (7,), (40,), (100_000,)]
+
+
+@pytest.mark.parametrize(("compat", "left"), [(4, [("b", 1)]), (5, [("b", 1), ("b", 1)])])
+def test_rows_of_an_index_that_an_update_makes_equal_are_one_row_in_siddhi_4(
+    compat: int, left: list[tuple[str, int]]
+) -> None:
+    table = _table(Flow(lambda _key: 0, compat=compat), indexes=(0,))
+    for row in [("a", 1), ("a", 2)]:
+        table.insert(row)
+    table.replace([(number, ("b", 1)) for number, _row in table.candidates((0,), ("a",))])
+    assert list(table.rows()) == left
+    assert table.lookup((0,), ("b",)) == left
+    assert table.lookup((0,), ("a",)) == []

@@ -3,7 +3,10 @@
 import pytest
 from windowrig import Rig
 
+from nadi.errors import NadiError
+from nadi.functions.registry import default_registry
 from nadi.kernel.rows.events import CURRENT, Event
+from nadi.plan import plan_app
 
 
 def test_a_length_batch_brings_the_previous_batch_as_expired_before_the_new_one() -> None:
@@ -167,3 +170,16 @@ def test_an_external_time_batch_can_put_its_end_into_the_time_attribute() -> Non
     rig.send(7, 1, at=100)
     rig.send(7, 2, at=1100)
     assert [e.row[1] for e in rig.window.content()] == [1000]
+
+
+def test_the_start_of_an_external_time_batch_may_be_an_attribute_of_the_first_event() -> None:
+    rig = Rig("externalTimeBatch", "at", 100, "at")
+    for v, at in ((1, 30), (2, 129), (3, 130)):
+        rig.send(v, v, at=at)
+    assert rig.take() == ["R C1@1 C2@2"]
+
+
+def test_an_attribute_that_is_a_start_must_be_long() -> None:
+    app = "define stream S (v int, at long); from S#window.externalTimeBatch(at, 100, v) select v insert into Out;"
+    with pytest.raises(NadiError, match=r"'start\.time' must be long where it is an attribute, not int"):
+        plan_app(app, default_registry())

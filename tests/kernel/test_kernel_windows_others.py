@@ -1,11 +1,14 @@
 """session, sort, frequent, lossyFrequent (language text §6)."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from windowrig import Rig
 
 from nadi.errors import NadiError
 from nadi.kernel.rows.events import CURRENT, Event
 from nadi.kernel.rows.windows.frequency import _hash_order
+from nadi.runtime import Runtime
 
 
 def test_a_session_ends_a_gap_after_its_last_event_and_takes_earlier_events_in_front() -> None:
@@ -194,3 +197,53 @@ def test_cron_emits_at_its_fires_and_only_if_events_came() -> None:
     rig.clock(90000)
     assert rig.out == [(10000, "C1@1000 C2@2000"), (70000, "X1@70000 X2@70000 C3@61000")]
     assert rig.flow.timers.next_due() is None
+
+
+def test_a_cron_window_whose_expression_is_none_is_refused_with_the_app() -> None:
+    with pytest.raises(NadiError, match="'every minute' is not a cron expression") as refused:
+        Rig("cron", "every minute")
+    assert refused.value.condition == "INVALID_CRON"
+
+
+@settings(deadline=None, max_examples=50)
+@given(values=st.lists(st.integers(0, 20), max_size=30))
+def test_aggregates_of_an_expression_window_are_those_of_what_it_holds(values: list[int]) -> None:
+    rig = Rig("expression", "sum(v) <= 40 and max(v) - min(v) <= 12 and count() <= 5")
+    held: list[int] = []
+    for now, value in enumerate(values):
+        rig.send(now, value)
+        held.append(value)
+        while held and not (sum(held) <= 40 and max(held) - min(held) <= 12 and len(held) <= 5):
+            held.pop(0)
+        assert rig.content() == held
+
+
+@settings(deadline=None, max_examples=50)
+@given(values=st.lists(st.integers(0, 20), max_size=30))
+def test_aggregates_of_an_expression_batch_begin_anew_with_each_batch(values: list[int]) -> None:
+    rig = Rig("expressionBatch", "sum(v) <= 40 and max(v) - min(v) <= 12")
+    batches, batch = [], []  # type: ignore[var-annotated]
+    for now, value in enumerate(values):
+        rig.send(now, value)
+        if sum([*batch, value]) <= 40 and max([*batch, value]) - min([*batch, value]) <= 12:
+            batch.append(value)
+        else:
+            batches.append(batch)
+            batch = [value]
+    emitted = [[int(part[1:].split("@")[0]) for part in text.split() if part[0] == "C"] for text in rig.take()]
+    assert emitted == batches
+
+
+def test_an_event_at_which_an_aggregator_fails_is_not_in_the_window() -> None:
+    app = (
+        "define stream S (v int, ok bool);"
+        "from S#window.expression('sum(v) < 100 and and(ok) and count() < 3') select sum(v) as t insert into Out;"
+    )
+    runtime = Runtime(app)
+    found: list[object] = []
+    runtime.on_stream("Out", lambda events: found.extend(e.row[0] for e in events))
+    runtime.start()
+    for row in ((1, True), (50, None), (2, True), (4, True)):
+        runtime.send("S", [(None, row)])
+    assert [f.condition for f in runtime.failures] == ["NULL_VALUE"]
+    assert found == [1, 3, 6]

@@ -10,7 +10,7 @@ import pytest
 from nadi.lang import parse
 from nadi.lang.tree import Type
 from nadi.plan import bind
-from nadi.plan.catalog import Argument, Column, SignatureError
+from nadi.plan.catalog import Argument, Column, ScriptProblem, SignatureError
 from nadi.plan.nodes import App
 
 
@@ -61,6 +61,28 @@ def polar(args: tuple[Argument, ...]) -> tuple[Column, ...]:
     if len(args) < 2:
         raise SignatureError("takes two numbers")
     return (Column("cartX", Type.DOUBLE), Column("cartY", Type.DOUBLE))
+
+
+STORES = ("rdbms", "teststorecontaininginmemorytable", "teststoredummyforcache")
+
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+
+
+@dataclass(frozen=True)
+class AnyLanguage:
+    """Every body is right here."""
+
+    name: str
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    def check(self, body: str) -> ScriptProblem | None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -116,12 +138,20 @@ class SmallCatalog:
     def stream_function(self, name: str) -> StreamFunction | None:
         return self.stream_functions.get(name)
 
+    def store(self, name: str) -> Named | None:
+        return Named(name) if name in STORES else None
+
+    def script(self, language: str) -> AnyLanguage | None:
+        return AnyLanguage(language) if language in ("py", "python") else None
+
     def names(self, kind: str) -> Iterable[str]:
         known: dict[str, Iterable[str]] = {
             "function": self.functions,
             "aggregator": self.aggregators,
             "window": self.windows,
             "stream_function": self.stream_functions,
+            "store": STORES,
+            "script": ("py", "python"),
         }
         return known[kind]
 

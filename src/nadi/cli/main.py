@@ -41,6 +41,18 @@ def explain(
     typer.echo((explain_json if as_json else text_of)(app), nl=False)
 
 
+@cli.command("test")
+def run_tests(
+    places: Annotated[list[Path], typer.Argument(help="Folders with *.test.yaml files, or such files.", exists=True)],
+    only: Annotated[str, typer.Option("-k", help="Only scenarios whose file and name contain this.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON object.")] = False,
+) -> None:
+    """Run the tests beside apps on a virtual clock, without Spark; exit status 1 if one fails."""
+    from nadi.cli.test import run_all
+
+    raise typer.Exit(run_all(places, only, as_json))
+
+
 @cli.command()
 def run(
     apps: Apps,

@@ -3,11 +3,15 @@
 from nadi.functions.entries import Aggregator, ScalarFunction, StreamFunctionSpec, WindowSpec
 from nadi.functions.public import function
 from nadi.functions.registry import Registry, default_registry
+from nadi.functions.stores import Store, StoreKind, StoreTable
 
 __all__ = [
     "Aggregator",
     "Registry",
     "ScalarFunction",
+    "Store",
+    "StoreKind",
+    "StoreTable",
     "StreamFunctionSpec",
     "WindowSpec",
     "default_registry",

@@ -1,4 +1,4 @@
-"""What a registered name stands for: scalar functions, aggregators, windows and stream functions, as plain frozen records.
+"""What a registered name stands for: scalar functions, aggregators, windows, stream functions and stores, as plain frozen records.
 
 Below everything else of this package: the modules of functions make entries, the registry holds them.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from nadi.functions.stores import StoreKind
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Argument, Column, Returns
 
@@ -128,4 +129,4 @@ class StreamFunctionSpec:
     many: bool = False
 
 
-Entry = ScalarFunction | Aggregator | WindowSpec | StreamFunctionSpec
+Entry = ScalarFunction | Aggregator | WindowSpec | StreamFunctionSpec | StoreKind

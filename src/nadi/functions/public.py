@@ -36,6 +36,7 @@ from nadi.functions.arithmetic import number_as
 from nadi.functions.declare import GIVEN, NULL, scalar
 from nadi.functions.entries import Aggregator, Entry, ScalarFunction, StreamFunctionSpec, WindowSpec
 from nadi.functions.signatures import Arguments, Overload, Parameter
+from nadi.functions.stores import StoreKind
 from nadi.lang.tree import Type
 
 GROUP = "nadi.functions"
@@ -186,4 +187,4 @@ def _loaded(point: EntryPoint) -> tuple[Entry, ...]:
     return entries
 
 
-_KINDS = (ScalarFunction, Aggregator, WindowSpec, StreamFunctionSpec)
+_KINDS = (ScalarFunction, Aggregator, WindowSpec, StreamFunctionSpec, StoreKind)

@@ -25,13 +25,18 @@ from nadi.functions import (
     mathematics,
     public,
     regexes,
+    reorder,
+    stats,
     streams,
     strings,
     times,
+    unique,
     unitconversion,
     windows,
 )
 from nadi.functions.entries import Aggregator, Entry, ScalarFunction, StreamFunctionSpec, WindowSpec
+from nadi.functions.languages import LANGUAGES, Language
+from nadi.functions.stores import StoreKind
 
 
 @dataclass(slots=True)
@@ -42,6 +47,7 @@ class Registry:
     _aggregators: dict[str, Aggregator] = field(default_factory=dict)
     _windows: dict[str, WindowSpec] = field(default_factory=dict)
     _stream_functions: dict[str, StreamFunctionSpec] = field(default_factory=dict)
+    _stores: dict[str, StoreKind] = field(default_factory=dict)
 
     def add(self, *entries: Entry) -> None:
         """Register entries; one of the same kind and name is replaced."""
@@ -55,6 +61,8 @@ class Registry:
                     self._windows[entry.name] = entry
                 case StreamFunctionSpec():
                     self._stream_functions[entry.name] = entry
+                case StoreKind():
+                    self._stores[entry.name.lower()] = entry
 
     def function(self, name: str) -> ScalarFunction | None:
         return self._functions.get(name)
@@ -68,20 +76,34 @@ class Registry:
     def stream_function(self, name: str) -> StreamFunctionSpec | None:
         return self._stream_functions.get(name)
 
+    def store(self, name: str) -> StoreKind | None:
+        """A type of store; other than functions they are called in any case."""
+        return self._stores.get(name.lower())
+
+    def script(self, language: str) -> Language | None:
+        """A language of script functions; capitals do not matter."""
+        return LANGUAGES.get(language.lower())
+
     def names(self, kind: str) -> Sequence[str]:
-        """All names of a kind: "function", "aggregator", "window" or "stream_function"."""
+        """All names of a kind: "function", "aggregator", "window", "stream_function", "store" or "script"."""
         shelves: dict[str, Iterable[str]] = {
             "function": self._functions,
             "aggregator": self._aggregators,
             "window": self._windows,
             "stream_function": self._stream_functions,
+            "store": self._stores,
+            "script": LANGUAGES,
         }
         return sorted(shelves[kind])
 
     def copy(self) -> Registry:
         """A registry of its own with the same entries: for the scripts of one app."""
         return Registry(
-            dict(self._functions), dict(self._aggregators), dict(self._windows), dict(self._stream_functions)
+            dict(self._functions),
+            dict(self._aggregators),
+            dict(self._windows),
+            dict(self._stream_functions),
+            dict(self._stores),
         )
 
 
@@ -98,6 +120,9 @@ BUILT_IN: tuple[tuple[Entry, ...], ...] = (
     times.ENTRIES,
     unitconversion.ENTRIES,
     environment.ENTRIES,
+    unique.ENTRIES,
+    reorder.ENTRIES,
+    stats.ENTRIES,
 )
 """The table of modules: what each adds to a new registry."""
 

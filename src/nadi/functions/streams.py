@@ -1,4 +1,4 @@
-"""The built-in stream functions (language text §3)."""
+"""The built-in stream functions (language text §3), and how stream processors are declared."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from nadi.errors import error
 from nadi.functions.arithmetic import java_text
 from nadi.functions.entries import StreamFunctionSpec
 from nadi.functions.signatures import Arguments, Parameter, constant, match
@@ -66,6 +67,23 @@ def _make_polar(types: tuple[Type, ...]) -> Callable[[tuple[Any, ...]], tuple[An
         return (rho * math.cos(math.radians(theta)), rho * math.sin(math.radians(theta)), *values[2:])
 
     return cartesian
+
+
+def processor(
+    name: str, adds: Callable[[Arguments], tuple[Column, ...]], doc: str, parameters: tuple[str, ...], example: str
+) -> StreamFunctionSpec:
+    """A stream processor: stands where a stream function does, but keeps state and may hold events back.
+
+    Its work is in the kernel, under the same name (`nadi.kernel.rows.processors`): who asks for a function of values instead, as patterns do, gets
+    NOT_SUPPORTED.
+    """
+
+    def make(types: tuple[Type, ...]) -> Callable[[tuple[Any, ...]], Any]:
+        raise error(
+            "NOT_SUPPORTED", what=f"'{name}', which keeps events, in this place", alternative="a query before it"
+        )
+
+    return StreamFunctionSpec(name, adds, make, doc, parameters, (example,))
 
 
 STREAM_FUNCTIONS: tuple[StreamFunctionSpec, ...] = (

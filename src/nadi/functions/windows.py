@@ -59,6 +59,8 @@ def _check_external_batch(args: Arguments) -> None:
     _periods(*(full[:n] for n in range(2, 6)))(args)
     if len(args) > 2 and not args[2].is_constant and args[2].attribute is None:
         raise SignatureError("'start.time' must be a constant or an attribute, not an expression")
+    if len(args) > 2 and not args[2].is_constant and args[2].type is not Type.LONG:
+        raise SignatureError(f"'start.time' must be long where it is an attribute, not {args[2].type}")
 
 
 def _check_session(args: Arguments) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from nadi.errors import NadiError, error
 from nadi.kernel.contract import GROUP, ORDER, OUTPUT_COLUMNS, POSITION, RUN, TS, ArrivalBatch
-from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
+from nadi.kernel.rows.events import CURRENT, Chunk, Row, event_of
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Schema
 
@@ -65,24 +66,29 @@ def chunks(arrival: ArrivalBatch, schema: Schema) -> Iterator[tuple[tuple[int, i
     orders, positions, runs, times, groups = (
         batch.column(names.index(name)).to_pylist() for name in (ORDER, POSITION, RUN, TS, GROUP)
     )
-    rows = _rows(batch, schema)
-    start, count = 0, batch.num_rows
-    while start < count:
-        position, run = positions[start], runs[start]
-        end = start + 1
-        while end < count and positions[end] == position and runs[end] == run:
-            end += 1
-        chunk = [Event(CURRENT, times[i], rows[i]) for i in range(start, end)]
-        place = (orders[start], arrival.ordinal, arrival.partition, position, run)
-        yield place, groups[start], arrival.input, chunk
-        start = end
+    # events are made one by one, so that few of them live at a time: what lives costs the garbage collector's time
+    events = map(event_of, zip(repeat(CURRENT), times, _rows(batch, schema)))
+    key, ordinal, partition = arrival.input, arrival.ordinal, arrival.partition
+    chunk: Chunk = []
+    place = (0, ordinal, partition, -1, -1)
+    opened = 0
+    for order, position, run, group, event in zip(orders, positions, runs, groups, events):
+        if chunk:
+            if position == place[3] and run == place[4]:
+                chunk.append(event)
+                continue
+            yield place, opened, key, chunk
+        chunk, opened = [event], group
+        place = (order, ordinal, partition, position, run)
+    if chunk:
+        yield place, opened, key, chunk
 
 
-def _rows(batch: pa.RecordBatch, schema: Schema) -> list[Row]:
+def _rows(batch: pa.RecordBatch, schema: Schema) -> Iterable[Row]:
     columns = [batch.column(i).to_pylist() for i in range(len(schema))]
     for i in _objects(schema):
         columns[i] = [_from_json(text) for text in columns[i]]
-    return list(zip(*columns)) if columns else [()] * batch.num_rows
+    return zip(*columns) if columns else repeat((), batch.num_rows)
 
 
 class OutputBuffer:
@@ -97,9 +103,12 @@ class OutputBuffer:
 
     def add(self, chunk: Chunk, first: int, group: int) -> None:
         """Append a chunk, its rows numbered from `first`."""
-        for i, event in enumerate(chunk):
-            self._rows.append(event.row)
-            self._marks.append((first + i, first, event.ts, group))
+        rows, marks = self._rows, self._marks
+        number = first
+        for _kind, ts, row in chunk:
+            rows.append(row)
+            marks.append((number, first, ts, group))
+            number += 1
 
     def take(self) -> tuple[pa.RecordBatch | None, list[tuple[int, Row, NadiError]]]:
         """What was added, and the rows left out because a value is not of its column's type (with timestamp and reason); then empty."""

@@ -11,6 +11,7 @@ from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
 from nadi.plan import plan_app as plan_text
 from nadi.plan.nodes import App, OnDemand
+from nadi.runtime.sandbox import Sandbox
 
 
 def plan_app(text: str) -> App:
@@ -27,4 +28,4 @@ def make_kernel(
     app: App, outputs: tuple[str, ...], bucket: int = 0, properties: Mapping[str, str] | None = None
 ) -> Kernel:
     """A kernel without state; `bucket` keeps what two of them make up (UUIDs) apart, `properties` are those of the node."""
-    return RowsKernel(app, default_registry(), outputs, bucket, properties)
+    return RowsKernel(app, default_registry(), outputs, bucket, properties, Sandbox)

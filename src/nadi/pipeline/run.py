@@ -71,7 +71,6 @@ class Node:
         for _, app in planned:  # what is wrong with them is said before anything starts
             registry.connectors(app, "source")
             registry.connectors(app, "sink")
-            refuse_stores(app)
             engine.make_kernel(app, needed_outputs(app), 0, properties)
         with node_lock(self._options.state), contextlib.ExitStack() as started:
             return self._run(planned, registry, started)
@@ -132,15 +131,6 @@ class Node:
         server.start()
         started.callback(server.stop)
         return server.url
-
-
-def refuse_stores(app: App) -> None:
-    """Errors: NOT_SUPPORTED for a table that is to live in a database: kept in memory instead, it would not be what was asked for."""
-    for table in app.tables.values():
-        stores = [a for a in table.annotations if a.name.lower() == "store"]
-        if any((a.get("type") or "").lower() != "inmemory" for a in stores):
-            alternative = "leave @store out: the table is then part of the app's state, which survives restarts"
-            raise error("NOT_SUPPORTED", what=f"a store under table '{table.name}'", alternative=alternative)
 
 
 def needs_journal(app: App, registry: Connectors) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nadi.lang import tree
 from nadi.lang.tree import Type
-from nadi.plan.annotations import first, is_true, time_of
+from nadi.plan.annotations import element, first, is_true, time_of
 from nadi.plan.context import Context, described
 from nadi.plan.definitions import claim
 from nadi.plan.durations import DURATIONS, duration_of
@@ -13,6 +13,7 @@ from nadi.plan.inputs import bind_single
 from nadi.plan.nodes import Aggregation, Column, Expr, Schema, WindowStep
 from nadi.plan.scopes import Scope
 from nadi.plan.selection import bind_selection
+from nadi.plan.stores import storage_of
 
 TIMESTAMP = Column("AGG_TIMESTAMP", Type.LONG)
 """The first column of every row that is read from an aggregation: the start of its bucket."""
@@ -47,8 +48,9 @@ def define_aggregation(context: Context, node: tree.AggregationDefinition) -> No
                 what=f"the aggregator '{a.function}' in an aggregation",
                 alternative="use one of " + ", ".join(AGGREGATORS),
             )
-    _check_partitioned(context, node)
-    _check_retention(context, node)
+    _check_store(context, node)
+    durations = _durations(context, node)
+    _check_purge(context, node, durations)
     if selection.schema.position(TIMESTAMP.name) is not None:
         where = "an aggregation, which has it as its first column"
         raise context.fail("DUPLICATE_ATTRIBUTE", node.selection.span, name=TIMESTAMP.name, where=where)
@@ -59,7 +61,7 @@ def define_aggregation(context: Context, node: tree.AggregationDefinition) -> No
         source,
         selection,
         _timestamp(context, node, scope),
-        _durations(context, node),
+        durations,
         schema,
         node.annotations,
     )
@@ -91,25 +93,37 @@ def _durations(context: Context, node: tree.AggregationDefinition) -> tuple[str,
     return DURATIONS[begin : end + 1]
 
 
-def _check_partitioned(context: Context, node: tree.AggregationDefinition) -> None:
-    given = first(node.annotations, "PartitionById")
-    if given is not None and is_true(given, "enable"):
-        raise context.fail(
-            "NOT_SUPPORTED",
-            given.span,
-            what="@PartitionById",
-            alternative="an aggregation is computed once; leave the annotation out",
-        )
+def _check_store(context: Context, node: tree.AggregationDefinition) -> None:
+    """Buckets are kept in the app's state: what asks for a database would not get it."""
+    if storage_of(context, node.annotations) is not None:
+        where = first(node.annotations, "store")
+        alternative = "leave @store out: the buckets are then a part of the app's state, which survives restarts"
+        span = node.span if where is None else where.span
+        raise context.fail("NOT_SUPPORTED", span, what="@store on an aggregation", alternative=alternative)
 
 
-def _check_retention(context: Context, node: tree.AggregationDefinition) -> None:
+def partitioned(aggregation: Aggregation) -> bool:
+    """Whether `@PartitionById` says that several nodes share an aggregation (language text §2)."""
+    given = first(aggregation.annotations, "PartitionById")
+    return given is not None and is_true(given, "enable")
+
+
+def _check_purge(context: Context, node: tree.AggregationDefinition, durations: tuple[str, ...]) -> None:
     """Buckets must be kept until the next coarser ones are complete."""
     purge = first(node.annotations, "purge")
-    for retention in purge.all("retentionPeriod") if purge is not None else ():
+    if purge is None:
+        return
+    enable, interval = element(purge, "enable"), element(purge, "interval")
+    if enable is not None and enable.value.lower() not in ("true", "false"):
+        reason = f"enable is true or false, not '{enable.value}'"
+        raise context.fail("INVALID_ANNOTATION", enable.span, name=purge.name, reason=reason)
+    if interval is not None:
+        time_of(context, interval)
+    for retention in purge.all("retentionPeriod"):
         for e in retention.elements:
             duration = duration_of(e.key)
-            if duration is None:
-                reason = f"it takes {', '.join(DURATIONS)}, not '{e.key}'"
+            if duration not in durations:
+                reason = f"it takes {', '.join(durations)}, which the aggregation keeps, not '{e.key}'"
                 raise context.fail("INVALID_ANNOTATION", e.span, name=retention.name, reason=reason)
             least = _LEAST_RETENTION.get(duration)
             if least is not None and e.value.strip().lower() != "all" and time_of(context, e) < least[0]:

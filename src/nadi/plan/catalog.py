@@ -1,4 +1,4 @@
-"""What planning must know of functions, aggregators, stream functions and windows.
+"""What planning must know of functions, aggregators, stream functions, windows and stores.
 
 The plan may not import the functions (they stand above it); it is handed a `Catalog`, which `nadi.functions` implements.
 Each entry checks its own arguments and tells its result type.
@@ -66,6 +66,34 @@ class StreamFunctionEntry(Protocol):
     def adds(self) -> Callable[[tuple[Argument, ...]], tuple[Column, ...]]: ...
 
 
+class StoreEntry(Protocol):
+    """A type of store for `@store` tables."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptProblem:
+    """What is wrong with the body of a script; line and column, from 1, count from its opening brace."""
+
+    reason: str
+    line: int
+    column: int
+
+
+class ScriptLanguage(Protocol):
+    """A language of script functions; `title` is its name for people."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    def check(self, body: str) -> ScriptProblem | None:
+        """What is wrong with a body, the first of it."""
+        ...
+
+
 class Catalog(Protocol):
     """Look-up by registered name ("ns:name" or "name"); None where there is no such entry."""
 
@@ -73,6 +101,8 @@ class Catalog(Protocol):
     def aggregator(self, name: str) -> ScalarEntry | None: ...
     def window(self, name: str) -> WindowEntry | None: ...
     def stream_function(self, name: str) -> StreamFunctionEntry | None: ...
+    def store(self, name: str) -> StoreEntry | None: ...
+    def script(self, language: str) -> ScriptLanguage | None: ...
     def names(self, kind: str) -> Iterable[str]:
-        """All names of a kind: "function", "aggregator", "window" or "stream_function"."""
+        """All names of a kind: "function", "aggregator", "window", "stream_function", "store" or "script"."""
         ...

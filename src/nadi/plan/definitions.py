@@ -11,6 +11,8 @@ from nadi.plan.annotations import check_positive, found
 from nadi.plan.context import TRIGGER_SCHEMA, Context, described
 from nadi.plan.nodes import Column, NamedWindow, Schema, Script, Stream, Table, Trigger
 from nadi.plan.scopes import one_row
+from nadi.plan.scripts import check_script
+from nadi.plan.stores import storage_of
 from nadi.plan.windows import bind_window
 
 _ERROR_COLUMN = Column("_error", Type.OBJECT)
@@ -109,7 +111,8 @@ def _define_table(context: Context, definition: tree.TableDefinition) -> None:
         raise context.fail("INVALID_ANNOTATION", rejected.span, name=rejected.name, reason=reason)
     key = _primary_key(context, definition, schema)
     indexes = _indexes(context, definition, schema)
-    context.tables[name] = Table(name, schema, key, indexes, definition.annotations)
+    storage = storage_of(context, definition.annotations)
+    context.tables[name] = Table(name, schema, key, indexes, definition.annotations, storage)
 
 
 def _primary_key(context: Context, definition: tree.TableDefinition, schema: Schema) -> tuple[int, ...]:
@@ -193,4 +196,5 @@ def _define_function(context: Context, definition: tree.FunctionDefinition) -> N
             defined="another function",
             wanted="this function",
         )
-    context.scripts[definition.name] = made
+    context.scripts[definition.name] = made  # also a wrong one: that there is no such function would be a second error
+    check_script(context, definition)

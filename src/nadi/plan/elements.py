@@ -143,6 +143,8 @@ def of_element(app: App, element: Query | Partition) -> tuple[Stateful, ...]:
 def _of_definitions(app: App) -> Iterator[Stateful]:
     shape: object
     for table in app.tables.values():
+        if table.storage is not None:  # its rows are elsewhere
+            continue
         shape = (table.schema, table.primary_key, table.indexes)
         yield Stateful(table.id, table.name, "the rows of the table", shape)
     for window in app.windows.values():

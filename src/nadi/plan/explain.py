@@ -7,11 +7,11 @@ from typing import Any
 from nadi.lang.tree import Annotation
 from nadi.plan.annotations import found
 from nadi.plan.elements import Stateful, fingerprints, of_element, of_query, stateful
-from nadi.plan.nodes import App, Call, Partition, Query, Sharding, Stream
+from nadi.plan.nodes import App, Call, Partition, Query, Sharding, Stream, Table
 from nadi.plan.render import written
 from nadi.plan.sharding import groups, shard
 from nadi.plan.streams import input_streams, producers, queries_of
-from nadi.plan.walk import inside, read
+from nadi.plan.walk import inside, read, searched
 
 KEY_GROUPS = 128
 
@@ -38,7 +38,7 @@ def explanation(app: App) -> dict[str, Any]:
     """The plan as plain data, for `nadi explain --json`.
 
     Keys: app, compat, playback, groups (name, buckets, sharding, reasons, keys, inputs, elements), state (element id → what, timed,
-    fingerprint), sinks (stream, type, delivery, why).
+    fingerprint), stores (table, type, cache, why), sinks (stream, type, delivery, why).
     """
     marks = fingerprints(app)
     return {
@@ -50,7 +50,8 @@ def explanation(app: App) -> dict[str, Any]:
             e.id: {"owner": e.owner, "what": e.what, "timed": e.timed, "fingerprint": marks[e.id]}
             for e in stateful(app)
         },
-        "sinks": [s for stream in app.streams.values() for s in _sinks(stream)],
+        "stores": [_store(t) for t in app.tables.values() if t.storage is not None],
+        "sinks": [s for stream in app.streams.values() for s in _sinks(app, stream)],
     }
 
 
@@ -127,8 +128,14 @@ def _query(query: Query, kept: tuple[Stateful, ...]) -> dict[str, Any]:
 # ---- sinks ---------------------------------------------------------------------------------------------------------
 
 
-def _sinks(stream: Stream) -> list[dict[str, Any]]:
-    return [{"stream": stream.key, **delivery(a)} for a in found(stream.annotations, "sink")]
+def _sinks(app: App, stream: Stream) -> list[dict[str, Any]]:
+    unrepeatable = foreign_reads(app).get(stream.key)
+    told = [{"stream": stream.key, **delivery(a)} for a in found(stream.annotations, "sink")]
+    if unrepeatable:
+        read_from = " and ".join(f"'{table}'" for table in unrepeatable)
+        why = f"its rows depend on reads of {read_from} in a store, which a replay may find changed"
+        told = [{**sink, "delivery": "at least once, with numbers", "why": why} for sink in told]
+    return told
 
 
 def delivery(sink: Annotation) -> dict[str, str]:
@@ -138,6 +145,43 @@ def delivery(sink: Annotation) -> dict[str, str]:
         return {"type": kind, "delivery": "exactly once", "why": _EXACT[kind.lower()]}
     why = _AT_LEAST.get(kind.lower(), "nothing is known of the target that would let it drop a repeated row")
     return {"type": kind, "delivery": "at least once, with numbers", "why": why}
+
+
+# ---- stores --------------------------------------------------------------------------------------------------------
+
+
+def _store(table: Table) -> dict[str, Any]:
+    storage = table.storage
+    assert storage is not None  # the caller asks for tables that have one
+    cache = None if storage.cache is None else f"{storage.cache.policy}, {storage.cache.size} rows"
+    why = (
+        "the rows are not state of the app: reads of them cannot be repeated, and a batch that is retried writes again"
+    )
+    return {"table": table.name, "type": storage.type, "cache": cache, "why": why}
+
+
+def foreign_reads(app: App) -> dict[str, tuple[str, ...]]:
+    """The tables in stores that the rows of a stream, window or table depend on, by its key: read by the queries that make them, however far back."""
+    stored = {t.name for t in app.tables.values() if t.storage is not None}
+    if not stored:
+        return {}
+    behind: dict[str, set[str]] = {name: {name} for name in stored}
+    queries = queries_of(app.elements)
+    grew = True
+    while grew:
+        grew = False
+        for query in queries:
+            target = getattr(query.output, "target", "")
+            given = {*read(query).values(), *searched(query)}
+            reached = behind.setdefault(target, set())
+            before = len(reached)
+            reached.update(*(behind.get(key, ()) for key in given))
+            grew = grew or len(reached) > before
+            for key in read(query).values():  # what fails in a query goes to the fault stream of what it reads
+                behind.setdefault(f"!{key}", set()).update(reached)
+        for aggregation in app.aggregations.values():
+            behind[aggregation.name] = behind.get(aggregation.input.source, set())
+    return {key: tuple(sorted(tables)) for key, tables in behind.items() if tables}
 
 
 # ---- text ----------------------------------------------------------------------------------------------------------
@@ -154,6 +198,10 @@ def explained(app: App) -> str:
     for element, s in told["state"].items():
         timed = ", woken by timers" if s["timed"] else ""
         lines.append(f"  {element}  {s['what']}{timed}  [{s['fingerprint']}]")
+    lines += ["", "stores"] if told["stores"] else []
+    for s in told["stores"]:
+        cached = f", cache {s['cache']}" if s["cache"] else ""
+        lines.append(f"  {s['table']} → {s['type']}{cached}: {s['why']}")
     lines += ["", "sinks"] if told["sinks"] else ["", "sinks: none"]
     lines += [f"  {s['stream']} → {s['type']}: {s['delivery']}: {s['why']}" for s in told["sinks"]]
     return "\n".join(lines) + "\n"

@@ -72,7 +72,9 @@ class _Tracer:
 
     def _check(self, key: Expr) -> None:
         for part in inside(key):
-            if isinstance(part, Call) and (part.function in _NOT_OF_THE_EVENT or part.function in self.app.scripts):
+            if isinstance(part, Call) and part.function in self.app.scripts:
+                raise Untraceable(f"uses {part.function}(), a script, and buckets are told before scripts can run")
+            if isinstance(part, Call) and part.function in _NOT_OF_THE_EVENT:
                 raise Untraceable(f"uses {part.function}(), which is no function of the event's attributes alone")
             if isinstance(part, InTable):
                 raise Untraceable(f"depends on '{part.table}'")

@@ -192,7 +192,7 @@ class _Part:
                 if isinstance(call, WindowCall) and _shares_phase(call):
                     yield (
                         f"the window {called(call)} of query '{query.name}' shares its phase over all keys"
-                        f"; to lift it, give it a start time: {call.name}(…, 0)"
+                        f"; to lift it, give it a start time: {_started(call.name)}"
                     )
 
     def _is_broadcast(self, source: str) -> bool:
@@ -212,12 +212,20 @@ def _partition_it() -> str:
     return "; to lift it, put it into a partition by a key of its input"
 
 
+_PHASED = {"timeBatch": 2, "unique:timeBatch": 2, "unique:firstTimeBatch": 2, "unique:timeLengthBatch": 3}
+"""Windows whose first event of any key fixes the phase of all, unless they have so many numbers: then one is a start time."""
+
+
 def _shares_phase(call: WindowCall) -> bool:
-    """`timeBatch(t)` and `timeBatch(t, true)`: the first event of any key fixes the phase of all."""
-    if call.name not in ("timeBatch", "unique:timeBatch"):
+    """`timeBatch(t)` and `timeBatch(t, true)` do, `timeBatch(t, start)` does not."""
+    if call.name not in _PHASED:
         return False
-    times = [a for a in call.args if isinstance(a, Const) and isinstance(a.value, int) and a.value is not True]
-    return len([a for a in times if a.value is not False]) < 2
+    numbers = [a for a in call.args if isinstance(a, Const) and type(a.value) is int]
+    return len(numbers) < _PHASED[call.name]
+
+
+def _started(name: str) -> str:
+    return f"{name}(…, 0, n)" if name.endswith("LengthBatch") else f"{name}(…, 0)"
 
 
 def groups(app: App) -> dict[str, tuple[Query | Partition, ...]]:

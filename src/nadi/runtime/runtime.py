@@ -13,10 +13,12 @@ from nadi.kernel.rows.events import CURRENT, Chunk, Event
 from nadi.kernel.rows.queries import QueryCallback
 from nadi.lang import parse_on_demand
 from nadi.plan import plan_app
+from nadi.plan.nodes import Script
 from nadi.plan.on_demand import bind_on_demand
-from nadi.runtime import transport
+from nadi.runtime import publishing, transport
 from nadi.runtime.broker import Broker, Subscriber
 from nadi.runtime.persisted import packed, unpacked
+from nadi.runtime.sandbox import Sandbox
 from nadi.runtime.values import row_of
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ class Runtime:
         broker: Broker | None = None,
         now: int = 0,
         properties: Mapping[str, str] | None = None,
+        connected: bool = True,
     ) -> None:
         """Make an app of a text.
 
@@ -54,6 +57,7 @@ class Runtime:
             broker: shared by the apps whose inMemory sources and sinks are to meet; one of its own if None.
             now: where the clock stands, ms.
             properties: of the node, as in a deployment.yaml: "aggTimeZone".
+            connected: whether its inMemory sources and sinks meet the broker.
 
         Raises:
             NadiError: what Siddhi would raise for the text.
@@ -62,6 +66,7 @@ class Runtime:
         self.broker = broker or Broker()
         self.app = plan_app(text, self.registry)
         self._properties = dict(properties or {})
+        self._sandbox: Sandbox | None = None
         self.kernel = self._new_kernel()
         self._listening: list[
             Callable[[RowsKernel], None]
@@ -71,12 +76,19 @@ class Runtime:
         self._restored = False
         self._failures: list[Failure] = []
         self._sources: list[tuple[str, Subscriber]] = []
-        self._known = transport.sources(self.app, self.send)
-        for key, publish in transport.sinks(self.app, self.broker):
+        self._known = transport.sources(self.app, self.send) if connected else []
+        for key, publish in publishing.sinks(self.app, self.broker, self._unpublished) if connected else ():
             self.on_stream(key, publish)
 
     def _new_kernel(self) -> RowsKernel:
-        return RowsKernel(self.app, self.registry, properties=self._properties)
+        return RowsKernel(self.app, self.registry, properties=self._properties, scripts=self._new_sandbox)
+
+    def _new_sandbox(self, scripts: Mapping[str, Script]) -> Sandbox:
+        """For a new kernel: that of the one before it ends."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+        self._sandbox = Sandbox(scripts)
+        return self._sandbox
 
     # ---- life
 
@@ -118,6 +130,8 @@ class Runtime:
         for topic, receive in self._sources:
             self.broker.unsubscribe(topic, receive)
         self._sources = []
+        if self._sandbox is not None:
+            self._sandbox.close()
 
     # ---- events and time
 
@@ -158,6 +172,10 @@ class Runtime:
     def next_timer(self) -> int | None:
         """When the next timer is due, ms; None where none waits or the app does not run."""
         return self.kernel.next_timer() if self._state == "running" else None
+
+    def _unpublished(self, stream: str, events: Chunk, problem: Exception, routes: bool) -> None:
+        """A sink could not publish events (`on.error`)."""
+        self.kernel.fail(stream, events, problem, routes)
 
     # ---- listening
 

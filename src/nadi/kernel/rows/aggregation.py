@@ -49,23 +49,25 @@ class Aggregation:
     def add(self, group: object, values: tuple[Any, ...]) -> list[Any]:
         """A C event: the aggregators' values after it, by number."""
         states = self._states(group)
-        self._groups.touch(group)
         return [step(states[n], values[n], bag, group) for n, step, bag in self._adds]
 
     def remove(self, group: object, values: tuple[Any, ...]) -> list[Any]:
         """An X event: the aggregators' values after it. A group that is as if it had seen nothing is forgotten."""
         states = self._states(group)
-        self._groups.touch(group)
         found = [step(states[n], values[n], bag, group) for n, step, bag in self._removes]
         if states == self._fresh:
             self._groups.pop(group)
         return found
 
     def _states(self, group: object) -> States:
-        states: States | None = self._groups.get(group)
+        """The states of a group, to be changed."""
+        groups = self._groups
+        states: States | None = groups.get(group)
         if states is None:
             states = [a.fresh() for a in self._accumulators]
-            self._groups.set(group, states)
+            groups.set(group, states)
+        else:
+            groups.touch(group)
         return states
 
     def forget(self, group: object) -> None:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, tzinfo
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from nadi.errors import error
 from nadi.kernel.calendar import bucket_start, range_of, time_of_stamp
 from nadi.kernel.rows.aggregation import Aggregation as Accumulators
+from nadi.kernel.rows.code import BETWEEN
 from nadi.kernel.rows.compile import ROW, compile_key, compile_row, compile_values
 from nadi.kernel.rows.events import CURRENT, Chunk, Row
 from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.hashing import DELIMITER, text_buckets
 from nadi.kernel.rows.state import Map
 from nadi.kernel.rows.steps import make_steps
 from nadi.lang import parse_expression
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from nadi.functions.registry import Registry
     from nadi.kernel.rows.compile import Searchable
 
+Group = tuple[int, str]
+"""Start of a bucket, and what is grouped by."""
+
 _NULL = Const(None, Type.OBJECT)
 _DAY = 86_400_000
 _RETENTION = {"sec": 120_000, "min": _DAY, "hour": 30 * _DAY, "day": 365 * _DAY}
@@ -34,7 +40,11 @@ _PURGE_INTERVAL = 15 * 60_000
 
 
 class AggregationRuntime:
-    """One aggregation: takes the chunks of its stream, gives the rows of a range. `zone` is where its days, months and years begin."""
+    """One aggregation: takes the chunks of its stream, gives the rows of a range. `zone` is where its days, months and years begin.
+
+    `shared` (`@PartitionById`) is whether nodes share it: the rows of this one are then all that there are, in the order in which Siddhi puts
+    the nodes' rows together.
+    """
 
     def __init__(
         self,
@@ -43,8 +53,10 @@ class AggregationRuntime:
         tables: Mapping[str, Searchable],
         registry: Registry,
         zone: tzinfo = UTC,
+        shared: bool = False,
     ) -> None:
         self.plan = plan
+        self._mixed = shared or plan.timestamp is not None
         self._flow = flow
         self._zone = zone
         selection = plan.selection
@@ -107,11 +119,32 @@ class AggregationRuntime:
         return self._read(duration, lambda bucket: start <= bucket < end)
 
     def _read(self, duration: str, wanted: Callable[[int], bool]) -> list[Row]:
+        found = [(group, held) for group, held in self._series[duration].items() if wanted(group[0])]
+        places = self._places([group for group, _held in found], duration)
         return [
             (bucket, *self._values(row, moment, aggregates, ()))
-            for (bucket, _key), (moment, row, aggregates) in self._series[duration].items()
-            if wanted(bucket)
+            for _place, ((bucket, _key), (moment, row, aggregates)) in sorted(
+                zip(places, found, strict=True), key=itemgetter(0)
+            )
         ]
+
+    def _places(self, groups: list[Group], duration: str) -> list[tuple[bool, int]]:
+        """Where Siddhi's rows stand, which come out of hash maps: with `aggregate by` out of one by bucket and group; without it the finished
+        buckets come first, from their table, then the running one, by group and bucket."""
+        if self._mixed:
+            places = text_buckets([f"{bucket}{DELIMITER}{_siddhis(key)}" for bucket, key in groups])
+            return [(False, place) for place in places]
+        running = bucket_start(self._flow.now, duration, self._zone)
+        late = [bucket >= running for bucket, _key in groups]
+        finished = iter(
+            text_buckets(
+                [f"{b}{DELIMITER}{_siddhis(k)}" for (b, k), after in zip(groups, late, strict=True) if not after]
+            )
+        )
+        current = iter(
+            text_buckets([f"{_siddhis(k)}-{b}" for (b, k), after in zip(groups, late, strict=True) if after])
+        )
+        return [(after, next(current if after else finished)) for after in late]
 
     # ---- purging
 
@@ -120,7 +153,12 @@ class AggregationRuntime:
         missed = max(0, (now - due) // interval)
         self._timer.at(due + (missed + 1) * interval)
         for duration, kept in self._retention.items():
-            self._series[duration].forget_before(bucket_start(now - kept, duration, self._zone))
+            self._series[duration].forget_before(now - kept)
+
+
+def _siddhis(key: str) -> str:
+    """A group key as Siddhi writes it: each value followed by the delimiter."""
+    return key.replace(BETWEEN, DELIMITER) + DELIMITER if key else ""
 
 
 class _Series:
@@ -134,7 +172,7 @@ class _Series:
         latest: Map = self._state.at("")["latest"]
         return latest
 
-    def add(self, group: tuple[int, str], moment: int, row: Row, values: tuple[Any, ...]) -> None:
+    def add(self, group: Group, moment: int, row: Row, values: tuple[Any, ...]) -> None:
         self._accumulators.bind()
         aggregates = self._accumulators.add(group, values)
         latest = self._latest()
@@ -143,7 +181,7 @@ class _Series:
             moment, row = before[0], before[1]
         latest.set(group, (moment, row, aggregates))
 
-    def items(self) -> Iterable[tuple[tuple[int, str], tuple[int, Row, list[Any]]]]:
+    def items(self) -> Iterable[tuple[Group, tuple[int, Row, list[Any]]]]:
         return self._latest().items()
 
     def forget_before(self, start: int) -> None:
@@ -155,9 +193,14 @@ class _Series:
 
 
 def _purging(plan: Aggregation) -> tuple[dict[str, int], int | None]:
-    """How long the buckets of each duration are kept, and how often that is looked after; None where never."""
+    """How long the buckets of each duration are kept, and how often that is looked after; None where never.
+
+    Buckets go when a coarser duration has what was in them: where there is only one duration, none do.
+    """
     kept: dict[str, int] = {d: t for d, t in _RETENTION.items() if d in plan.durations}
     purge = next((a for a in plan.annotations if a.name.lower() == "purge"), None)
+    if len(plan.durations) == 1:
+        return {}, None
     if purge is None:
         return kept, _PURGE_INTERVAL
     if (purge.get("enable") or "true").lower() == "false":

@@ -16,9 +16,11 @@ from nadi.kernel.rows.namedwindows import NamedWindowRuntime
 from nadi.kernel.rows.partitions import PartitionRuntime
 from nadi.kernel.rows.queries import Begins, QueryRuntime, Wiring
 from nadi.kernel.rows.state import Element, Value
+from nadi.kernel.rows.stores import StoredTable, stored_table
 from nadi.kernel.rows.tables import TableRuntime
 from nadi.kernel.rows.triggers import TriggerRuntime
-from nadi.plan.nodes import App, Partition, Query, Schema, Stream
+from nadi.plan.aggregations import partitioned
+from nadi.plan.nodes import App, Partition, Query, Schema, Stream, Table
 
 if TYPE_CHECKING:
     from nadi.functions.registry import Registry
@@ -37,7 +39,7 @@ class Assembly:
 
 
 def assemble(app: App, registry: Registry, flow: Flow, properties: Mapping[str, str]) -> Assembly:
-    """All runtimes of an app, wired in the order of its text. `properties` are those of the node: "aggTimeZone", "partitionById"."""
+    """All runtimes of an app, wired in the order of its text. `properties` are those of the node: "aggTimeZone", "partitionById", "shardId"."""
     delivery = Delivery(flow)
     junctions = {key: Junction(key, delivery, stream.partition is not None) for key, stream in app.streams.items()}
     for key in (*app.windows, *app.triggers):
@@ -45,7 +47,8 @@ def assemble(app: App, registry: Registry, flow: Flow, properties: Mapping[str, 
     for key, stream in app.streams.items():
         if routes_faults(stream):
             junctions[key].fault = junctions.get(f"!{key}")
-    tables = {name: TableRuntime(table, flow) for name, table in app.tables.items()}
+    tables = {name: _table(app, table, registry, flow) for name, table in app.tables.items()}
+    stored = tuple(table for table in tables.values() if isinstance(table, StoredTable))
     searched: dict[str, Searchable] = dict(tables)
     windows = {n: NamedWindowRuntime(w, flow, searched, junctions[n]) for n, w in app.windows.items()}
     searched.update(windows)
@@ -62,26 +65,29 @@ def assemble(app: App, registry: Registry, flow: Flow, properties: Mapping[str, 
         wiring,
         schemas,
         {e.query.name: e for e in elements if isinstance(e, QueryRuntime)},
-        (*windows.values(), *aggregations.values(), *elements, *triggers),
+        (*stored, *windows.values(), *aggregations.values(), *elements, *triggers),
         flow.store.element("app/clock", {"now": Value}),
     )
+
+
+def _table(app: App, table: Table, registry: Registry, flow: Flow) -> TableRuntime | StoredTable:
+    return TableRuntime(table, flow) if table.storage is None else stored_table(app.name, table, registry, flow)
 
 
 def _aggregations(
     app: App, registry: Registry, flow: Flow, searched: Mapping[str, Searchable], properties: Mapping[str, str]
 ) -> dict[str, AggregationRuntime]:
-    if app.aggregations and properties.get("partitionById", "false").lower() == "true":
-        raise error(
-            "NOT_SUPPORTED",
-            what="the property partitionById",
-            alternative="an aggregation is computed once; leave the property out",
-        )
+    everywhere = properties.get("partitionById", "false").lower() == "true"
+    shared = {name for name, a in app.aggregations.items() if everywhere or partitioned(a)}
+    if shared and not properties.get("shardId"):
+        reason = "it needs the property shardId, which tells the nodes that share an aggregation apart"
+        raise error("INVALID_ANNOTATION", name="PartitionById", reason=reason)
     name = properties.get("aggTimeZone", "GMT")
     try:
         zone = UTC if name in ("GMT", "UTC") else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as problem:
         raise error("INVALID_TIME", text=name, reason="the property aggTimeZone names no time zone") from problem
-    return {n: AggregationRuntime(a, flow, searched, registry, zone) for n, a in app.aggregations.items()}
+    return {n: AggregationRuntime(a, flow, searched, registry, zone, n in shared) for n, a in app.aggregations.items()}
 
 
 def _element(element: Query | Partition, wiring: Wiring) -> QueryRuntime | PartitionRuntime:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ctypes import c_float
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from nadi.errors import error
 from nadi.functions import arithmetic
@@ -46,6 +46,24 @@ from nadi.plan.nodes import (
 
 ROW, ROWS, EVENTS = "row", "rows", "events"
 """Shapes of an input: one row; a row or None per slot; a list of events or None per slot."""
+
+BETWEEN = "\x1f"
+"""Stands between the values of a group key."""
+
+
+@runtime_checkable
+class Stored(Protocol):
+    """A table in a store: conditions are put to it once, and answered for the values of an event."""
+
+    def question(self, on: Expr | None) -> Question: ...
+    def contains(self, question: Question, values: Row) -> bool: ...
+
+
+class Question(Protocol):
+    """A condition that was put to a store."""
+
+    @property
+    def values(self) -> tuple[Expr, ...]: ...
 
 
 class Searchable(Protocol):
@@ -171,7 +189,7 @@ class Writer:
     def key(self, exprs: tuple[Expr, ...]) -> str:
         """The text of a group key: the string forms of the values, one after the other."""
         parts = [self._key_part(e) for e in exprs]
-        return parts[0] if len(parts) == 1 else " + '\\x1f' + ".join(parts)
+        return parts[0] if len(parts) == 1 else f" + {BETWEEN!r} + ".join(parts)
 
     def _key_part(self, expr: Expr) -> str:
         code = self.code(expr)
@@ -336,8 +354,7 @@ class Writer:
     def _call(self, expr: Call) -> Code:
         function = self._registry.function(expr.function)
         if function is None:
-            what = f"script functions ('{expr.function}')"
-            raise error("NOT_SUPPORTED", what=what, alternative="use a built-in function, see `nadi functions`")
+            raise error("FUNCTION_NOT_FOUND", name=expr.function, hint="the app was planned with another registry")
         match function.inline:
             case "cast":
                 return self.code(expr.args[0])
@@ -389,6 +406,11 @@ class Writer:
     def _in_table(self, expr: InTable) -> Code:
         """Looks up by primary key or index where the condition fixes one, and goes through all rows otherwise."""
         table = self._tables[expr.table]
+        if isinstance(table, Stored):
+            question = table.question(expr.condition)
+            made = "".join(f"{self.code(v).text}, " for v in question.values)
+            contains, asked = self.bind(f"contained_in_{expr.table}", table.contains), self.bind("question", question)
+            return Code(f"{contains}({asked}, ({made}))", nullable=False)
         columns, values = lookup_of(expr.condition, table.table) if isinstance(table, TableRuntime) else ((), ())
         row = self._temporary()
         before, self._table_row = self._table_row, Place(row, ROW)

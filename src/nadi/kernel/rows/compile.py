@@ -6,14 +6,14 @@ The source of a compiled function is its docstring. What a value of a wrong clas
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
 from nadi.errors import error
 from nadi.functions.arithmetic import java_text
 from nadi.kernel.rows.code import EVENTS, ROW, ROWS, Place, Searchable, Writer, argument_of
-from nadi.kernel.rows.events import Row
+from nadi.kernel.rows.events import RESET, Chunk, Row, event_of
 from nadi.kernel.rows.flow import Flow
 from nadi.plan.nodes import OUTPUT, TABLE, Expr
 
@@ -25,13 +25,18 @@ __all__ = [
     "argument_of",
     "cast_failed",
     "compile_condition",
+    "compile_filter",
+    "compile_grouped",
     "compile_key",
+    "compile_map",
+    "compile_match",
     "compile_row",
     "compile_slots",
     "compile_values",
 ]
 
 Tables = Mapping[str, Searchable]
+_VARIABLES = ("chunk", "event", "kind", "made")
 _numbers = count(1)
 
 
@@ -45,6 +50,24 @@ def compile_row(expr: Expr, flow: Flow, tables: Tables) -> Callable[[Row, int], 
     return function.compile(function.writer.code(expr).text)
 
 
+def compile_filter(expr: Expr, flow: Flow, tables: Tables) -> Callable[[Chunk], Chunk]:
+    """The C and X events of a chunk for whose row an expression is true, and all R and T."""
+    function = _Function("row, ts", ROW, flow, tables)
+    text = function.writer.code(expr).text
+    return function.compile_loop((f"if kind >= {RESET} or {text}:", "    made.append(event)"))
+
+
+def compile_map(
+    exprs: Sequence[Expr], flow: Flow, tables: Tables, shape: str, kinds: Iterable[int]
+) -> Callable[[Chunk], Chunk]:
+    """The events of a chunk that are of some kinds, their rows replaced by the values of expressions."""
+    function = _Function(f"{_input(shape)}, ts", shape, flow, tables)
+    function.writer.bind("event_of", event_of)
+    row = _tuple(function.writer, exprs)
+    wanted = " or ".join(f"kind == {k}" for k in sorted(kinds))
+    return function.compile_loop((f"if {wanted}:",), (f"made.append(event_of((kind, ts, {row})))",))
+
+
 def compile_slots(expr: Expr, flow: Flow, tables: Tables, events: bool) -> Callable[[Sequence[Any], int], Any]:
     """`f(slots, ts)` for an expression over several slots.
 
@@ -53,6 +76,18 @@ def compile_slots(expr: Expr, flow: Flow, tables: Tables, events: bool) -> Calla
     """
     function = _Function("slots, ts", EVENTS if events else ROWS, flow, tables)
     return function.compile(function.writer.code(expr).text)
+
+
+def compile_match(
+    expr: Expr, flow: Flow, tables: Tables, slot: int, filters: bool
+) -> Callable[[Sequence[Any], Row, int], Any]:
+    """`f(slots, row, ts)` for an expression of a pattern's element: `slot` is the event at hand, given as `row`; the others are lists of events or None.
+
+    With `filters` the result is the row itself where the expression is true, else None.
+    """
+    function = _Function("slots, row, ts", EVENTS, flow, tables, at_hand=slot)
+    text = function.writer.code(expr).text
+    return function.compile(f"row if {text} else None" if filters else text)
 
 
 def compile_condition(expr: Expr, flow: Flow, tables: Tables) -> Callable[[Row, Row], Any]:
@@ -66,7 +101,7 @@ def compile_values(
 ) -> Callable[[Any, int, Sequence[Any], Row], Any]:
     """`f(input, ts, aggregates, output)` → the tuple of the values; `input` is of the shape, `aggregates` by number."""
     function = _Function(f"{_input(shape)}, ts, aggregates, output", shape, flow, tables)
-    return function.compile("".join(["(", *(f"{function.writer.code(e).text}, " for e in exprs), ")"]))
+    return function.compile(_tuple(function.writer, exprs))
 
 
 def compile_key(exprs: tuple[Expr, ...], flow: Flow, tables: Tables, shape: str) -> Callable[[Any, int], str]:
@@ -76,6 +111,20 @@ def compile_key(exprs: tuple[Expr, ...], flow: Flow, tables: Tables, shape: str)
     return function.compile(function.writer.key(exprs))
 
 
+def compile_grouped(
+    by: tuple[Expr, ...], arguments: Sequence[Expr], flow: Flow, tables: Tables, shape: str
+) -> Callable[[Any, int], tuple[str, Row]]:
+    """`f(input, ts)` → the key text of the group ("" without `by`) and the values of the aggregators' arguments."""
+    function = _Function(f"{_input(shape)}, ts", shape, flow, tables)
+    function.writer.bind("java_text", java_text)
+    key = function.writer.key(by) if by else "''"
+    return function.compile(f"{key}, {_tuple(function.writer, arguments)}")
+
+
+def _tuple(writer: Writer, exprs: Sequence[Expr]) -> str:
+    return "".join(["(", *(f"{writer.code(e).text}, " for e in exprs), ")"])
+
+
 def _input(shape: str) -> str:
     return "row" if shape == ROW else "slots"
 
@@ -83,7 +132,7 @@ def _input(shape: str) -> str:
 class _Function:
     """A function being written: its parameters, and the lines that give slots their names."""
 
-    def __init__(self, parameters: str, shape: str, flow: Flow, tables: Tables) -> None:
+    def __init__(self, parameters: str, shape: str, flow: Flow, tables: Tables, at_hand: int | None = None) -> None:
         self._parameters = parameters
         self._shape = shape
         self._lines: dict[int, str] = {}
@@ -91,7 +140,11 @@ class _Function:
         self._first = names[0]
         self._own = {OUTPUT: "output", TABLE: "table"}
         self._own = {slot: name for slot, name in self._own.items() if name in names}
+        if at_hand is not None:
+            self._own[at_hand] = "row"
         self.writer = Writer(flow, tables, self._place, "ts" if "ts" in names else "flow.now")
+        # no function of an app may take the name of a variable
+        self.writer.names.update(dict.fromkeys([*names, *_VARIABLES]))
 
     def _place(self, slot: int) -> Place:
         if slot in self._own:
@@ -103,11 +156,27 @@ class _Function:
         return Place(name, self._shape if slot >= 0 else ROW)
 
     def compile(self, result: str) -> Callable[..., Any]:
+        return self._compile(self._parameters, [*self._named(), f"return {result}"])
+
+    def compile_loop(self, test: tuple[str, ...], then: tuple[str, ...] = ()) -> Callable[[Chunk], Chunk]:
+        """A function over a chunk: `test` stands in a loop over its events (`event`: `kind`, `ts` and the first parameter) and appends to `made`. What
+        names slots is needed for `then` only, which comes after it: R and T have none."""
+        lines = ["made = []", "for event in chunk:", f"    kind, ts, {self._first} = event"]
+        if then:
+            lines += [f"    {line}" for line in test]
+            lines += [f"        {line}" for line in (*self._named(), *then)]
+        else:
+            lines += [f"    {line}" for line in (*self._named(), *test)]
+        return self._compile("chunk", [*lines, "return made"])
+
+    def _named(self) -> list[str]:
+        return [*(self._lines[s] for s in sorted(self._lines)), *self.writer.parts]
+
+    def _compile(self, parameters: str, lines: list[str]) -> Callable[..., Any]:
         name = f"<expression {next(_numbers)}>"
-        lines = [*(self._lines[s] for s in sorted(self._lines)), *self.writer.parts, f"return {result}"]
         body = "\n".join(f"        {line}" for line in lines)
         source = (
-            f"def expression({self._parameters}):\n    try:\n{body}\n"
+            f"def expression({parameters}):\n    try:\n{body}\n"
             "    except TypeError as problem:\n        raise cast_failed('an expression', problem) from problem\n"
         )
         names = self.writer.names | {"cast_failed": cast_failed}

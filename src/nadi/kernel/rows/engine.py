@@ -7,8 +7,9 @@ from heapq import merge
 from typing import TYPE_CHECKING
 
 from nadi.errors import error
+from nadi.functions.scripts import RunnerOf, with_scripts
 from nadi.kernel.arrow import OutputBuffer, chunks
-from nadi.kernel.contract import Arrivals, Outputs, Segment
+from nadi.kernel.contract import KEY_GROUPS, Arrivals, Outputs, Segment
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.kernel.keys import key_group
 from nadi.kernel.rows.assembly import assemble
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
 
 _COUNTER = "\x00"
 """Opens the flow key of the numbers of a key-group, so that they stay in that group's segment."""
+_COUNTERS = tuple(f"{_COUNTER}{group}" if group else "" for group in range(KEY_GROUPS))
 
 
 class RowsKernel:
     """Implements `nadi.kernel.contract.Kernel`.
 
     `outputs` are the streams whose rows `process` returns, numbered per key-group; `bucket` tells the kernels of a sharded app apart; `properties`
-    are those of the node ("aggTimeZone"). In process, without Arrow: `deliver`, `advance`, `on_stream`, `on_query`.
+    are those of the node ("aggTimeZone"), `scripts` makes what runs script functions. In process, without Arrow: `deliver`, `advance`, `on_stream`, `on_query`.
     """
 
     def __init__(
@@ -43,8 +45,10 @@ class RowsKernel:
         outputs: Collection[str] = (),
         bucket: int = 0,
         properties: Mapping[str, str] | None = None,
+        scripts: RunnerOf | None = None,
     ) -> None:
         self.app = app
+        registry = with_scripts(registry, app.scripts, scripts)
         sharded = app.sharding.kind == "key"
         group_of = _group_of if sharded else _group_zero
         self.flow = Flow(group_of, app.playback is not None, app.compat, registry, f"{app.name}/{bucket}")
@@ -52,6 +56,7 @@ class RowsKernel:
         self.flow.properties = properties or {}
         self._assembly = assemble(app, registry, self.flow, properties or {})
         self.delivery = self._assembly.wiring.delivery
+        self._junctions = self._assembly.wiring.junctions
         self.flow.on_error = self._timer_failed
         self._idle = Idle(app.playback, self.flow) if app.playback is not None and app.playback.idle else None
         self._buffers = {key: self._collect(key) for key in outputs}
@@ -63,14 +68,15 @@ class RowsKernel:
         buffer = OutputBuffer(key, self._assembly.schemas[key])
         numbers = self.flow.store.element(f"{key}/output", {"next": Value})
 
+        flow, window = self.flow, key in self.app.windows
+
         def collect(chunk: Chunk) -> None:
-            chunk = [
-                e for e in chunk if e.kind == CURRENT
-            ]  # X come out of named windows only, and are no rows of an output
+            if window:  # X come out of named windows only, and are no rows of an output
+                chunk = [e for e in chunk if e.kind == CURRENT]
             if not chunk:
                 return
-            group = self.flow.group
-            number: Value = numbers.at(f"{_COUNTER}{group}" if group else "")["next"]
+            group = flow.group
+            number: Value = numbers.at(_COUNTERS[group])["next"]
             first = number.get() or 0
             number.set(first + len(chunk))
             buffer.add(chunk, first, group)
@@ -91,14 +97,15 @@ class RowsKernel:
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
+        flow, grouped = self.flow, self._grouped
         schemas = {**self._assembly.schemas, CONTROL: CONTROL_SCHEMA}
-        merged = merge(*(chunks(a, schemas[a.input]) for a in arrivals), key=_place)
-        for (order, *_rest), group, key, chunk in merged:
-            self.flow.group = group if self._grouped else 0
-            self.flow.arrivals.run_until(max(order, self.flow.arrival_now))
-            self.deliver(key, chunk)
-        self.flow.group = 0
-        self.flow.arrivals.run_until(max(until, self.flow.arrival_now))
+        run_until, deliver = flow.arrivals.run_until, self.deliver
+        for place, group, key, chunk in merge(*(chunks(a, schemas[a.input]) for a in arrivals), key=_place):
+            flow.group = group if grouped else 0
+            run_until(place[0])
+            deliver(key, chunk)
+        flow.group = 0
+        run_until(until)
         return self._outputs()
 
     def _outputs(self) -> Outputs:
@@ -179,11 +186,15 @@ class RowsKernel:
             flow.timers.jump_to(chunk[-1].ts)
             if self._idle is not None:
                 self._idle.heard()
-        self._assembly.wiring.junctions[key].send(chunk)
+        self._junctions[key].send(chunk)
+
+    def fail(self, key: str, chunk: Chunk, problem: Exception, routes: bool = True) -> None:
+        """Events of a stream failed outside, at a sink: with `routes` they go where `@OnError` of the stream says, else they are only noted."""
+        self._assembly.wiring.junctions[key].fail(chunk, problem, routes)
 
     def advance(self, until: int) -> None:
         """Move the arrival clock: fires the timers due up to `until` (ms) on the way."""
-        self.flow.arrivals.run_until(max(until, self.flow.arrival_now))
+        self.flow.arrivals.run_until(until)
 
     def on_stream(self, key: str, callback: Callable[[Chunk], None]) -> None:
         """Call back with each chunk that passes a stream (or named window: then X keep their kind).

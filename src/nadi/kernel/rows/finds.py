@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nadi.errors import error
-from nadi.kernel.rows.compile import compile_condition, compile_row
+from nadi.kernel.rows.compile import ROW, compile_condition, compile_row, compile_values
 from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
 from nadi.kernel.rows.flow import Flow
-from nadi.kernel.rows.outputs import into_table
-from nadi.kernel.rows.queries import Wiring
+from nadi.kernel.rows.queries import Wiring, onto_table
 from nadi.kernel.rows.selector import Selector
+from nadi.kernel.rows.stores import StoredTable
 from nadi.kernel.rows.tables import lookup_of
 from nadi.lang.tree import Events
 from nadi.plan.nodes import (
@@ -41,7 +41,7 @@ def ask(question: OnDemand, wiring: Wiring) -> Chunk | None:
     if output is None or isinstance(output, (InsertIntoStream, ReturnEvents)):
         raise error("NOT_SUPPORTED", what="this on-demand query", alternative="change a table with it")
     made = _selected(question, Schema(()), [Event(CURRENT, wiring.flow.now, ())], wiring)
-    into_table(output, wiring.tables[output.target], wiring.flow, wiring.searched, wiring.delivery)(made)
+    onto_table(output, wiring)(made)
     return []
 
 
@@ -67,11 +67,15 @@ def selected(question: OnDemand, rows: Sequence[Row], wiring: Wiring) -> Chunk:
 
 def matching(question: OnDemand, wiring: Wiring) -> list[Row]:
     """The rows of the store for which the condition of a find holds."""
+    table = wiring.tables.get(question.store)
+    if isinstance(table, StoredTable):
+        put = table.question(question.on)
+        compute = compile_values(put.values, wiring.flow, wiring.searched, ROW)
+        return table.find(put, compute((), wiring.flow.now, (), ()))
     rows = _rows(question, wiring)
     if question.on is None:
         return list(rows)
     on = compile_condition(question.on, wiring.flow, wiring.searched)
-    table = wiring.tables.get(question.store)
     if table is None:
         return [row for row in rows if on((), row)]
     columns, values = lookup_of(question.on, table.table)

@@ -135,18 +135,22 @@ class Timers:
         return None
 
     def run_until(self, until: int) -> None:
-        """Live clock: fire all timers due up to `until`, each at its due time, then set the clock to `until`."""
-        while (due := self.next_due()) is not None and due <= until:
-            _due, order, key = heapq.heappop(self._heap)
-            self._set(due)
-            self._fire(self._all[order], key)
+        """Live clock: fire all timers due up to `until` (or the clock, if that is later), each at its due time, then set the clock to `until`."""
+        clock = self.flow.arrival_now if self._arrivals else self.flow.now
+        if until < clock:
+            until = clock
+        if self._heap and self._heap[0][0] <= until:  # it may have become void: `next_due` tells
+            while (due := self.next_due()) is not None and due <= until:
+                _due, order, key = heapq.heappop(self._heap)
+                self._set(due)
+                self._fire(self._all[order], key)
         self._set(until)
 
     def _set(self, now: int) -> None:
         if self._arrivals:
             self.flow.arrival_now = now
-        else:
-            self.flow.now = max(self.flow.now, now)
+        elif now > self.flow.now:
+            self.flow.now = now
 
     def jump_to(self, now: int) -> None:
         """Playback: set the clock, then run each scheduler with due entries to its end, by its first due time.

@@ -1,11 +1,16 @@
-"""The order of a Java HashMap: tables with a primary key are one, and apps see its order (language text §8)."""
+"""The order of a Java HashMap: tables with a primary key are one, aggregations are read through one, and apps see its order (language text §8, §13)."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from functools import lru_cache
 
 from nadi.functions.arithmetic import java_text
 from nadi.lang.tree import Type
+
+DELIMITER = ":-:"
+"""Follows every part of a key that is made of several."""
 
 _MASK = 0xFFFFFFFF
 _SMALLEST, _LOAD = 16, 0.75
@@ -29,8 +34,27 @@ def bucket_of(key: tuple[object, ...], types: tuple[Type, ...], buckets: int) ->
     >>> bucket_of(("WSO2",), (Type.STRING,), 16), bucket_of((-1,), (Type.INT,), 16), bucket_of((-1,), (Type.LONG,), 16)
     (7, 0, 0)
     """
-    text = "".join(f"{java_text(part, kind)}:-:" for part, kind in zip(key, types))
+    text = "".join(f"{java_text(part, kind)}{DELIMITER}" for part, kind in zip(key, types))
     spread = java_hash(key[0], types[0]) if len(key) == 1 else java_hash(text, Type.STRING)
+    return _bucket(spread, buckets)
+
+
+def text_buckets(keys: Sequence[str]) -> list[int]:
+    """The buckets of texts that are the keys of one map.
+
+    >>> text_buckets(["1496289950000:-:WSO2:-:", "1496289950000:-:IBM:-:"])
+    [12, 3]
+    """
+    buckets = buckets_for(len(keys))
+    return [_bucket(_text_hash(key), buckets) for key in keys]
+
+
+@lru_cache(maxsize=1 << 16)  # a join reads the same buckets of an aggregation for every event
+def _text_hash(text: str) -> int:
+    return java_hash(text, Type.STRING)
+
+
+def _bucket(spread: int, buckets: int) -> int:
     return (spread ^ (spread >> 16)) & (buckets - 1)
 
 

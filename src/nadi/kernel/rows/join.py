@@ -17,6 +17,7 @@ from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.queueindex import QueueIndex
 from nadi.kernel.rows.state import Deque
 from nadi.kernel.rows.steps import Steps, make_steps
+from nadi.kernel.rows.stores import StoredTable
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Comparison, Const, Expr, FilterStep, JoinInput, JoinSide, Query, WindowStep
 from nadi.plan.walk import conjuncts
@@ -173,10 +174,14 @@ class Ranged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The rows of a side that the other one meets. `lookup` finds them by the values of some columns, where it can (else it gives None)."""
+    """The rows of a side that the other one meets. `lookup` finds them by the values of some columns, where it can (else it gives None).
+
+    A table in a store (`stored`) is asked with the join's condition.
+    """
 
     rows: Callable[[], Iterable[Row]]
     lookup: Callable[[tuple[int, ...], tuple[object, ...]], list[Row] | None] | None = None
+    stored: StoredTable | None = None
 
 
 class _WindowLookup:
@@ -222,6 +227,8 @@ def _holding(
         )
     if conditions:
         return _Held(lambda: [row for row in source.rows() if all(c(row, flow.now) for c in conditions)])
+    if isinstance(source, StoredTable):
+        return _Held(source.rows, stored=source)
     return _Held(source.rows, getattr(source, "lookup", None))
 
 
@@ -236,6 +243,8 @@ def _finding(on: Expr | None, slot: int, held: _Held, flow: Flow, tables: Mappin
     rows = held.rows
     if on is None or (isinstance(on, Const) and on.value is True):
         return lambda row, ts: list(rows())
+    if held.stored is not None:
+        return _asking(on, slot, held.stored, flow, tables)
     condition = compile_slots(on, flow, tables, events=False)
 
     def holds(row: Row, ts: int, other: Row) -> object:
@@ -266,6 +275,18 @@ def _finding(on: Expr | None, slot: int, held: _Held, flow: Flow, tables: Mappin
             return []  # null equals nothing
         found = narrowed(row)
         return found if whole else [other for other in found if holds(row, ts, other)]
+
+    return find
+
+
+def _asking(on: Expr, slot: int, table: StoredTable, flow: Flow, tables: Mapping[str, Searchable]) -> Find:
+    """How an event of side `slot` finds its matches in a store: there, by the whole condition."""
+    question = table.question(on, slot=1 - slot)
+    compute = [compile_slots(value, flow, tables, events=False) for value in question.values]
+
+    def find(row: Row, ts: int) -> list[Row]:
+        slots: Slots = (row, None) if slot == 0 else (None, row)
+        return table.find(question, tuple(value(slots, ts) for value in compute))
 
     return find
 

@@ -52,6 +52,11 @@ class Delivery:
         """Note what the work of a timer raised: no event was lost, its emission was."""
         self.note("", [Event(CURRENT, self.flow.now, ())], problem)
 
+    def note_callback(self, place: str, problem: Exception) -> None:
+        """Note what user code raised that listens at `place`."""
+        failed = error("CALLBACK_FAILED", place=place, reason=f"{type(problem).__name__}: {problem}")
+        self.note(place, [Event(CURRENT, self.flow.now, ())], failed)
+
 
 def said(problem: Exception) -> tuple[str, str]:
     """Condition and sentence of an exception; what is not one of nadi's own is what a query met in a value."""
@@ -95,19 +100,30 @@ class Junction:
             raise error("NESTED_TOO_DEEP", stream=self.key, depth=MAX_DEPTH)
         self.passed += len(chunk)
         flow = delivery.flow
-        before, delivery.depth = flow.key, delivery.depth + 1
-        if delivery.depth == _DEEP:
+        before, depth = flow.key, delivery.depth + 1
+        delivery.depth = depth
+        if depth == _DEEP:
             # Python's own limit would end this long before MAX_DEPTH; once raised it stays, as another thread may be deep already
             sys.setrecursionlimit(max(sys.getrecursionlimit(), MAX_DEPTH * _FRAMES))
-        if not self._inner:
-            flow.key = ""
+        key = before if self._inner else ""
+        flow.key = key
         try:
-            if self.deliver(self._receivers, chunk):
-                for callback in self._callbacks:
-                    call_back(delivery, self.key, callback, chunk)
+            # as in `deliver`, which is not called because each event comes through here
+            try:
+                for receive in self._receivers:
+                    receive(chunk)
+            except Exception as problem:
+                flow.key, delivery.depth = key, depth
+                self.fail(chunk, problem)
+                return
+            for callback in self._callbacks:
+                try:
+                    callback(chunk)
+                except Exception as problem:
+                    delivery.note_callback(self.key, problem)
         finally:
             flow.key = before
-            delivery.depth -= 1
+            delivery.depth = depth - 1
 
     def deliver(self, receivers: Iterable[Emit], chunk: Chunk) -> bool:
         """Hand a chunk to some receivers as this junction does: False where one of them failed."""
@@ -118,12 +134,13 @@ class Junction:
                 receive(chunk)
         except Exception as problem:
             delivery.flow.key, delivery.depth = key, depth
-            self._failed(chunk, problem)
+            self.fail(chunk, problem)
             return False
         return True
 
-    def _failed(self, chunk: Chunk, problem: Exception) -> None:
-        fault = self.fault
+    def fail(self, chunk: Chunk, problem: Exception, routes: bool = True) -> None:
+        """Note events as failed; where there is a fault stream, and unless `routes` is False, they go there with the reason."""
+        fault = self.fault if routes else None
         self._delivery.note(self.key, chunk, problem, routed=fault is not None)
         if fault is not None:
             text = ": ".join(said(problem))
@@ -135,5 +152,4 @@ def call_back(delivery: Delivery, place: str, callback: Callable[..., None], *ar
     try:
         callback(*arguments)
     except Exception as problem:
-        failed = error("CALLBACK_FAILED", place=place, reason=f"{type(problem).__name__}: {problem}")
-        delivery.note(place, [Event(CURRENT, delivery.flow.now, ())], failed)
+        delivery.note_callback(place, problem)

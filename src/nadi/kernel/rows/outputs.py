@@ -21,8 +21,18 @@ Condition = Callable[[Row, Row], object]
 TableOutput = InsertIntoTable | DeleteFromTable | UpdateTable | UpdateOrInsertTable
 
 
-def into_stream(send: Emit) -> Emit:
-    """`insert into` a stream or named window: X become C, R and T go no further; nothing is sent where nothing is left."""
+def into_stream(send: Emit, only_current: bool = False) -> Emit:
+    """`insert into` a stream or named window: X become C, R and T go no further; nothing is sent where nothing is left.
+
+    With `only_current` chunks are known to hold nothing but C.
+    """
+
+    def pass_on(chunk: Chunk) -> None:
+        if chunk:
+            send(chunk)
+
+    if only_current:
+        return pass_on
 
     def process(chunk: Chunk) -> None:
         rows = [Event(CURRENT, e.ts, e.row) for e in chunk if e.kind < RESET]

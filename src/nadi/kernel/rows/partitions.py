@@ -13,7 +13,7 @@ from nadi.kernel.rows.state import Cells, Value
 from nadi.plan.nodes import Partition, RangeKey, ValueKey
 
 Emit = Callable[[Chunk], None]
-KeysOf = Callable[[Event], list[str]]
+KeysOf = Callable[[Event], tuple[str, ...]]
 
 
 class PartitionRuntime:
@@ -25,12 +25,13 @@ class PartitionRuntime:
         self._wiring = wiring
         self.queries = tuple(QueryRuntime(q, wiring) for q in partition.queries)
         self._state = wiring.flow.store.element(f"{partition.id}/keys", {"number": Value, "seen": Value})
+        self._known = self._state.flow_keys()
         self._order: list[str] = []
         self._newest: Cells | None = None  # of the last key in `_order`: tells whether it still holds
         self._purge = partition.purge_idle
         if self._purge is not None:
             self._purge_timer = wiring.flow.arrivals.timer(f"{partition.id}/keys/purge", self._purge_idle)
-        keys_of = {key.stream: keys_of_stream(key, wiring) for key in partition.keys}
+        keys = {key.stream: key for key in partition.keys}
         receivers: dict[str, list[Emit]] = {}
         for query in self.queries:
             for subscription in query.subscriptions:
@@ -41,8 +42,8 @@ class PartitionRuntime:
             if stream is not None and stream.partition == partition.id:
                 for receive in those:
                     junction.subscribe(receive)
-            elif source in keys_of:
-                junction.subscribe(self._keyed(junction, those, keys_of[source]))
+            elif source in keys:
+                junction.subscribe(self._keyed(junction, those, keys[source]))
             else:
                 junction.subscribe(self._broadcast(junction, those))
 
@@ -66,7 +67,7 @@ class PartitionRuntime:
         """Travel under a key from here on; a new one begins its queries."""
         flow = self._flow
         flow.key = key
-        if key in self._state.flow_keys():
+        if key in self._known:
             if self._purge is not None:
                 self._state.at(key)["seen"].set(flow.arrival_now)
             return
@@ -80,15 +81,24 @@ class PartitionRuntime:
         for query in self.queries:
             query.begin()
 
-    def _keyed(self, junction: Junction, receivers: list[Emit], keys_of: KeysOf) -> Emit:
+    def _keyed(self, junction: Junction, receivers: list[Emit], of: ValueKey | RangeKey) -> Emit:
+        flow = self._flow
+        keys_of = keys_of_stream(of, self._wiring)
+        single = isinstance(of, ValueKey)  # of a range an event may be several times
+
         def receive(chunk: Chunk) -> None:
-            before = self._flow.key
+            before = flow.key
             try:
+                if single and len(chunk) == 1:
+                    for key in keys_of(chunk[0]):
+                        self._enter(key)
+                        junction.deliver(receivers, chunk)
+                    return
                 for key, run in runs(chunk, keys_of):
                     self._enter(key)
                     junction.deliver(receivers, run)
             finally:
-                self._flow.key = before
+                flow.key = before
 
         return receive
 
@@ -142,14 +152,16 @@ def keys_of_stream(key: ValueKey | RangeKey, wiring: Wiring) -> KeysOf:
     if isinstance(key, ValueKey):
         value, kind = compile_row(key.value, flow, tables), key.value.type
 
-        def by_value(event: Event) -> list[str]:
+        def by_value(event: Event) -> tuple[str, ...]:
             found = value(event.row, event.ts)
-            return [] if found is None else [java_text(found, kind)]
+            if type(found) is str:
+                return (found,)
+            return () if found is None else (java_text(found, kind),)
 
         return by_value
     ranges = [(label, compile_row(condition, flow, tables)) for label, condition in key.ranges]
 
-    def by_range(event: Event) -> list[str]:
-        return [label for label, condition in ranges if condition(event.row, event.ts)]
+    def by_range(event: Event) -> tuple[str, ...]:
+        return tuple(label for label, condition in ranges if condition(event.row, event.ts))
 
     return by_range

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from nadi.kernel.rows.aggregations import AggregationRuntime
@@ -12,11 +13,12 @@ from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.join import JoinRuntime
 from nadi.kernel.rows.junctions import Delivery, Junction, call_back
 from nadi.kernel.rows.namedwindows import NamedWindowRuntime
-from nadi.kernel.rows.outputs import into_stream, into_table
+from nadi.kernel.rows.outputs import TableOutput, into_stream, into_table
 from nadi.kernel.rows.patterns import StateRuntime
 from nadi.kernel.rows.rate import make_limiter
 from nadi.kernel.rows.selector import Selector
 from nadi.kernel.rows.steps import make_steps
+from nadi.kernel.rows.stores import StoredTable, into_store
 from nadi.kernel.rows.tables import TableRuntime
 from nadi.lang.tree import Events
 from nadi.plan.nodes import App, InsertIntoStream, JoinInput, JoinSide, Query, ReturnEvents, SingleInput, StateInput
@@ -38,7 +40,7 @@ class Wiring:
     flow: Flow
     delivery: Delivery
     junctions: dict[str, Junction]
-    tables: dict[str, TableRuntime]
+    tables: dict[str, TableRuntime | StoredTable]
     windows: dict[str, NamedWindowRuntime]
     aggregations: dict[str, AggregationRuntime]
     searched: Mapping[str, Searchable]
@@ -68,6 +70,7 @@ class QueryRuntime:
         self._keyed = bool(query.selection.group_by)
         self._together: list[tuple[Chunk, list[str]]] | None = None
         self._act = output_action(query, wiring)
+        self._limited = query.rate is not None
         self._limiter = make_limiter(query, wiring.flow, self._out)
         self._selector = Selector(query, wiring.flow, wiring.searched, self._selected)
         self._parts: list[Begins] = [self._limiter]
@@ -96,13 +99,13 @@ class QueryRuntime:
             return self._connect_join(source)
         state = StateRuntime(source, wiring.flow, wiring.searched, wiring.registry, self._grouped)
         self._parts.append(state)
-        return tuple(Subscription(key, _from(state.receive, key)) for key in sources(source))
+        return tuple(Subscription(key, partial(state.receive, key)) for key in sources(source))
 
     def _connect_join(self, source: JoinInput) -> tuple[Subscription, ...]:
         wiring = self._wiring
         join = JoinRuntime(source, self.query, wiring.flow, wiring.searched, wiring.registry, self._grouped)
         self._parts.append(join)
-        left, right = (_from(join.receive, side) for side in ("left", "right"))
+        left, right = (partial(join.receive, side) for side in ("left", "right"))
         if _live(source.left) and _live(source.right) and source.left.input.source == source.right.input.source:
             # Siddhi hands the events of a stream that stands on both sides over one by one, left before right
             def both(chunk: Chunk) -> None:
@@ -131,11 +134,12 @@ class QueryRuntime:
             self._limiter.process([e for made, _keys in parts for e in made], keys if self._keyed else None)
 
     def _selected(self, chunk: Chunk) -> None:
-        keys = self._selector.group_keys
-        if self._together is None:
-            self._limiter.process(chunk, keys if self._keyed else None)
+        if self._together is not None:
+            self._together.append((chunk, self._selector.group_keys))
+        elif self._limited:
+            self._limiter.process(chunk, self._selector.group_keys if self._keyed else None)
         else:
-            self._together.append((chunk, keys))
+            self._out(chunk)
 
     def _out(self, chunk: Chunk) -> None:
         if self.callbacks:
@@ -145,10 +149,6 @@ class QueryRuntime:
             for callback in self.callbacks:
                 call_back(self._wiring.delivery, self.query.name, callback, ts, current, expired)
         self._act(chunk)
-
-
-def _from(receive: Callable[[str, Chunk], None], origin: str) -> Emit:
-    return lambda chunk: receive(origin, chunk)
 
 
 def _live(side: JoinSide) -> bool:
@@ -181,5 +181,15 @@ def output_action(query: Query, wiring: Wiring) -> Emit:
         return lambda chunk: None
     if isinstance(output, InsertIntoStream):
         window = wiring.windows.get(output.target)
-        return into_stream(wiring.junctions[output.target].send if window is None else window.insert)
-    return into_table(output, wiring.tables[output.target], wiring.flow, wiring.searched, wiring.delivery)
+        send = wiring.junctions[output.target].send if window is None else window.insert
+        # what the selector lets out is of the kinds that the output wants
+        return into_stream(send, only_current=query.rate is None and output.events is Events.CURRENT)
+    return onto_table(output, wiring)
+
+
+def onto_table(output: TableOutput, wiring: Wiring) -> Emit:
+    """The action on a table, in memory or in a store."""
+    table = wiring.tables[output.target]
+    if isinstance(table, StoredTable):
+        return into_store(output, table, wiring.flow, wiring.searched, wiring.delivery)
+    return into_table(output, table, wiring.flow, wiring.searched, wiring.delivery)

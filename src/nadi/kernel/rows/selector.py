@@ -10,8 +10,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nadi.kernel.rows.aggregation import Aggregation
-from nadi.kernel.rows.compile import EVENTS, ROW, ROWS, Searchable, cast_failed, compile_key, compile_values
-from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, Chunk, Event, Row
+from nadi.kernel.rows.compile import (
+    EVENTS,
+    ROW,
+    ROWS,
+    Searchable,
+    cast_failed,
+    compile_grouped,
+    compile_key,
+    compile_map,
+    compile_values,
+)
+from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, Chunk, Event, Row, event_of
 from nadi.kernel.rows.flow import Flow
 from nadi.lang.tree import Events, Type
 from nadi.plan.nodes import Attr, Const, JoinInput, Query, SingleInput, WindowCall
@@ -54,13 +64,15 @@ class Selector:
         self._key = compile_key(selection.group_by, flow, tables, shape) if self._grouped else None
         plain = not (selection.aggregates or self._grouped or self._ordered or selection.having)
         self._cuts = selection.limit is not None or bool(selection.offset)
-        self._direct = self._values if plain and not self._cuts else None
+        self._direct: Callable[[Chunk], Chunk] | None = None
+        if plain and not self._cuts and self._values is not None:
+            self._direct = compile_map(selection.values, flow, tables, shape, self._wanted)
         self._aggregation: Aggregation | None = None
         if selection.aggregates:
             removes = expires(query, flow, tables)
             self._aggregation = Aggregation(f"{query.id}/selector", selection.aggregates, removes, flow)
             arguments = [a.args[0] if a.args else _NOTHING for a in selection.aggregates]
-            self._arguments = compile_values(arguments, flow, tables, shape)
+            self._grouped_values = compile_grouped(selection.group_by, arguments, flow, tables, shape)
 
     # ---- a chunk
 
@@ -71,7 +83,10 @@ class Selector:
             ClassCastException: a value is of a class that an expression or aggregator cannot take.
         """
         if self._direct is not None:
-            self._map(chunk, self._direct)
+            # the short way for a selection that looks at each event alone
+            mapped = self._direct(chunk)
+            if mapped or any(e[0] == RESET for e in chunk):
+                self._emit(mapped)
             return
         try:
             made = self._plain(chunk) if self._aggregation is None else self._aggregated(chunk, self._aggregation)
@@ -83,19 +98,16 @@ class Selector:
             made = self._sorted(made)
         if self._cuts:
             made = self._cut(made)
-        if made:
+        if len(made) == 1:
+            selected, key, _order = made[0]
+            self.group_keys = [key] if self._grouped else []
+            self._emit([selected])
+        elif made:
             self.group_keys = [m[1] for m in made] if self._grouped else []
             self._emit([m[0] for m in made])
         elif not self._once and any(e.kind == RESET for e in chunk):
             self.group_keys = []
             self._emit([])
-
-    def _map(self, chunk: Chunk, values: Callable[[Any, int, list[Any], Row], Row]) -> None:
-        """The short way for a selection that looks at each event alone."""
-        wanted = self._wanted
-        made = [Event(kind, ts, values(row, ts, _NO_VALUES, ())) for kind, ts, row in chunk if kind in wanted]
-        if made or any(e[0] == RESET for e in chunk):
-            self._emit(made)
 
     def _plain(self, chunk: Chunk) -> list[Selected]:
         made = []
@@ -108,16 +120,16 @@ class Selector:
 
     def _aggregated(self, chunk: Chunk, aggregation: Aggregation) -> list[Selected]:
         aggregation.bind()
+        wanted, grouped_values = self._wanted, self._grouped_values
         made = []
         for event in chunk:
             kind, ts, row = event
             if kind == RESET:
                 aggregation.reset()
-            elif kind in (CURRENT, EXPIRED):
-                key = "" if self._key is None else self._key(row, ts)
-                step = aggregation.add if kind == CURRENT else aggregation.remove
-                aggregates = step(key, self._arguments(row, ts, _NO_VALUES, ()))
-                if kind in self._wanted and (selected := self._select(event, key, aggregates)) is not None:
+            elif kind < RESET:
+                key, values = grouped_values(row, ts)
+                aggregates = aggregation.add(key, values) if kind == CURRENT else aggregation.remove(key, values)
+                if kind in wanted and (selected := self._select(event, key, aggregates)) is not None:
                     made.append(selected)
         return made
 
@@ -127,7 +139,7 @@ class Selector:
         if self._having is not None and self._having(row, ts, aggregates, output)[0] is not True:
             return None
         order = self._order(row, ts, aggregates, output) if self._ordered else ()
-        return Event(kind, ts, output), key, order
+        return event_of((kind, ts, output)), key, order
 
     # ---- chunk rule, order, limit
 

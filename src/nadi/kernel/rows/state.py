@@ -53,7 +53,7 @@ def _mark(value: Any) -> Any:
     if isinstance(value, tuple):
         return _extension(_TUPLE, value)
     if kind is list:
-        return [_mark(x) for x in value]
+        return value if _ATOMS.issuperset(map(type, value)) else [_mark(x) for x in value]
     if kind is dict:
         if all(type(k) is str for k in value):
             return {k: _mark(v) for k, v in value.items()}
@@ -64,8 +64,9 @@ def _mark(value: Any) -> Any:
     return value
 
 
-def _extension(code: int, items: Iterable[Any]) -> Any:
-    return msgspec.msgpack.Ext(code, _ENCODER.encode([_mark(x) for x in items]))
+def _extension(code: int, items: Collection[Any]) -> Any:
+    plain = _ATOMS.issuperset(map(type, items))
+    return msgspec.msgpack.Ext(code, _ENCODER.encode(items if plain else [_mark(x) for x in items]))
 
 
 _ATOMS = frozenset({int, float, str, bool, bytes, type(None)})
@@ -88,15 +89,18 @@ def unpack(data: bytes) -> Any:
 
 
 # ---- cells ---------------------------------------------------------------------------------------------------------
+#
+# A cell says that it changed with the first change after a delta (`changed()`; saying it again does no harm), then only notes what.
 
 
 class Value:
     """One plain value; None at first. A mutable value must be set again after it was changed."""
 
-    __slots__ = ("_changed", "_value")
+    __slots__ = ("_changed", "_noted", "_value")
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._value: Any = None
+        self._noted = False
         self._changed = changed
 
     def get(self) -> Any:
@@ -104,7 +108,9 @@ class Value:
 
     def set(self, value: Any) -> None:
         self._value = value
-        self._changed()
+        if not self._noted:
+            self._noted = True
+            self._changed()
 
     def content(self) -> list[Any]:
         return ["v", self._value]
@@ -112,7 +118,8 @@ class Value:
     change = content
 
     def settle(self) -> None:
-        """Nothing is noted between deltas: the value itself is the change."""
+        """The value itself is the change."""
+        self._noted = False
 
     def apply(self, change: list[Any]) -> None:
         self._value = change[1]
@@ -134,22 +141,25 @@ class Deque:
         self.first = 0
 
     def append(self, item: Any) -> None:
+        if not self._appended:
+            self._changed()
         self._items.append(item)
         self._appended += 1
-        self._changed()
 
     def extend(self, items: Iterable[Any]) -> None:
         for item in items:
             self.append(item)
 
     def popleft(self) -> Any:
-        item = self._items.popleft()
+        items = self._items
+        item = items.popleft()
         self.first += 1
-        if self._appended > len(self._items):
+        if self._appended > len(items):
             self._appended -= 1  # it came and went between two deltas
         else:
+            if not self._taken:
+                self._changed()
             self._taken += 1
-        self._changed()
         return item
 
     def clear(self) -> None:
@@ -194,9 +204,8 @@ class Map:
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._items: dict[Any, Any] = {}
-        self._dirty: dict[
-            Any, bool
-        ] = {}  # changed since the last delta, in order; True: removed, perhaps to come again at the end
+        # changed since the last delta, in order; True: removed, perhaps to come again at the end
+        self._dirty: dict[Any, bool] = {}
         self._cleared = False
         self._changed = changed
 
@@ -204,24 +213,30 @@ class Map:
         return self._items.get(key, default)
 
     def set(self, key: Any, value: Any) -> None:
-        if key not in self._items:
+        items, dirty = self._items, self._dirty
+        if not dirty:
+            self._changed()
+        if key not in items:
             # new keys are noted in the order in which they came, so that the replayed state has the same order
-            self._dirty[key] = self._dirty.pop(key, False)
-        elif key not in self._dirty:
-            self._dirty[key] = False
-        self._items[key] = value
-        self._changed()
+            dirty[key] = dirty.pop(key, False)
+        elif key not in dirty:
+            dirty[key] = False
+        items[key] = value
 
     def touch(self, key: Any) -> None:
-        if key not in self._dirty:
-            self._dirty[key] = False
-        self._changed()
+        dirty = self._dirty
+        if key not in dirty:
+            if not dirty:
+                self._changed()
+            dirty[key] = False
 
     def pop(self, key: Any, default: Any = None) -> Any:
-        if key in self._items:
-            self._dirty[key] = True
+        if key not in self._items:
+            return default
+        if not self._dirty:
             self._changed()
-        return self._items.pop(key, default)
+        self._dirty[key] = True
+        return self._items.pop(key)
 
     def clear(self) -> None:
         self._items.clear()
@@ -275,6 +290,19 @@ Cells = dict[str, Any]
 # ---- elements and the store ----------------------------------------------------------------------------------------
 
 
+class Mark:
+    """Marks the cells of one element and flow key as changed."""
+
+    __slots__ = ("_dirty", "_place")
+
+    def __init__(self, place: tuple[str, str], dirty: dict[tuple[str, str], None]) -> None:
+        self._place = place
+        self._dirty = dirty
+
+    def __call__(self) -> None:
+        self._dirty[self._place] = None
+
+
 class Element:
     """The state of one stateful element, per flow key."""
 
@@ -291,11 +319,7 @@ class Element:
         return self._make(key) if found is None else found
 
     def _make(self, key: str) -> Cells:
-        mark, dirty = (self.id, key), self._dirty
-
-        def changed() -> None:
-            dirty[mark] = None
-
+        changed = Mark((self.id, key), self._dirty)
         cells: Cells = {name: kind(changed) for name, kind in self._declared.items()}
         self._by_key[key] = cells
         return cells

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from nadi.errors import error
-from nadi.kernel.rows.compile import compile_row
+from nadi.kernel.rows.compile import compile_filter, compile_row
 from nadi.kernel.rows.events import RESET, TIMER, Chunk, Event
 from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.processors import PROCESSORS, Setup
 from nadi.kernel.rows.windows import make_window
 from nadi.plan.nodes import FilterStep, FunctionStep, Schema, Step, WindowStep
 
@@ -65,7 +66,7 @@ def make_steps(
     push, width = emit, len(schema)
     for step in reversed(steps):
         if isinstance(step, FilterStep):
-            push = filtering(compile_row(step.condition, flow, tables), push)
+            push = filtering(compile_filter(step.condition, flow, tables), push)
         elif isinstance(step, WindowStep):
             before = Schema(schema.columns[:width])
             window = make_window(step.call, flow, push, before, keeps_expired, searched, tables)
@@ -76,11 +77,11 @@ def make_steps(
     return Steps(push, window)
 
 
-def filtering(condition: Callable[[tuple[object, ...], int], object], emit: Emit) -> Emit:
+def filtering(keep: Callable[[Chunk], Chunk], emit: Emit) -> Emit:
     """Drops C and X for which the condition is not true; R and T have no row and pass. An emptied chunk goes no further."""
 
     def process(chunk: Chunk) -> None:
-        kept = [e for e in chunk if e.kind >= RESET or condition(e.row, e.ts)]
+        kept = keep(chunk)
         if kept:
             emit(kept)
 
@@ -90,11 +91,13 @@ def filtering(condition: Callable[[tuple[object, ...], int], object], emit: Emit
 def applying(step: FunctionStep, flow: Flow, tables: Mapping[str, Searchable], registry: Registry, emit: Emit) -> Emit:
     """Runs a stream function: it maps the values of its arguments to the values to append, or to None, which drops the event.
 
-    Of one with `many` there are any number of such tuples; what comes of an event stands in its place in the chunk.
+    Of one with `many` there are any number of such tuples; what comes of an event stands in its place in the chunk. Stream processors do as they will.
     """
     spec = registry.stream_function(step.name)
     if spec is None:
         raise error("STREAM_FUNCTION_NOT_FOUND", name=step.name, hint="register it before the app is made")
+    if step.name in PROCESSORS:
+        return PROCESSORS[step.name](Setup(step, flow, emit, tables)).process
     arguments = [compile_row(a, flow, tables) for a in step.args]
     function, many = spec.make(tuple(a.type for a in step.args)), spec.many
 

@@ -19,6 +19,9 @@ from nadi.plan.walk import conjuncts, inside
 
 Key = tuple[object, ...]
 
+_NUMBERS = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
+"""A primary key of one of these types is a sorted map in Siddhi, any other one a hash map."""
+
 
 class TableRuntime:
     """The rows of one table. `rows()` is what joins, `in` and finds read; the ids of rows are for `update`, `delete` and look-ups."""
@@ -27,6 +30,7 @@ class TableRuntime:
         self.table = table
         self.key = table.primary_key
         self.indexed = bool(table.primary_key or table.indexes)
+        self._collapses = flow.compat == 4 and bool(table.indexes) and not table.primary_key
         self._state = flow.store.element(table.id, {"rows": Map, "next": Value, "most": Value})
         self._cells: object = None
         self._rows: Map
@@ -62,17 +66,20 @@ class TableRuntime:
     # ---- reading
 
     def rows(self) -> Iterable[Row]:
-        """All rows: in insertion order, with a primary key in the order of a Java HashMap by key."""
+        """All rows: in insertion order; with a primary key in the order of Siddhi's map: by number, else that of a Java HashMap by key."""
         rows = self._bind()
         if not self.key:
             return rows.values()
         if self._ordered is None:
-            self._ordered = [rows.get(number) for number in self._hash_order(rows)]
+            self._ordered = [rows.get(number) for number in self._key_order(rows)]
         return self._ordered
 
-    def _hash_order(self, rows: Map) -> list[int]:
-        buckets = buckets_for(self._most.get() or 0)
+    def _key_order(self, rows: Map) -> list[int]:
         types = tuple(self.table.schema.columns[i].type for i in self.key)
+        if len(types) == 1 and types[0] in _NUMBERS:
+            keys = {number: row[self.key[0]] for number, row in rows.items()}
+            return sorted(keys, key=lambda number: (keys[number] is None, keys[number] or 0))
+        buckets = buckets_for(self._most.get() or 0)
         places = {number: bucket_of(self._key_of(row), types, buckets) for number, row in rows.items()}
         return sorted(places, key=places.__getitem__)
 
@@ -92,14 +99,14 @@ class TableRuntime:
         """Like `lookup`, with the ids of the rows; empty `columns`: all rows."""
         rows = self._bind()
         if not columns:
-            numbers = self._hash_order(rows) if self.key else rows
+            numbers = self._key_order(rows) if self.key else rows
             return [(n, rows.get(n)) for n in numbers]
         return [(n, rows.get(n)) for n in self._finders[columns].get(key, ())]
 
     # ---- writing
 
-    def insert(self, row: Row) -> None:
-        """Append a row.
+    def insert(self, row: Row) -> int:
+        """Append a row; returns its id.
 
         Raises:
             SiddhiAppRuntimeException: PRIMARY_KEY_TAKEN.
@@ -113,6 +120,7 @@ class TableRuntime:
         if self.key and len(rows) > (self._most.get() or 0):
             self._most.set(len(rows))
         self._changed(number, row)
+        return number
 
     def _changed(self, number: int, row: Row) -> None:
         self._ordered = None
@@ -136,6 +144,15 @@ class TableRuntime:
             self._lose(number, rows.get(number))
             rows.set(number, row)
             self._changed(number, row)
+        if self._collapses:
+            for number, row in changes:
+                self._collapse(number, row)
+
+    def _collapse(self, number: int, row: Row) -> None:
+        """Siddhi 4 holds the rows of an index in sets: of rows that an update makes equal, one is left."""
+        first = (self.table.indexes[0],)
+        if number in self._rows and any(n != number and r == row for n, r in self.candidates(first, (row[first[0]],))):
+            self.delete(number)
 
     def delete(self, number: int) -> None:
         """Remove a row."""

@@ -9,7 +9,7 @@ any object, None for null. Times are milliseconds.
 """
 
 from nadi.plan.nodes.app import App, Playback, Sharding
-from nadi.plan.nodes.definitions import Aggregation, NamedWindow, Script, Stream, Table, Trigger
+from nadi.plan.nodes.definitions import Aggregation, Cache, NamedWindow, Script, Storage, Stream, Table, Trigger
 from nadi.plan.nodes.expressions import (
     OUTPUT,
     TABLE,
@@ -73,6 +73,7 @@ __all__ = [
     "Arithmetic",
     "Attr",
     "AttrList",
+    "Cache",
     "Call",
     "Column",
     "Comparison",
@@ -113,6 +114,7 @@ __all__ = [
     "StateElement",
     "StateInput",
     "Step",
+    "Storage",
     "Stream",
     "StreamElement",
     "Table",

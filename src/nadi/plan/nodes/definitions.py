@@ -28,14 +28,37 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class Cache:
+    """`@cache` in a `@store`: at most `size` rows; `policy` (FIFO, LRU or LFU) says which one goes when another comes.
+
+    Every `interval` ms, rows that came more than `retention` ms ago are let go; None where they stay.
+    """
+
+    size: int
+    policy: str = "FIFO"
+    retention: int | None = None
+    interval: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """`@store`: the registered type, and its options in lower case without the type. `cache` is what stands in front of it."""
+
+    type: str
+    options: tuple[tuple[str, str], ...] = ()
+    cache: Cache | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """A table: positions of the primary key (empty: none) and of the indexed columns."""
+    """A table: positions of the primary key (empty: none) and of the indexed columns. `storage` is None where the rows are kernel state."""
 
     name: str
     schema: Schema
     primary_key: tuple[int, ...] = ()
     indexes: tuple[int, ...] = ()
     annotations: tuple[Annotation, ...] = ()
+    storage: Storage | None = None
 
     @property
     def id(self) -> str:

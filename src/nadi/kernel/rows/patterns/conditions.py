@@ -10,8 +10,8 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nadi.errors import error
-from nadi.kernel.rows.compile import compile_slots
-from nadi.kernel.rows.events import Event
+from nadi.kernel.rows.compile import compile_match
+from nadi.kernel.rows.events import Event, Row
 from nadi.plan.nodes import (
     TABLE,
     Arithmetic,
@@ -34,34 +34,33 @@ if TYPE_CHECKING:
     from nadi.kernel.rows.flow import Flow
 
 Slots = list[list[Event] | None]
-Check = Callable[[Slots, Event], Event | None]
+Check = Callable[[Slots, Row, int], Row | None]
+"""Slots of a match, row and timestamp of the event at hand → the row to bind, or None where it does not fit."""
+
+_NO_SLOTS: Slots = []
 
 
 class Conditions:
-    """`prepare` runs what depends on the event alone: the event to bind, or None. `check` runs the rest with the slots of a match; None if there is no rest.
+    """`alone` is what depends on the event alone (called with no slots), `rest` what looks at the slots of a match, too; None where there is none."""
 
-    Both take the slots as a list of `width` + 1 entries whose last one holds the event at hand.
-    """
+    __slots__ = ("alone", "rest")
 
-    __slots__ = ("_alone", "_width", "check")
-
-    def __init__(self, alone: list[Check], rest: list[Check], width: int) -> None:
-        self._alone = alone
-        self._width = width
-        self.check: Check | None = _all(rest) if rest else None
+    def __init__(self, alone: list[Check], rest: list[Check]) -> None:
+        self.alone = _all(alone)
+        self.rest = _all(rest)
 
     def prepare(self, event: Event) -> Event | None:
-        if not self._alone:
+        """The event as it is to be bound so far as it alone tells, or None."""
+        if self.alone is None:
             return event
-        found = event
-        for check in self._alone:
-            slots: Slots = [None] * self._width
-            slots.append([found])
-            passed = check(slots, found)
-            if passed is None:
-                return None
-            found = passed
-        return found
+        return rebound(event, self.alone(_NO_SLOTS, event.row, event.ts))
+
+
+def rebound(event: Event, row: Row | None) -> Event | None:
+    """The event with the row that a check gave."""
+    if row is None or row is event.row:
+        return None if row is None else event
+    return Event(event.kind, event.ts, row)
 
 
 def make_conditions(
@@ -82,25 +81,20 @@ def make_conditions(
     for step in steps:
         if isinstance(step, FilterStep):
             condition = _own(step.condition, slot, counted, width)
-            compiled = compile_slots(condition, flow, tables, events=True)
             target = rest if rest or not _depends_on_event_alone(condition, width) else alone
-            target.append(_filter(compiled))
+            target.append(compile_match(condition, flow, tables, width, filters=True))
         elif isinstance(step, FunctionStep):
-            arguments = [compile_slots(_own(a, slot, counted, width), flow, tables, events=True) for a in step.args]
-            (rest or alone).append(_function(step, arguments, registry))
+            own = [_own(a, slot, counted, width) for a in step.args]
+            target = rest if rest or not all(_depends_on_event_alone(a, width) for a in own) else alone
+            target.append(
+                _function(step, [compile_match(a, flow, tables, width, filters=False) for a in own], registry)
+            )
         else:
             raise error("NOT_SUPPORTED", what="a window inside a pattern", alternative="a window in a query before it")
-    return Conditions(alone, rest, width)
+    return Conditions(alone, rest)
 
 
-def _filter(condition: Callable[[Any, int], object]) -> Check:
-    def check(slots: Slots, event: Event) -> Event | None:
-        return event if condition(slots, event.ts) else None
-
-    return check
-
-
-def _function(step: FunctionStep, arguments: list[Callable[[Any, int], object]], registry: Registry) -> Check:
+def _function(step: FunctionStep, arguments: list[Callable[[Slots, Row, int], object]], registry: Registry) -> Check:
     spec = registry.stream_function(step.name)
     if spec is None:
         raise error("STREAM_FUNCTION_NOT_FOUND", name=step.name, hint="register it before the app is made")
@@ -112,24 +106,23 @@ def _function(step: FunctionStep, arguments: list[Callable[[Any, int], object]],
         )
     function = spec.make(tuple(a.type for a in step.args))
 
-    def check(slots: Slots, event: Event) -> Event | None:
-        added = function(tuple(argument(slots, event.ts) for argument in arguments))
-        return None if added is None else Event(event.kind, event.ts, event.row + tuple(added))
+    def check(slots: Slots, row: Row, ts: int) -> Row | None:
+        added = function(tuple(argument(slots, row, ts) for argument in arguments))
+        return None if added is None else row + tuple(added)
 
     return check
 
 
-def _all(checks: list[Check]) -> Check:
-    if len(checks) == 1:
-        return checks[0]
+def _all(checks: list[Check]) -> Check | None:
+    if len(checks) < 2:
+        return checks[0] if checks else None
 
-    def check(slots: Slots, event: Event) -> Event | None:
-        found: Event | None = event
+    def check(slots: Slots, row: Row, ts: int) -> Row | None:
+        found: Row | None = row
         for one in checks:
-            found = one(slots, found)  # type: ignore[arg-type]  # the loop ends as soon as it is None
+            found = one(slots, found, ts)  # type: ignore[arg-type]  # the loop ends as soon as it is None
             if found is None:
                 return None
-            slots[-1] = [found]
         return found
 
     return check

@@ -73,6 +73,8 @@ class Node:
     every: Node | None = None
     scope: Node | None = None
     partner: Node | None = None
+    hops: bool = False
+    """Of a pattern, and both this element and the next are plain: a match simply goes over to the next one."""
     starts_over: Node | None = (
         None  # a counted first element that this one's binding or failing starts over (sequences)
     )
@@ -145,6 +147,7 @@ def _chain(element: NextElement, start: bool, sequence: bool, nodes: list[Node])
     for before, after in pairwise(parts):
         for node in before.ends:
             node.next = after.first
+            node.hops = not sequence and node.kind == "one" and after.first.kind == "one"
             if node.kind == "count" and node.start and sequence and node.minimum == 0:
                 after.first.starts_over = node
     return _Part(parts[0].first, parts[-1].ends, tuple(n for part in parts for n in part.unit))

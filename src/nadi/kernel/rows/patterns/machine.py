@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from nadi.kernel.rows.events import CURRENT, Event, Group
 from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.patterns.conditions import rebound
 from nadi.kernel.rows.patterns.elements import Layout, Node, Rules
 from nadi.kernel.rows.patterns.partials import EXPIRED, SLOTS, TS, Partial, Waiting
 
@@ -22,12 +23,13 @@ class Machine:
     """The slots of absent elements: they stay null in results, whatever marks stand in them meanwhile."""
     starts: tuple[int, ...]
     """The slots of the first element (two where it is logical), from which `within` counts."""
+    aging: tuple[Node, ...]
+    """The elements in which a match may run out of `within`: not a plain first one, whose matches have bound nothing."""
+    plain_start: int | None
+    """The slot from which `within` counts, where it is bound once and for all before a match goes on."""
+    lazy: bool
+    """Siddhi 4: `within` is looked at only when the element of a match gets an event."""
     done: Group = field(default_factory=list)
-
-    @property
-    def lazy(self) -> bool:
-        """Siddhi 4: `within` is looked at only when the element of a match gets an event."""
-        return self.flow.compat == 4
 
 
 # ---- matches on their way ------------------------------------------------------------------------------------------
@@ -58,14 +60,14 @@ def go_on(machine: Machine, waiting: Waiting, node: Node, partial: Partial, lost
         node.next.rules.enter(machine, waiting, node.next, partial)
     if node.every is not None:
         node.every.rules.rearm(machine, waiting, node.every, partial)
-    start_over(waiting, node)
+    if node.starts_over is not None:
+        start_over(waiting, node)
 
 
 def complete(machine: Machine, partial: Partial) -> None:
-    slots = list(partial[SLOTS])
-    del slots[-1]
-    for slot in machine.absent:
-        slots[slot] = None
+    slots = partial[SLOTS]
+    if machine.absent:
+        slots = [None if slot in machine.absent else bound for slot, bound in enumerate(slots)]
     machine.done.append([Event(CURRENT, partial[TS], tuple(slots))])
 
 
@@ -76,9 +78,13 @@ def start_over(waiting: Waiting, node: Node) -> None:
 
 def expired(machine: Machine, partial: Partial, now: int) -> bool:
     """Whether the first event of a match is more than `within` away."""
-    slots = partial[SLOTS]
-    limit = machine.within
-    return limit is not None and any(slots[s] and abs(slots[s][0][1] - now) > limit for s in machine.starts)
+    slots, limit = partial[SLOTS], machine.within
+    if limit is not None:
+        for start in machine.starts:
+            bound = slots[start]
+            if bound and abs(bound[0][1] - now) > limit:
+                return True
+    return False
 
 
 def drop_if_late(machine: Machine, waiting: Waiting, node: Node, partial: Partial, now: int) -> bool:
@@ -97,9 +103,17 @@ def drop_if_late(machine: Machine, waiting: Waiting, node: Node, partial: Partia
 
 def expire(machine: Machine, waiting: Waiting, now: int) -> None:
     """Drop the matches that ran out of `within`; each scope in which some did is re-armed with a copy of the last one."""
-    for node in machine.layout.nodes:
+    lists, start, limit = waiting.lists, machine.plain_start, machine.within
+    assert limit is not None  # asked for before
+    for node in machine.aging:
+        pending, new = lists[node.pending], lists[node.new]
+        if not (pending or new) or (start is not None and none_late(waiting, node, start, now, limit)):
+            continue
+        found = late(machine, waiting, node, now)
+        if not found:
+            continue
         last: Partial | None = None
-        for place, partial in late(machine, waiting, node, now):
+        for place, partial in found:
             if not partial[EXPIRED]:  # it may wait in several elements, and re-arms once
                 partial[EXPIRED] = True
                 last = partial
@@ -109,6 +123,17 @@ def expire(machine: Machine, waiting: Waiting, now: int) -> None:
             node.scope.rules.update(machine, waiting, node.scope)
 
 
+def none_late(waiting: Waiting, node: Node, start: int, now: int, limit: int) -> bool:
+    """Whether a look at the first matches, from whose slot `start` `within` counts, tells that none is late: what is so before nearly every event."""
+    for partial in waiting.lists[node.pending].values():
+        if abs(partial[SLOTS][start][0][1] - now) > limit:
+            return False
+        break
+    for partial in waiting.lists[node.new].values():
+        return abs(partial[SLOTS][start][0][1] - now) <= limit and waiting.in_order(node.new, now + limit)
+    return True
+
+
 def late(machine: Machine, waiting: Waiting, node: Node, now: int) -> list[tuple[int, Partial]]:
     """The late matches of an element: pending ones up to the first that is not, and all new ones."""
     found: list[tuple[int, Partial]] = []
@@ -116,13 +141,15 @@ def late(machine: Machine, waiting: Waiting, node: Node, now: int) -> list[tuple
         if not expired(machine, partial, now):
             break
         found.append((node.pending, partial))
-    assert machine.within is not None
-    in_order = waiting.in_order(node.new, now + machine.within)
-    for partial in waiting.lists[node.new].values():
-        if expired(machine, partial, now):
-            found.append((node.new, partial))
-        elif in_order:
-            break
+    new = waiting.lists[node.new]
+    if new:
+        assert machine.within is not None
+        in_order = waiting.in_order(node.new, now + machine.within)
+        for partial in new.values():
+            if expired(machine, partial, now):
+                found.append((node.new, partial))
+            elif in_order:
+                break
     return found
 
 
@@ -130,8 +157,12 @@ def ready_pattern(machine: Machine, waiting: Waiting, readers: tuple[Node, ...],
     """Before an event: `within`, then new matches of the elements that read the stream become pending."""
     if machine.within is not None and not machine.lazy:
         expire(machine, waiting, event.ts)
+    lists = waiting.lists
     for node in readers:
-        if waiting.lists[node.new] or node.partner is not None:
+        if node.kind == "one":
+            if lists[node.new]:
+                waiting.move(node.slot)
+        elif lists[node.new] or node.partner is not None:
             node.rules.update(machine, waiting, node)
 
 
@@ -172,12 +203,18 @@ def update(machine: Machine, waiting: Waiting, node: Node) -> None:
 
 
 def offer(machine: Machine, waiting: Waiting, node: Node, event: Event) -> None:
+    ts = event.ts
     for partial, bound in binding(machine, waiting, node, event):
         if bound is not None:
             partial[SLOTS][node.slot] = [bound]
-            partial[TS] = event.ts
-            go_on(machine, waiting, node, partial)
-            waiting.take(node.pending, partial)
+            partial[TS] = ts
+            if node.hops and node.next is not None:
+                waiting.hop(node.pending, node.next.new, partial)
+                if node.every is not None:
+                    node.every.rules.rearm(machine, waiting, node.every, partial)
+            else:
+                go_on(machine, waiting, node, partial)
+                waiting.take(node.pending, partial)
         elif machine.sequence:
             waiting.take(node.pending, partial)
             start_over(waiting, node)
@@ -191,27 +228,24 @@ def binding(machine: Machine, waiting: Waiting, node: Node, event: Event) -> lis
     pending = waiting.lists[node.pending]
     if not pending:
         return []
+    partials = list(pending.values())
+    if machine.lazy:
+        partials = [p for p in partials if not drop_if_late(machine, waiting, node, p, event.ts)]
     conditions = node.conditions
-    prepared = conditions.prepare(event)
-    partials = tuple(pending.values())
-    if machine.lazy and machine.within is not None:
-        partials = tuple(p for p in partials if not drop_if_late(machine, waiting, node, p, event.ts))
-    check = conditions.check
+    prepared = event if conditions.alone is None else conditions.prepare(event)
     if prepared is None:
         return [(partial, None) for partial in partials] if machine.sequence else []
+    check = conditions.rest
     if check is None:
         return [(partial, prepared) for partial in partials]
+    _kind, ts, row = prepared
     found: list[tuple[Partial, Event | None]] = []
-    this = [prepared]
     for partial in partials:
-        slots = partial[SLOTS]
-        slots[-1] = this
-        try:
-            passed = check(slots, prepared)
-        finally:
-            slots[-1] = None
-        if passed is not None or machine.sequence:
-            found.append((partial, passed))
+        fitting = check(partial[SLOTS], row, ts)
+        if fitting is row:
+            found.append((partial, prepared))
+        elif fitting is not None or machine.sequence:
+            found.append((partial, rebound(prepared, fitting)))
     return found
 
 

@@ -1,7 +1,7 @@
 """Partial matches, and where they wait.
 
 A partial match is a plain list, so that a `Map` cell can keep it: `[id, timestamp, expired, slots, places]`. `slots` has one entry per element of the
-pattern (None, or the list of bound events) and one more that is only used while a filter is evaluated. `places` says in which lists the match waits, and
+pattern: None, or the list of bound events. `places` says in which lists the match waits, and
 where in them: one number per list, sequence number × (number of places) + place. A match that waits nowhere is forgotten.
 
 Element k has two places: `2k` its new matches, `2k + 1` its pending ones.
@@ -21,6 +21,8 @@ EMPTY_TS = -1
 """The timestamp of a match that has bound nothing yet."""
 
 CELLS = {"partials": Map, "flags": Map}
+_MIXED = 1 << 62
+"""Later than any time: of matches in no known order."""
 
 
 class Waiting:
@@ -29,7 +31,7 @@ class Waiting:
     A live view of the cells: everything in it follows from them. It holds good as long as the cells are the same object.
     """
 
-    __slots__ = ("_mixed", "_next_id", "_next_number", "_start", "_top", "_width", "cells", "flags", "kept", "lists")
+    __slots__ = ("_count", "_next_id", "_next_number", "_start", "_top", "_width", "cells", "flags", "kept", "lists")
 
     def __init__(self, cells: Cells, elements: int, start: int | None = None) -> None:
         """`start` is the slot whose event `within` counts from, if its order is to be followed (`in_order`)."""
@@ -38,10 +40,11 @@ class Waiting:
         self.flags: Map = cells["flags"]
         self.lists: list[dict[int, Partial]] = [{} for _ in range(2 * elements)]
         self._width = elements
+        self._count = 2 * elements
         self._next_id = self._next_number = 0
         self._start = start
-        self._top = [0] * (2 * elements)
-        self._mixed: set[int] = set()
+        # of the places of new matches the greatest time of a first event, or that they are in no order
+        self._top = [_MIXED] * elements if start is not None else []
         if len(self.kept):
             self._recall()
 
@@ -56,18 +59,19 @@ class Waiting:
             self._next_id = max(self._next_id, partial[ID] + 1)
         for code, partial in sorted(placed, key=lambda entry: entry[0]):
             number, place = divmod(code, count)
-            self._follow(place, partial)
+            if self._start is not None and place % 2 == 0:
+                self._follow(place, self._start, partial)
             self.lists[place][partial[ID]] = partial
             self._next_number = number + 1
 
     def fresh(self) -> Partial:
         """A match that has bound nothing. It is kept once it is put somewhere."""
-        return self._make(EMPTY_TS, [None] * (self._width + 1))
+        return self._make(EMPTY_TS, [None] * self._width)
 
     def copy(self, partial: Partial, first: int) -> Partial:
         """A copy whose slots from `first` on are empty."""
-        slots = [None if bound is None else list(bound) for bound in partial[SLOTS][:first]]
-        slots.extend([None] * (self._width + 1 - first))
+        slots = [None if bound is None else list(bound) for bound in partial[SLOTS][:first]] if first else []
+        slots.extend([None] * (self._width - first))
         return self._make(partial[TS], slots)
 
     def _make(self, ts: int, slots: list[list[Event] | None]) -> Partial:
@@ -78,48 +82,62 @@ class Waiting:
     def put(self, place: int, partial: Partial) -> None:
         """Let a match wait at the end of a place."""
         number = partial[ID]
-        if self._start is not None:
-            self._follow(place, partial)
+        if self._start is not None and place % 2 == 0:
+            self._follow(place, self._start, partial)
         self.lists[place][number] = partial
-        partial[PLACES].append(self._next_number * len(self.lists) + place)
+        partial[PLACES].append(self._next_number * self._count + place)
         self._next_number += 1
         self.kept.set(number, partial)
 
-    def _follow(self, place: int, partial: Partial) -> None:
-        if self._start is None:
-            return
-        bound = partial[SLOTS][self._start]
-        first = bound[0][1] if bound else None
-        if not self.lists[place]:
-            self._mixed.discard(place)
-        elif first is None or first < self._top[place]:
-            self._mixed.add(place)
-            return
-        if first is None:
-            self._mixed.add(place)
-        else:
-            self._top[place] = first
+    def hop(self, place: int, after: int, partial: Partial) -> None:
+        """Let a match that waits at one place wait at the end of another one instead."""
+        number = partial[ID]
+        if self._start is not None and after % 2 == 0:
+            self._follow(after, self._start, partial)
+        self.lists[place].pop(number, None)
+        self.lists[after][number] = partial
+        self._change(place, after, partial)
+        self.kept.touch(number)
+
+    def _change(self, place: int, after: int, partial: Partial) -> None:
+        codes: list[int] = partial[PLACES]
+        code = self._next_number * self._count + after
+        self._next_number += 1
+        if len(codes) == 1:
+            codes[0] = code
+        else:  # it waits in other elements, too
+            self._leave(place, codes)
+            codes.append(code)
+
+    def _follow(self, place: int, start: int, partial: Partial) -> None:
+        bound, top = partial[SLOTS][start], self._top
+        first = bound[0][1] if bound else _MIXED
+        if self.lists[place] and first < top[place // 2]:
+            first = _MIXED
+        top[place // 2] = first
 
     def in_order(self, place: int, limit: int) -> bool:
-        """Whether the matches of a place are known to be ordered by the time of their first event, none of them beyond `limit`."""
-        return self._start is not None and place not in self._mixed and self._top[place] <= limit
+        """Whether new matches are known to be ordered by the time of their first event, none of them beyond `limit`."""
+        return self._start is not None and self._top[place // 2] <= limit
 
     def take(self, place: int, partial: Partial) -> None:
         """Let a match no longer wait at a place; nothing happens if it does not."""
         number = partial[ID]
         if self.lists[place].pop(number, None) is None:
             return
-        if self._leave(place, partial):
-            self.kept.touch(number)
-        else:
+        codes: list[int] = partial[PLACES]
+        if len(codes) == 1:
+            codes.clear()
             self.kept.pop(number)
+        else:
+            self._leave(place, codes)
+            self.kept.touch(number)
 
-    def _leave(self, place: int, partial: Partial) -> list[int]:
-        """The places that are left."""
-        count = len(self.lists)
-        left: list[int] = [code for code in partial[PLACES] if code % count != place]
-        partial[PLACES] = left
-        return left
+    def _leave(self, place: int, codes: list[int]) -> None:
+        for i, code in enumerate(codes):
+            if code % self._count == place:
+                del codes[i]
+                return
 
     def changed(self, partial: Partial) -> None:
         """A waiting match was changed in place."""
@@ -139,18 +157,19 @@ class Waiting:
         new = self.lists[2 * element]
         if not new:
             return
-        moving = list(new.values())
-        if len(moving) > 1:
+        if len(new) == 1:
+            moving = [new.popitem()[1]]
+        else:
+            moving = list(new.values())
             moving.sort(key=_by_time)
-        new.clear()
-        pending = self.lists[2 * element + 1]
+            new.clear()
+        place = 2 * element + 1
+        pending, kept = self.lists[place], self.kept
         for partial in moving:
-            if self._start is not None:
-                self._follow(2 * element + 1, partial)
-            self._leave(2 * element, partial).append(self._next_number * len(self.lists) + 2 * element + 1)
-            self._next_number += 1
-            pending[partial[ID]] = partial
-            self.kept.touch(partial[ID])
+            number = partial[ID]
+            self._change(2 * element, place, partial)
+            pending[number] = partial
+            kept.touch(number)
 
 
 def _by_time(partial: Partial) -> tuple[bool, int]:

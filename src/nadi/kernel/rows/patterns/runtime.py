@@ -78,8 +78,7 @@ class StateRuntime:
         waiting = self._waiting()
         machine = self._machine
         machine.done = []  # an event that failed may have left something
-        readers = self._readers[source]
-        offered = tuple(reversed(readers))
+        readers, offered = self._readers[source]
         groups: list[Group] = []
         for event in chunk:
             if event.kind >= RESET:
@@ -107,9 +106,9 @@ class StateRuntime:
         found = self._live.get(key)
         if found is None or found.cells is not cells:
             found = self._view(key)
-        if not found.flags.get(_BEGUN):
-            found.flags.set(_BEGUN, True)
-            self._begin(found)
+            if not found.flags.get(_BEGUN):
+                found.flags.set(_BEGUN, True)
+                self._begin(found)
         return found
 
     def _view(self, key: str) -> Waiting:
@@ -144,7 +143,9 @@ class StateRuntime:
 def _machine(plan: StateInput, layout: Layout, flow: Flow) -> Machine:
     absent = tuple(n.slot for n in layout.nodes if n.kind.startswith("absent"))
     starts = tuple(n.slot for n in layout.nodes if n.start)
-    return Machine(layout, plan.sequence, plan.within, flow, absent, starts)
+    plain = _plain_start(plan, layout)
+    aging = tuple(n for n in layout.nodes if plain is None or n.slot != plain)
+    return Machine(layout, plan.sequence, plan.within, flow, absent, starts, aging, plain, flow.compat == 4)
 
 
 def _plain_start(plan: StateInput, layout: Layout) -> int | None:
@@ -154,9 +155,9 @@ def _plain_start(plan: StateInput, layout: Layout) -> int | None:
     return starts[0].slot if plain else None
 
 
-def _readers(layout: Layout) -> dict[str, tuple[Node, ...]]:
-    """By stream the elements that read it, in order."""
+def _readers(layout: Layout) -> dict[str, tuple[tuple[Node, ...], tuple[Node, ...]]]:
+    """By stream the elements that read it: in order, and in the opposite one, in which events are offered."""
     found: dict[str, list[Node]] = {}
     for node in layout.nodes:
         found.setdefault(node.source, []).append(node)
-    return {source: tuple(nodes) for source, nodes in found.items()}
+    return {source: (tuple(nodes), tuple(reversed(nodes))) for source, nodes in found.items()}

@@ -18,6 +18,18 @@ from nadi.kernel.rows.windows.session import SessionWindow
 from nadi.kernel.rows.windows.sliding import DelayWindow, ExternalTimeWindow, LengthWindow, TimeWindow
 from nadi.kernel.rows.windows.sorting import SortWindow
 from nadi.kernel.rows.windows.timebatch import TimeBatchWindow
+from nadi.kernel.rows.windows.unique import (
+    UniqueEverWindow,
+    UniqueFirstWindow,
+    UniqueLengthWindow,
+    UniqueTimeWindow,
+    first_length_batch,
+    first_time_batch,
+    unique_external_time_batch,
+    unique_length_batch,
+    unique_time_batch,
+    unique_time_length_batch,
+)
 from nadi.plan.nodes import Schema, WindowCall
 
 __all__ = ["WINDOWS", "Setup", "WindowProcessor", "make_window"]
@@ -39,6 +51,16 @@ WINDOWS: dict[str, Callable[[Setup], WindowProcessor]] = {
     "time": TimeWindow,
     "timeBatch": TimeBatchWindow,
     "timeLength": TimeWindow,
+    "unique:ever": UniqueEverWindow,
+    "unique:externalTimeBatch": unique_external_time_batch,
+    "unique:first": UniqueFirstWindow,
+    "unique:firstLengthBatch": first_length_batch,
+    "unique:firstTimeBatch": first_time_batch,
+    "unique:length": UniqueLengthWindow,
+    "unique:lengthBatch": unique_length_batch,
+    "unique:time": UniqueTimeWindow,
+    "unique:timeBatch": unique_time_batch,
+    "unique:timeLengthBatch": unique_time_length_batch,
 }
 """Windows by registered name."""
 

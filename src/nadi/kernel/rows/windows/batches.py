@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from nadi.kernel.rows.events import CURRENT, Chunk, Event
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.state import Cells, Deque
+from nadi.kernel.rows.windows.collecting import ALL, Collector
 from nadi.kernel.rows.windows.contract import Setup, current, expired, reset
 
 
@@ -17,16 +18,18 @@ class LengthBatchWindow:
     """`lengthBatch(n [, stream.current.event])`.
 
     Cells: `batch` being collected, `previous` (only if X are wanted or the window is searched). With stream.current.event C pass at once, `batch` is what
-    has passed, and event n+1 brings [X(batch), R, C]. With n = 0: each event [C, X, R], in 4.x nothing.
+    has passed, and event n+1 brings [X(batch), R, C]. With n = 0: each event [C, X, R], in 4.x nothing. What counts is how many the batch holds: `collector`
+    tells which events those are.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, collector: Collector = ALL) -> None:
         self._flow, self._emit = setup.flow, setup.emit
+        self._collector = collector
         self._length: int = setup.constant(0)
         self._streams: bool = setup.constant(1, False)
         self._expires = setup.keeps_expired
         self._keeps = setup.keeps_expired or setup.searched
-        self._state = setup.element(batch=Deque, previous=Deque)
+        self._state = setup.element(batch=collector.cell, previous=Deque)
 
     def begin(self) -> None:
         """Nothing starts by itself."""
@@ -69,12 +72,12 @@ class LengthBatchWindow:
     def _collect(self, arrived: Chunk) -> None:
         """All batches of a chunk are made before the first is emitted: an emission may come back to this window."""
         cells = self._state.at(self._flow.key)
-        batch: Deque = cells["batch"]
+        batch, collector = cells["batch"], self._collector
         made: list[Chunk] = []
         for event in arrived:
-            batch.append((event.ts, event.row))
+            collector.add(batch, (event.ts, event.row))
             if len(batch) == self._length:
-                made.append(flush(cells, self._flow, self._expires, self._keeps))
+                made.append(flush(cells, self._flow, self._expires, self._keeps, collector))
         for out in made:
             self._emit(out)
 
@@ -83,16 +86,16 @@ class LengthBatchWindow:
         return map(current, cells["batch"] if self._streams else cells["previous"])
 
 
-def flush(cells: Cells, flow: Flow, expires: bool, keeps: bool) -> Chunk:
+def flush(cells: Cells, flow: Flow, expires: bool, keeps: bool, collector: Collector) -> Chunk:
     """[X(previous), R, C(batch)]; the batch becomes the previous one. Empty where both are."""
     batch, previous, now = cells["batch"], cells["previous"], flow.now
     out = [expired(held, now) for held in previous] if expires else []
     if out or len(batch):
         out.append(reset(now))
-    out += map(current, batch)
+    out += map(current, collector.events(batch))
     previous.clear()
     if keeps:
-        previous.extend(batch)
+        previous.extend(collector.events(batch))
     batch.clear()
     return out
 

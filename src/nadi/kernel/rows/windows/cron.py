@@ -14,11 +14,15 @@ class CronWindow:
     """At each fire of the arrival clock, if events came since the last one: [X(previous), C(batch)], without R.
 
     Cells: `batch`, `previous`, and `waits`, whether the timer is set: it is only while there is a batch.
+
+    Raises:
+        INVALID_CRON: when it is made.
     """
 
     def __init__(self, setup: Setup) -> None:
         self._flow, self._emit = setup.flow, setup.emit
         self._expression: str = setup.constant(0)
+        next_fire(self._expression, 0)  # one that is none is refused with the app, not with its first event
         self._state = setup.element(batch=Deque, previous=Deque, waits=Value)
         self._timer = setup.flow.arrivals.timer(setup.call.id, self._due)
 

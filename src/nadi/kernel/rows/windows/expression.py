@@ -1,12 +1,14 @@
 """`expression('…' | attr)` and `expressionBatch('…' | attr [, includeTriggeringEvent [, streamCurrentEvent]])` (language text §6).
 
 The expression sees the new event by plain attribute names, the ends of the window as `first` and `last`, and aggregators over what is held. Aggregates
-are computed from what is held each time, so a check costs as much as the window is long if the expression has aggregators.
+are kept up as events come and go, so that a check costs the same however long the window is.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from nadi import lang
@@ -14,8 +16,8 @@ from nadi.errors import error
 from nadi.functions.entries import Accumulator
 from nadi.kernel.rows.aggregation import CountedBag, accumulator_of
 from nadi.kernel.rows.compile import EVENTS, ROW, compile_values
-from nadi.kernel.rows.events import CURRENT, Chunk, Event
-from nadi.kernel.rows.state import Cells, Deque, Map, Value
+from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
+from nadi.kernel.rows.state import Cell, Cells, Deque, Map, Value
 from nadi.kernel.rows.windows.contract import Held, Setup, current, expired
 from nadi.lang.tree import Type
 from nadi.plan.context import Context
@@ -23,14 +25,25 @@ from nadi.plan.expressions import Expressions
 from nadi.plan.nodes import Aggregate, Const, Expr
 from nadi.plan.scopes import Place, Scope
 
-Entries = Sequence[Held] | Deque
-Holds = Callable[[Entries], bool]
+Evaluate = Callable[[Any, int, Sequence[Any], Row], Any]
 _NOTHING = Const(None, Type.OBJECT)
 _NOW, _FIRST, _LAST = 0, 1, 2
 
+CELLS: dict[str, type[Cell]] = {"text": Value, "totals": Value, "bag": Map}
+"""What a condition keeps: the text where it comes with the events, [state, value] of each aggregator, and the values that some must remember."""
 
-def compile_expression(text: str, setup: Setup) -> Holds:
-    """The function that tells whether the expression holds for events, oldest first; the newest is the one at hand.
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An expression: `holds` tells whether it does, `values` gives what its aggregators count of an event."""
+
+    holds: Evaluate
+    values: Evaluate
+    accumulators: tuple[Accumulator, ...]
+
+
+def compile_expression(text: str, setup: Setup) -> Compiled:
+    """The expression of a text.
 
     Raises:
         NadiError: the text is no expression, names what does not exist, or is no bool.
@@ -40,15 +53,7 @@ def compile_expression(text: str, setup: Setup) -> Holds:
     holds = compile_values((expr,), setup.flow, setup.tables, EVENTS)
     arguments = [a.args[0] if a.args else _NOTHING for a in aggregates]
     values = compile_values(arguments, setup.flow, setup.tables, ROW)
-    accumulators = [accumulator_of(a, True, setup.flow) for a in aggregates]
-
-    def check(held: Entries) -> bool:
-        shown = [values(row, ts, (), ()) for ts, row in held] if accumulators else []
-        totals = [_total(a, [v[n] for v in shown]) for n, a in enumerate(accumulators)]
-        ends = [[Event(CURRENT, *held[n])] for n in (-1, 0, -1)]
-        return holds(ends, held[-1][0], totals, ())[0] is True
-
-    return check
+    return Compiled(holds, values, tuple(accumulator_of(a, True, setup.flow) for a in aggregates))
 
 
 def _bound(text: str, setup: Setup, aggregates: list[Aggregate]) -> Expr:
@@ -60,27 +65,20 @@ def _bound(text: str, setup: Setup, aggregates: list[Aggregate]) -> Expr:
     return Expressions(context, scope, aggregates, where="window").condition(tree, "window's expression")
 
 
-def _total(accumulator: Accumulator, values: Iterable[Any]) -> Any:
-    bag = CountedBag()
-    bag.bind(Map(lambda: None))
-    state, found = accumulator.fresh(), None
-    for value in values:
-        found = accumulator.add(state, value, bag, "")
-    return found
-
-
 class Condition:
-    """The expression at hand: constant, or the text that an attribute of the newest event holds (cell `text`)."""
+    """The expression at hand, constant or the text that an attribute of the newest event holds, and its aggregates over what has entered."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._position = setup.position(0)
         text = setup.constant(0)
         self._fixed = compile_expression(text, setup) if text is not None else None
-        self._compiled: dict[str, Holds] = {}
+        self._compiled: dict[str, Compiled] = {}
+        self._bag = CountedBag()
+        self._bound: Map | None = None
 
     def turn(self, cells: Cells, event: Event) -> bool:
-        """Take the expression that the event brings; whether it is another one than before."""
+        """Take the expression that the event brings; whether it is another one than before. Then nothing has entered yet."""
         if self._position is None:
             return False
         text = event.row[self._position]
@@ -92,16 +90,68 @@ class Condition:
             self._compiled[text] = compile_expression(text, self._setup)
         changed = cells["text"].get() is not None
         cells["text"].set(text)
+        if changed:
+            self.restart(cells)
         return changed
 
-    def holds(self, cells: Cells, held: Entries) -> bool:
-        """Whether it holds for these events."""
+    def _expression(self, cells: Cells) -> Compiled:
         if self._fixed is not None:
-            return self._fixed(held)
+            return self._fixed
         text = cells["text"].get()
         if text not in self._compiled:
             self._compiled[text] = compile_expression(text, self._setup)
-        return self._compiled[text](held)
+        return self._compiled[text]
+
+    # ---- aggregates
+
+    def enter(self, cells: Cells, held: Held) -> None:
+        """The aggregators add an event."""
+        self._step(cells, held, adds=True)
+
+    def leave(self, cells: Cells, held: Held) -> None:
+        """The aggregators remove an event that had entered."""
+        self._step(cells, held, adds=False)
+
+    def restart(self, cells: Cells) -> None:
+        """Nothing has entered."""
+        cells["totals"].set(None)
+        if len(cells["bag"]):
+            self._bag_of(cells).clear()
+
+    def _step(self, cells: Cells, held: Held, adds: bool) -> None:
+        expression = self._expression(cells)
+        if not expression.accumulators:
+            return
+        totals = cells["totals"].get() or [[a.fresh(), None] for a in expression.accumulators]
+        bag, values = self._bag_of(cells), expression.values(held[1], held[0], (), ())
+        done = 0
+        try:
+            for accumulator, total in zip(expression.accumulators, totals, strict=True):
+                total[1] = (accumulator.add if adds else accumulator.remove)(total[0], values[done], bag, done)
+                done += 1
+        except Exception:
+            # an event counts for all aggregators or for none; the one that failed has changed nothing
+            for number in range(done):
+                accumulator, total = expression.accumulators[number], totals[number]
+                undo = accumulator.remove if adds else accumulator.add
+                total[1] = undo(total[0], values[number], bag, number)
+            raise
+        finally:
+            cells["totals"].set(totals)
+
+    def _bag_of(self, cells: Cells) -> CountedBag:
+        """One bag for all aggregators: the number of each is its group."""
+        if self._bound is not cells["bag"]:
+            self._bound = cells["bag"]
+            self._bag.bind(self._bound)
+        return self._bag
+
+    def holds(self, cells: Cells, first: Held, last: Held) -> bool:
+        """Whether it holds for what has entered; `first` and `last` are its ends, the last one is the event at hand."""
+        expression = self._expression(cells)
+        newest, oldest = [Event(CURRENT, *last)], [Event(CURRENT, *first)]
+        shown = [total[1] for total in cells["totals"].get() or ()]
+        return expression.holds([newest, oldest, newest], last[0], shown, ())[0] is True
 
 
 class ExpressionWindow:
@@ -110,7 +160,7 @@ class ExpressionWindow:
     def __init__(self, setup: Setup) -> None:
         self._flow, self._emit = setup.flow, setup.emit
         self._condition = Condition(setup)
-        self._state = setup.element(held=Deque, text=Value)
+        self._state = setup.element(held=Deque, **CELLS)
 
     def begin(self) -> None:
         """Nothing starts by itself."""
@@ -124,21 +174,29 @@ class ExpressionWindow:
                 continue
             if self._condition.turn(cells, event):
                 self._evaluate_again(cells, held, out)
-            held.append((event.ts, event.row))
-            while len(held) and not self._condition.holds(cells, held):
-                out.append(expired(held.popleft(), self._flow.now))
+            newest = (event.ts, event.row)
+            self._condition.enter(cells, newest)
+            held.append(newest)
+            while len(held) and not self._condition.holds(cells, held[0], newest):
+                out.append(expired(self._drop(cells, held), self._flow.now))
             out.append(event)
         if out:
             self._emit(out)
 
+    def _drop(self, cells: Cells, held: Deque) -> Held:
+        oldest: Held = held.popleft()
+        self._condition.leave(cells, oldest)
+        return oldest
+
     def _evaluate_again(self, cells: Cells, held: Deque, out: Chunk) -> None:
         """Another expression: what is held enters the window anew, one by one."""
-        kept: list[Held] = []
+        kept: deque[Held] = deque()
         for entering in list(held):
             kept.append(entering)
-            while kept and not self._condition.holds(cells, kept):
-                out.append(expired(kept.pop(0), self._flow.now))
-                held.popleft()
+            self._condition.enter(cells, entering)
+            while kept and not self._condition.holds(cells, kept[0], entering):
+                kept.popleft()
+                out.append(expired(self._drop(cells, held), self._flow.now))
 
     def content(self) -> Iterable[Event]:
         return map(current, self._state.at(self._flow.key)["held"])
@@ -147,8 +205,8 @@ class ExpressionWindow:
 class ExpressionBatchWindow:
     """Collects while the expression holds; the event at which it fails brings [X(previous), C(batch)], both stamped now, and starts the next batch.
 
-    Cells: `batch`, `previous`, `text`. An event that fails alone is a batch of its own, and leaves at once. With stream.current.event C pass at once and
-    the event that ends the batch comes as [X(batch), C].
+    Cells: `batch`, `previous`, those of the condition. An event that fails alone is a batch of its own, and leaves at once. With stream.current.event C pass
+    at once and the event that ends the batch comes as [X(batch), C].
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -156,7 +214,7 @@ class ExpressionBatchWindow:
         self._condition = Condition(setup)
         self._includes = setup.value(1) if len(setup.call.args) > 1 else None
         self._streams: bool = setup.constant(2, False)
-        self._state = setup.element(batch=Deque, previous=Deque, text=Value)
+        self._state = setup.element(batch=Deque, previous=Deque, **CELLS)
 
     def begin(self) -> None:
         """Nothing starts by itself."""
@@ -180,26 +238,44 @@ class ExpressionBatchWindow:
             cells["batch"].clear()
             for held in entering:
                 made += self._enter(cells, held, False)
-        includes = self._includes is not None and self._includes(event.row, event.ts) is True
-        return [*made, *self._enter(cells, (event.ts, event.row), includes)]
+        return [*made, *self._enter(cells, (event.ts, event.row), self._is_included(event))]
+
+    def _is_included(self, event: Event) -> bool:
+        """Whether the event belongs to the batch that it ends."""
+        return self._includes is not None and self._includes(event.row, event.ts) is True
+
+    def _fits(self, cells: Cells, held: Held) -> bool:
+        """Whether the expression holds with one event more."""
+        batch: Deque = cells["batch"]
+        self._condition.enter(cells, held)
+        try:
+            return self._condition.holds(cells, batch[0] if len(batch) else held, held)
+        except Exception:
+            self._condition.leave(cells, held)  # an event that fails is in no batch
+            raise
 
     def _enter(self, cells: Cells, held: Held, includes: bool) -> list[Chunk]:
         batch: Deque = cells["batch"]
-        batch.append(held)
-        if self._condition.holds(cells, batch):
+        if self._fits(cells, held):
+            batch.append(held)
             return []
-        now = self._flow.now
-        if len(batch) == 1:
+        self._condition.restart(cells)
+        if not len(batch):
+            batch.append(held)
             out = self._flush(cells)
             cells["previous"].clear()
-            return [[*out, expired(held, now)]]
+            return [[*out, expired(held, self._flow.now)]]
         if includes:
+            batch.append(held)
             return [self._flush(cells)]
-        entered = list(batch)
-        batch.replace(entered[:-1])
         out = self._flush(cells)
-        batch.append(held)
+        self._begin(cells, held)
         return [out]
+
+    def _begin(self, cells: Cells, held: Held) -> None:
+        """The event that ended a batch is the first of the next one."""
+        cells["batch"].append(held)
+        self._condition.enter(cells, held)
 
     def _flush(self, cells: Cells) -> Chunk:
         now = self._flow.now
@@ -216,24 +292,28 @@ class ExpressionBatchWindow:
         """[X(batch)?, C]; an event that fails alone leaves before it came."""
         batch: Deque = cells["batch"]
         out: Chunk = []
-        if self._condition.turn(cells, event) and len(batch) and not self._condition.holds(cells, batch):
-            self._expire(batch, out)
+        if self._condition.turn(cells, event) and len(batch):
+            for entered in batch:
+                self._condition.enter(cells, entered)
+            if not self._condition.holds(cells, batch[0], batch[-1]):
+                self._expire(cells, out)
         held = (event.ts, event.row)
-        batch.append(held)
-        if not self._condition.holds(cells, batch):
-            includes = self._includes is not None and self._includes(event.row, event.ts) is True
-            if includes or len(batch) == 1:
-                self._expire(batch, out)
-            else:
-                batch.replace(list(batch)[:-1])
-                self._expire(batch, out)
-                batch.append(held)
+        if self._fits(cells, held):
+            batch.append(held)
+        elif self._is_included(event) or not len(batch):
+            batch.append(held)
+            self._expire(cells, out)
+        else:
+            self._expire(cells, out)
+            self._begin(cells, held)
         out.append(event)
         return [out]
 
-    def _expire(self, batch: Deque, out: Chunk) -> None:
+    def _expire(self, cells: Cells, out: Chunk) -> None:
+        batch: Deque = cells["batch"]
         out += [expired(held, self._flow.now) for held in batch]
         batch.clear()
+        self._condition.restart(cells)
 
     def content(self) -> Iterable[Event]:
         cells = self._state.at(self._flow.key)

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from nadi.functions.arithmetic import remainder_ints
 from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
-from nadi.kernel.rows.state import Cells, Deque, Value
-from nadi.kernel.rows.windows.contract import Held, Setup, current, expired, reset
+from nadi.kernel.rows.state import Cells, Value
+from nadi.kernel.rows.windows.collecting import ALL, Collector
+from nadi.kernel.rows.windows.contract import Setup, current, expired, reset
 from nadi.kernel.rows.windows.sliding import time_of
 
 
@@ -15,11 +16,12 @@ class ExternalTimeBatchWindow:
     """The time attribute is the clock; only `timeout` runs by the app's.
 
     Cells: `batch` being collected; `sent`, what the last flush emitted; `clock` = [start, end, greatest time seen] of the attribute; `timeout` = [when the
-    timer is due, whether the batch was flushed by it, whether the timer is set].
+    timer is due, whether the batch was flushed by it, whether the timer is set]. `collector` tells which events of a period are held.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, collector: Collector = ALL) -> None:
         self._flow, self._emit = setup.flow, setup.emit
+        self._collector = collector
         self._position = setup.position(0) or 0
         self._time: int = setup.constant(1)
         self._start: int | None = setup.constant(2)
@@ -28,7 +30,7 @@ class ExternalTimeBatchWindow:
         self._replaces: bool = setup.constant(4, False)
         self._expires = setup.keeps_expired
         self._keeps = setup.keeps_expired or setup.searched
-        self._state = setup.element(batch=Deque, sent=Deque, clock=Value, timeout=Value)
+        self._state = setup.element(batch=collector.cell, sent=collector.cell, clock=Value, timeout=Value)
         self._timer = setup.flow.timers.timer(setup.call.id, self._due)
 
     def begin(self) -> None:
@@ -49,7 +51,7 @@ class ExternalTimeBatchWindow:
                 made.append(self._close(cells, greatest))
                 end = _end_after(greatest, start, self._time)
             cells["clock"].set((start, end, greatest))
-            cells["batch"].append((event.ts, self._stamped(event.row, end)))
+            self._collector.add(cells["batch"], (event.ts, self._stamped(event.row, end)))
             self._keep_waking(cells)
         for out in made:
             if out:
@@ -71,7 +73,7 @@ class ExternalTimeBatchWindow:
         """An event of the next period came."""
         state = cells["timeout"].get()
         flushed = state is not None and state[1]
-        out = self._append(cells, greatest, self._keeps) if flushed else self._flush(cells, greatest, self._keeps)
+        out = self._append(cells, greatest) if flushed else self._flush(cells, greatest, self._keeps)
         self._wait(cells, flushed=False)
         return out
 
@@ -84,29 +86,33 @@ class ExternalTimeBatchWindow:
 
     def _flush(self, cells: Cells, ts: int, keeps: bool) -> Chunk:
         """[X(sent), R, C(batch)]."""
-        batch, sent = cells["batch"], cells["sent"]
-        out = [expired(held, ts) for held in sent] if self._expires else []
+        batch, sent, events = cells["batch"], cells["sent"], self._collector.events
+        out = [expired(held, ts) for held in events(sent)] if self._expires else []
         sent.clear()
-        out += self._opened(batch, (), ts, keeps, sent)
+        if len(batch):
+            out.append(reset(ts))
+            out += map(current, events(batch))
+            if keeps:
+                self._note(cells)
+            batch.clear()
         return out
 
-    def _append(self, cells: Cells, ts: int, keeps: bool) -> Chunk:
+    def _append(self, cells: Cells, ts: int) -> Chunk:
         """[X(sent), R, C(sent), C(batch)]: more events of a batch that the timeout had flushed. Nothing if there are none."""
-        batch, sent = cells["batch"], cells["sent"]
+        batch, sent, events = cells["batch"], cells["sent"], self._collector.events
         if not len(batch):
             return []
-        out = [expired(held, ts) for held in sent] if self._expires else []
-        out += self._opened(batch, tuple(sent), ts, keeps, sent)
-        return out
-
-    def _opened(self, batch: Deque, again: tuple[Held, ...], ts: int, keeps: bool, sent: Deque) -> Chunk:
-        if not len(batch):
-            return []
-        out = [reset(ts), *map(current, again), *map(current, batch)]
-        if keeps:
-            sent.extend(batch)
+        out = [expired(held, ts) for held in events(sent)] if self._expires else []
+        self._note(cells)
+        out.append(reset(ts))
+        out += map(current, events(sent))
         batch.clear()
         return out
+
+    def _note(self, cells: Cells) -> None:
+        """The batch counts as sent; of one event per key the later one."""
+        for held in self._collector.events(cells["batch"]):
+            self._collector.add(cells["sent"], held)
 
     # ---- timeout
 
@@ -132,7 +138,7 @@ class ExternalTimeBatchWindow:
         if state is None or due < state[0] or not state[2]:
             return
         greatest: int = cells["clock"].get()[2]
-        out = self._flush(cells, greatest, True) if not state[1] else self._append(cells, greatest, True)
+        out = self._flush(cells, greatest, True) if not state[1] else self._append(cells, greatest)
         if out or self._flow.playback:
             self._wait(cells, flushed=True)
         else:
@@ -141,7 +147,7 @@ class ExternalTimeBatchWindow:
             self._emit(out)
 
     def content(self) -> Iterable[Event]:
-        return map(current, self._state.at(self._flow.key)["sent"])
+        return map(current, self._collector.events(self._state.at(self._flow.key)["sent"]))
 
 
 def _end_after(time: int, start: int, period: int) -> int:

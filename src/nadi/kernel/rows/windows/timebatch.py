@@ -8,6 +8,7 @@ from nadi.functions.arithmetic import remainder_ints
 from nadi.kernel.rows.events import CURRENT, Chunk, Event
 from nadi.kernel.rows.state import Cells, Deque, Value
 from nadi.kernel.rows.windows.batches import flush
+from nadi.kernel.rows.windows.collecting import ALL, Collector
 from nadi.kernel.rows.windows.contract import Setup, current, expired, reset
 
 
@@ -16,17 +17,21 @@ class TimeBatchWindow:
 
     The phase (first boundary) is one for the window, whatever the partition key: it lies under the flow key "". Boundaries at which nothing
     could come out are passed over: the timer stops when the window is empty and starts again, in phase, with the next event.
+
+    `collector` tells which events of a period are held. With `length` a batch that holds so many goes out at once, and what comes until the boundary, where
+    nothing is emitted then, is passed over (as in Siddhi's extension `unique`); cell `full` says so.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, collector: Collector = ALL, length: int | None = None) -> None:
         self._flow, self._emit = setup.flow, setup.emit
+        self._collector, self._length = collector, length
         self._time: int = setup.constant(0)
         second = setup.constant(1)
         self._start: int | None = None if isinstance(second, bool) else second
         self._streams: bool = setup.constant(2, second is True)
         self._expires = setup.keeps_expired
         self._keeps = setup.keeps_expired or setup.searched
-        self._state = setup.element(batch=Deque, previous=Deque, boundary=Value)
+        self._state = setup.element(batch=collector.cell, previous=Deque, boundary=Value, full=Value)
         self._phase = setup.flow.store.element(f"{setup.call.id}/phase", {"first": Value})
         self._timer = setup.flow.timers.timer(setup.call.id, self._due)
 
@@ -48,11 +53,24 @@ class TimeBatchWindow:
             out += arrived
             cells["batch"].extend((e.ts, e.row) for e in arrived)
         else:
-            # a timer that is late finds its work done: the event that came first is part of the batch
-            cells["batch"].extend((e.ts, e.row) for e in arrived)
-            out = flush(cells, self._flow, self._expires, self._keeps) if late else []
+            out = self._collect(cells, arrived, late)
         if out:
             self._emit(out)
+
+    def _collect(self, cells: Cells, arrived: Chunk, late: bool) -> Chunk:
+        """A timer that is late finds its work done: the event that came first is part of the batch."""
+        if cells["full"].get():
+            if late:
+                cells["full"].set(None)
+            return []
+        batch, collector, full = cells["batch"], self._collector, False
+        for event in arrived:
+            collector.add(batch, (event.ts, event.row))
+            if self._length is not None and len(batch) == self._length:
+                cells["full"].set(True)
+                full = True
+                break
+        return flush(cells, self._flow, self._expires, self._keeps, collector) if late or full else []
 
     def _due(self, due: int) -> None:
         """A long gap takes several timers; each flushes one batch."""
@@ -60,7 +78,13 @@ class TimeBatchWindow:
         boundary = cells["boundary"].get()
         if boundary is None or self._flow.now < boundary:
             return
-        out = self._flush_streamed(cells) if self._streams else flush(cells, self._flow, self._expires, self._keeps)
+        if cells["full"].get():
+            cells["full"].set(None)
+            out: Chunk = []
+        elif self._streams:
+            out = self._flush_streamed(cells)
+        else:
+            out = flush(cells, self._flow, self._expires, self._keeps, self._collector)
         if len(cells["batch"]) or len(cells["previous"]):
             self._set(cells, boundary + self._time)
         else:

@@ -1,0 +1,18 @@
+"""The stream processors at work: like windows they keep events and set timers, like stream functions there may be several in a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nadi.kernel.rows.processors.contract import Processor, Setup
+from nadi.kernel.rows.processors.deduplicate import Deduplicate
+from nadi.kernel.rows.processors.slack import adaptive_slack, fixed_slack
+
+__all__ = ["PROCESSORS", "Processor", "Setup"]
+
+PROCESSORS: dict[str, Callable[[Setup], Processor]] = {
+    "reorder:akslack": adaptive_slack,
+    "reorder:kslack": fixed_slack,
+    "unique:deduplicate": Deduplicate,
+}
+"""Stream processors by registered name."""

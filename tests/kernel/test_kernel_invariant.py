@@ -1,0 +1,77 @@
+"""The one promise, on generated apps and inputs: one event at a time = any split = any restart from a dump or from deltas (design §1, §5).
+
+`NADI_GENERATE=2000` runs so many examples of each family instead of the few that every run can afford.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.generate.apps import FAMILIES, Generated, apps
+from tests.generate.feeding import Feeding
+from tests.generate.inputs import Cut, Message, cuts, messages
+
+settings.register_profile(
+    "quick",
+    deadline=None,
+    max_examples=30,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile(
+    "long", settings.get_profile("quick"), max_examples=int(os.environ.get("NADI_GENERATE", "20"))
+)
+CHOSEN = settings.get_profile("long" if "NADI_GENERATE" in os.environ else "quick")
+
+AFTER = 3000  # ms that a run goes on after its last message
+
+
+def _whole(made: Generated, given_messages: list[Message]) -> Feeding:
+    run = Feeding(made)
+    run.feed(given_messages, given_messages[-1].order + AFTER)
+    return run
+
+
+def _one_by_one(made: Generated, given_messages: list[Message], like: Feeding) -> Feeding:
+    run = Feeding(made, like.plan)
+    for message in given_messages:
+        run.feed([message], message.order)
+    run.feed([], given_messages[-1].order + AFTER)
+    return run
+
+
+def _in_parts(made: Generated, given_messages: list[Message], given_cuts: list[Cut], like: Feeding) -> Feeding:
+    run = Feeding(made, like.plan)
+    start = 0
+    count = len(given_messages)
+    for cut in sorted(given_cuts, key=lambda c: c.after % count):
+        end = cut.after % count + 1
+        following = given_messages[end].order if end < count else given_messages[-1].order + AFTER
+        until = min(given_messages[end - 1].order + cut.wait, following)
+        run.feed(given_messages[start:end], until)
+        run.restart(cut.restart)
+        start = end
+    run.feed(given_messages[start:], given_messages[-1].order + AFTER)
+    return run
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_results_depend_on_the_events_and_not_on_batches_and_restarts(family: str) -> None:
+    @CHOSEN
+    @given(made=apps(family), sent=messages, parts=cuts, every=st.sampled_from(("dump", "deltas")))
+    def holds(made: Generated, sent: list[Message], parts: list[Cut], every: str) -> None:
+        whole = _whole(made, sent)
+        assert _one_by_one(made, sent, whole).seen() == whole.seen()
+        assert _in_parts(made, sent, parts, whole).seen() == whole.seen()
+        everywhere = [Cut(i, 0, every) for i in range(len(sent))]
+        assert _in_parts(made, sent, everywhere, whole).seen() == whole.seen()
+
+    holds()
