@@ -11,7 +11,7 @@ partition key ("" outside partitions), made when first asked for. Cells hold *pl
 lists, tuples, dicts and sets of them (tuples come back as tuples). `Event` is a tuple and comes back as a plain tuple of three: use
 `Event(*x)`, or compare fields by position.
 
-Format (version 1): MessagePack. A delta is `[1, [[element, key, {cell: change}], …]]`, a segment's payload
+Format (version 1): MessagePack. A delta is `[1, [[element, key, {cell: change}], …]]` with the cells that changed, a segment's payload
 `[1, [[key, {cell: content}], …]]`. A change or content is `["v", value]`, `["d", taken, [appended…]]`,
 `["m", cleared, [[key, value]…], [removed…]]` (removals come first: a key may be removed and set again), or `["x"]` instead of
 the cells (the key was dropped; what follows starts from nothing). Extension types 1 to 4 are tuples, sets, frozen sets and dicts with keys
@@ -117,8 +117,12 @@ class Value:
 
     change = content
 
+    def changed(self) -> bool:
+        """Whether it is otherwise than the last delta left it."""
+        return self._noted
+
     def settle(self) -> None:
-        """The value itself is the change."""
+        """From here on the next delta is noted."""
         self._noted = False
 
     def apply(self, change: list[Any]) -> None:
@@ -182,6 +186,10 @@ class Deque:
 
     def content(self) -> list[Any]:
         return ["d", 0, list(self._items)]
+
+    def changed(self) -> bool:
+        """Whether anything was taken or appended since the last delta."""
+        return self._taken > 0 or self._appended > 0
 
     def change(self) -> list[Any]:
         tail = [self._items[i] for i in range(-self._appended, 0)]
@@ -264,6 +272,10 @@ class Map:
 
     def content(self) -> list[Any]:
         return ["m", True, [[k, v] for k, v in self._items.items()], []]
+
+    def changed(self) -> bool:
+        """Whether any key was set, touched or removed since the last delta."""
+        return self._cleared or bool(self._dirty)
 
     def change(self) -> list[Any]:
         kept = [[k, self._items[k]] for k in self._dirty if k in self._items]
@@ -350,7 +362,7 @@ class Element:
         if key in self._dropped:
             yield ["x"]
         if (cells := self._by_key.get(key)) is not None:
-            yield {name: cell.change() for name, cell in cells.items()}
+            yield {name: cell.change() for name, cell in cells.items() if cell.changed()}
 
     def settle(self, key: str) -> None:
         """From here on the next delta is noted."""
