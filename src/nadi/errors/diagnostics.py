@@ -26,6 +26,9 @@ class Span:
         return Span(self.start, other.end, self.line, self.column, other.end_line, other.end_column)
 
 
+_WIDTH = 400
+"""Characters of a line that are shown."""
+
 NOWHERE = Span(0, 0, 0, 0, 0, 0)
 """The span of what was made, not read."""
 
@@ -52,12 +55,22 @@ class Diagnostic:
         """The line in question with what is meant underlined; empty where there is no place."""
         if self.span == NOWHERE or not self.source:
             return ""
-        lines = self.source.splitlines() or [""]
-        text = lines[min(self.span.line, len(lines)) - 1]
+        text, column = self._line(), self.span.column
         last = self.span.end_column if self.span.end_line == self.span.line else len(text) + 1
-        marks = "^" * max(1, last - self.span.column)
-        shown = text.replace("\t", " ")
-        return f"    {shown}\n    {' ' * (self.span.column - 1)}{marks}"
+        begin = max(0, column - 1 - _WIDTH // 2) if len(text) > _WIDTH else 0
+        shown = text[begin : begin + _WIDTH].replace("\t", " ")
+        marks = "^" * max(1, min(last - column, _WIDTH - (column - 1 - begin)))
+        before, after = ("…" if cut else "" for cut in (begin > 0, begin + _WIDTH < len(text)))
+        return f"    {before}{shown}{after}\n    {' ' * (column - 1 - begin + len(before))}{marks}"
+
+    def _line(self) -> str:
+        """The line in which the span starts, without going through all lines of a long text."""
+        source, start = self.source, self.span.start
+        if source.count("\n", 0, start) == self.span.line - 1:
+            end = source.find("\n", start)
+            return source[source.rfind("\n", 0, start) + 1 : end if end >= 0 else None].rstrip("\r")
+        lines = source.splitlines() or [""]  # of a part of the text
+        return lines[min(self.span.line, len(lines)) - 1]
 
     def render(self) -> str:
         """The diagnostic as a person reads it: place, message, excerpt, what to do next."""

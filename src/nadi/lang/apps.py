@@ -10,7 +10,7 @@ from nadi.lang import definitions, expressions, queries
 from nadi.lang.annotations import annotation_list, app_annotation, at_app_annotation
 from nadi.lang.cursor import Cursor
 from nadi.lang.inputs import within_per
-from nadi.lang.lexer import tokenise
+from nadi.lang.lexer import MOST_ERRORS, tokenise
 from nadi.lang.selections import selection
 from nadi.lang.substitution import substitute_collecting
 from nadi.lang.tree import (
@@ -267,7 +267,7 @@ class _AppReader:
         c = self.cursor
         while at_app_annotation(c):
             self.guarded(lambda: self.annotations.append(app_annotation(c)))
-        while c.token.kind != "end":
+        while c.token.kind != "end" and len(c.errors) < MOST_ERRORS:
             begin = c.position
             if self.guarded(self.statement):
                 self.separator()

@@ -28,6 +28,13 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+MOST_CHARACTERS = 2_000_000
+"""In a text. An app of 10,000 queries has a quarter of it."""
+MOST_ERRORS = 100
+"""That are told of one text; reading stops there, so that any text is answered in time that grows with its length."""
+
+_MOST_UNCLOSED = 5
+
 _ESCAPE = re.compile(r"\\(?:([btnfr\"'\\])|u+([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2}))")
 _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
 _IN_SCRIPT = re.compile(
@@ -77,12 +84,13 @@ def script_end(text: str, start: int) -> int:
 class _Lexer:
     """Holds the place in the text: offset, line, and where the line starts."""
 
-    __slots__ = ("file", "lexed", "line", "line_start", "text")
+    __slots__ = ("file", "lexed", "line", "line_start", "text", "unclosed")
 
     def __init__(self, text: str, file: str) -> None:
         self.text, self.file = text, file
         self.line, self.line_start = 1, 0
         self.lexed = Lexed()
+        self.unclosed = 0
 
     def run(self) -> Lexed:
         text, match, tokens = self.text, _TOKEN.match, self.lexed.tokens
@@ -90,6 +98,8 @@ class _Lexer:
         while position < len(text):
             found = match(text, position)
             if found is None:
+                if len(self.lexed.errors) >= MOST_ERRORS:
+                    break
                 position = self.irregular(position)
                 continue
             kind, end = cast("str", found.lastgroup), found.end()
@@ -160,7 +170,9 @@ class _Lexer:
         """Read a function body, or report what cannot be read; the offset to go on from."""
         text, character = self.text, self.text[start]
         if character == "{":
-            end = script_end(text, start)
+            # to look for the end goes through the whole text; after a few that have none it is not looked for any more
+            end = script_end(text, start) if self.unclosed < _MOST_UNCLOSED else -1
+            self.unclosed += end < 0
             if end > 0:
                 self.add("script", "", text[start:end], text[start + 1 : end - 1], start, end)
                 return end
@@ -204,5 +216,15 @@ class _Lexer:
 
 
 def tokenise(text: str, file: str = "") -> Lexed:
-    """All tokens of a text, its comments, and an error for each place that cannot be read."""
+    """All tokens of a text, its comments, and an error for each place that cannot be read (the first MOST_ERRORS of them).
+
+    Of a text of more than MOST_CHARACTERS nothing is read.
+    """
+    if len(text) > MOST_CHARACTERS:
+        span = Span(0, 1, 1, 1, 1, 2)
+        lexed = _Lexer("", file).run()
+        lexed.errors.append(
+            error("TEXT_TOO_LONG", span, text[:80], file, length=f"{len(text):,}", limit=f"{MOST_CHARACTERS:,}")
+        )
+        return lexed
     return _Lexer(text, file).run()

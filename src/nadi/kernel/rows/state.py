@@ -11,7 +11,7 @@ partition key ("" outside partitions), made when first asked for. Cells hold *pl
 lists, tuples, dicts and sets of them (tuples come back as tuples). `Event` is a tuple and comes back as a plain tuple of three: use
 `Event(*x)`, or compare fields by position.
 
-Format (version 1): MessagePack. A delta is `[1, [[element, key, {cell: change}], …]]`, a segment's payload
+Format (version 1): MessagePack. A delta is `[1, [[element, key, {cell: change}], …]]` with the cells that changed, a segment's payload
 `[1, [[key, {cell: content}], …]]`. A change or content is `["v", value]`, `["d", taken, [appended…]]`,
 `["m", cleared, [[key, value]…], [removed…]]` (removals come first: a key may be removed and set again), or `["x"]` instead of
 the cells (the key was dropped; what follows starts from nothing). Extension types 1 to 4 are tuples, sets, frozen sets and dicts with keys
@@ -117,8 +117,12 @@ class Value:
 
     change = content
 
+    def changed(self) -> bool:
+        """Whether it is otherwise than the last delta left it."""
+        return self._noted
+
     def settle(self) -> None:
-        """The value itself is the change."""
+        """From here on the next delta is noted."""
         self._noted = False
 
     def apply(self, change: list[Any]) -> None:
@@ -183,6 +187,10 @@ class Deque:
     def content(self) -> list[Any]:
         return ["d", 0, list(self._items)]
 
+    def changed(self) -> bool:
+        """Whether anything was taken or appended since the last delta."""
+        return self._taken > 0 or self._appended > 0
+
     def change(self) -> list[Any]:
         tail = [self._items[i] for i in range(-self._appended, 0)]
         return ["d", self._taken, tail]
@@ -197,6 +205,10 @@ class Deque:
         self._items.extend(change[2])
 
 
+_CLEAN: dict[Any, bool] = {}
+"""What every Map notes that has not changed: stays empty, so that millions of them need no dict each."""
+
+
 class Map:
     """Key → value, in insertion order. A mutable value that was changed in place must be `touch`ed."""
 
@@ -205,7 +217,7 @@ class Map:
     def __init__(self, changed: Callable[[], None]) -> None:
         self._items: dict[Any, Any] = {}
         # changed since the last delta, in order; True: removed, perhaps to come again at the end
-        self._dirty: dict[Any, bool] = {}
+        self._dirty: dict[Any, bool] = _CLEAN
         self._cleared = False
         self._changed = changed
 
@@ -213,9 +225,7 @@ class Map:
         return self._items.get(key, default)
 
     def set(self, key: Any, value: Any) -> None:
-        items, dirty = self._items, self._dirty
-        if not dirty:
-            self._changed()
+        items, dirty = self._items, self._dirty or self._noting()
         if key not in items:
             # new keys are noted in the order in which they came, so that the replayed state has the same order
             dirty[key] = dirty.pop(key, False)
@@ -224,23 +234,25 @@ class Map:
         items[key] = value
 
     def touch(self, key: Any) -> None:
-        dirty = self._dirty
+        dirty = self._dirty or self._noting()
         if key not in dirty:
-            if not dirty:
-                self._changed()
             dirty[key] = False
 
     def pop(self, key: Any, default: Any = None) -> Any:
         if key not in self._items:
             return default
-        if not self._dirty:
-            self._changed()
-        self._dirty[key] = True
+        dirty = self._dirty or self._noting()
+        dirty[key] = True
         return self._items.pop(key)
+
+    def _noting(self) -> dict[Any, bool]:
+        self._changed()
+        self._dirty = {}
+        return self._dirty
 
     def clear(self) -> None:
         self._items.clear()
-        self._dirty.clear()
+        self._dirty = _CLEAN
         self._cleared = True
         self._changed()
 
@@ -265,12 +277,16 @@ class Map:
     def content(self) -> list[Any]:
         return ["m", True, [[k, v] for k, v in self._items.items()], []]
 
+    def changed(self) -> bool:
+        """Whether any key was set, touched or removed since the last delta."""
+        return self._cleared or bool(self._dirty)
+
     def change(self) -> list[Any]:
         kept = [[k, self._items[k]] for k in self._dirty if k in self._items]
         return ["m", self._cleared, kept, [k for k, removed in self._dirty.items() if removed]]
 
     def settle(self) -> None:
-        self._dirty.clear()
+        self._dirty = _CLEAN
         self._cleared = False
 
     def apply(self, change: list[Any]) -> None:
@@ -293,14 +309,15 @@ Cells = dict[str, Any]
 class Mark:
     """Marks the cells of one element and flow key as changed."""
 
-    __slots__ = ("_dirty", "_place")
+    __slots__ = ("_dirty", "_id", "_key")
 
-    def __init__(self, place: tuple[str, str], dirty: dict[tuple[str, str], None]) -> None:
-        self._place = place
+    def __init__(self, id: str, key: str, dirty: dict[tuple[str, str], None]) -> None:  # noqa: A002
+        self._id = id
+        self._key = key
         self._dirty = dirty
 
     def __call__(self) -> None:
-        self._dirty[self._place] = None
+        self._dirty[self._id, self._key] = None
 
 
 class Element:
@@ -319,7 +336,7 @@ class Element:
         return self._make(key) if found is None else found
 
     def _make(self, key: str) -> Cells:
-        changed = Mark((self.id, key), self._dirty)
+        changed = Mark(self.id, key, self._dirty)
         cells: Cells = {name: kind(changed) for name, kind in self._declared.items()}
         self._by_key[key] = cells
         return cells
@@ -350,7 +367,7 @@ class Element:
         if key in self._dropped:
             yield ["x"]
         if (cells := self._by_key.get(key)) is not None:
-            yield {name: cell.change() for name, cell in cells.items()}
+            yield {name: cell.change() for name, cell in cells.items() if cell.changed()}
 
     def settle(self, key: str) -> None:
         """From here on the next delta is noted."""

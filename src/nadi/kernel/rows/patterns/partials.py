@@ -94,7 +94,10 @@ class Waiting:
         number = partial[ID]
         if self._start is not None and after % 2 == 0:
             self._follow(after, self._start, partial)
-        self.lists[place].pop(number, None)
+        left = self.lists[place]
+        left.pop(number, None)
+        if not left:
+            left.clear()  # gives its memory back, which a dict that was emptied one by one does not
         self.lists[after][number] = partial
         self._change(place, after, partial)
         self.kept.touch(number)
@@ -157,12 +160,10 @@ class Waiting:
         new = self.lists[2 * element]
         if not new:
             return
-        if len(new) == 1:
-            moving = [new.popitem()[1]]
-        else:
-            moving = list(new.values())
+        moving = list(new.values())
+        if len(moving) > 1:
             moving.sort(key=_by_time)
-            new.clear()
+        new.clear()
         place = 2 * element + 1
         pending, kept = self.lists[place], self.kept
         for partial in moving:
