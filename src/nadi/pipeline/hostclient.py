@@ -59,12 +59,22 @@ def hosts_folder(jvm: int) -> Path:
     folder = temp / f"nadi-{os.getuid()}" / str(jvm)
     if len(os.fsencode(folder / "000.sock")) > _SOCKET_PATH:
         folder = Path("/tmp") / f"nadi-{os.getuid()}" / str(jvm)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make(folder)
     owner = folder.parent.stat()
     if owner.st_uid != os.getuid() or owner.st_mode & 0o022:
         reason = f"{folder.parent} belongs to somebody else, or others may write to it"
         raise error("HOST_UNAVAILABLE", reason=reason, log=folder)
     return folder
+
+
+def _make(folder: Path) -> None:
+    while True:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return
+        except FileExistsError:
+            if folder.exists() and not folder.is_dir():
+                raise  # else its hosts removed it between the two looks that mkdir takes
 
 
 def sweep() -> None:

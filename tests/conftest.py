@@ -1,0 +1,13 @@
+"""What concerns all tests: with several processes (`-n 2`) those that start Spark stay in one of them, where they share its session."""
+
+from __future__ import annotations
+
+import pytest
+
+ONE_PROCESS = ("spark", "slow", "long")  # two of these at a time would fight for the machine
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.get_closest_marker(name) for name in ONE_PROCESS):
+            item.add_marker(pytest.mark.xdist_group("spark"))
