@@ -10,7 +10,7 @@ demo: $(VENV) java
 	$(BIN)/python examples/flights/demo.py --state-dir $(DEMO_STATE)
 
 test: $(VENV) java lint types layers
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 test-all: $(VENV) java lint types layers
 	$(BIN)/python -m pytest -m ""
