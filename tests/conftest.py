@@ -7,6 +7,7 @@ import pytest
 ONE_PROCESS = ("spark", "slow", "long")  # two of these at a time would fight for the machine
 
 
+@pytest.hookimpl(tryfirst=True)  # before the plugin reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.get_closest_marker(name) for name in ONE_PROCESS):
