@@ -13,7 +13,7 @@ from rich.table import Table
 from nadi.errors import did_you_mean, error
 from nadi.pipeline.live import Live, read_live
 from nadi.pipeline.node import is_locked
-from nadi.pipeline.ondemand import LOOK, Found, change, find, planned
+from nadi.pipeline.ondemand import LOOK, Found, ask
 
 
 def query(app: str, text: str, state: Path, within: float, as_json: bool) -> int:
@@ -21,13 +21,11 @@ def query(app: str, text: str, state: Path, within: float, as_json: bool) -> int
 
     `as_json` prints a JSON list of objects. Errors: NO_STATE, APP_NOT_RUNNING, those of the query, ANSWER_LATE, CHANGE_FAILED.
     """
-    live = running(app, state, within)
-    if planned(live, text).kind == "find":
-        found = find(live, text, within)
-        print(as_objects(found)) if as_json else show(found)
-    else:
-        change(live, text, within)
+    found = ask(running(app, state, within), text, within)
+    if found is None:
         print("[]" if as_json else "done")
+    else:
+        print(as_objects(found)) if as_json else show(found)
     return 0
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from nadi.errors import error
 from nadi.io.contract import Connector, Decoded, Messages
+from nadi.io.staging import sync_folder
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.lang.tree import Annotation
 
@@ -57,7 +58,7 @@ def append(path: Path, id_: str, query: str, now: int | None = None) -> int:
             file.write(msgspec.json.encode(Record(max(wall, before), id_, query)) + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        _sync(path.parent)
+        sync_folder(path.parent)
     except OSError as reason:
         raise error("DISK_FULL", path=f"{path} ({reason.strerror})") from reason
     return len(lines)
@@ -123,11 +124,3 @@ class ControlMapper:
         columns = [pa.array([r.id for r in records], pa.string()), pa.array([r.query for r in records], pa.string())]
         batch = pa.RecordBatch.from_arrays(columns, names=list(CONTROL_SCHEMA.names))
         return Decoded(batch, np.arange(len(records)))
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nadi.errors import error
+from nadi.io.staging import sync_folder
 from nadi.pipeline.cuts import Cut
 
 CUTS_PER_FILE = 20_000
@@ -30,14 +31,6 @@ def _locked(folder: Path) -> Iterator[None]:
     with (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def current_epoch(folder: Path) -> int:
@@ -57,7 +50,7 @@ def take_over(folder: Path) -> int:
             out.flush()
             os.fsync(out.fileno())
         fresh.replace(folder / "epoch")
-        _sync_folder(folder)
+        sync_folder(folder)
     return epoch
 
 
@@ -119,7 +112,7 @@ class CutLog:
     def _new_file(self, first: int) -> Path:
         path = self._folder / f"cuts-{first:012d}.jsonl"
         path.touch()
-        _sync_folder(self._folder)
+        sync_folder(self._folder)
         return path
 
     def _files(self) -> list[Path]:

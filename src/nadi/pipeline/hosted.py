@@ -130,10 +130,13 @@ class LiveApp:
     def process(self, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
         """One cut of one bucket: (state token, fat rows) → (new token, frames to write)."""
         place = (head["query"], head["bucket"])
-        with self._lock:
-            lock = self._locks.setdefault(place, threading.Lock())
-        with lock:
+        with self._kernel_lock(place):
             return self._process(place, head, parts)
+
+    def _kernel_lock(self, place: tuple[str, int]) -> threading.Lock:
+        """A kernel has one user at a time."""
+        with self._lock:
+            return self._locks.setdefault(place, threading.Lock())
 
     def _process(self, place: tuple[str, int], head: dict[str, Any], parts: Sequence[Part]) -> Frame:
         directory = Directory.unpack(head["directory"])
@@ -208,9 +211,7 @@ class LiveApp:
         Where no kernel of the bucket is here: `need: kernel`.
         """
         place = (head["query"], head["bucket"])
-        with self._lock:
-            lock = self._locks.setdefault(place, threading.Lock())
-        with lock:
+        with self._kernel_lock(place):
             held = self._kernels.get(place)
             if held is None:
                 return Frame({"need": "kernel"}, [])

@@ -1,7 +1,7 @@
 """On-demand queries against an app that runs: finds are answered by its kernels, changes are records of its control input.
 
-    rows = find(live, "from Stock select symbol, volume")
-    change(live, "delete Stock on Stock.symbol == 'IBM'", within=30)
+    found = ask(live, "from Stock select symbol, volume")
+    ask(live, "delete Stock on Stock.symbol == 'IBM'", within=30)
 
 A find reads what the kernels hold after their last batch, bucket by bucket (each by itself is a state that the app was in); grouping, order and limits
 go over the union. A change is durable when its record is appended, and is done exactly once, in the batch whose cut takes the record.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from nadi.pipeline.cutlog import CutLog
 from nadi.pipeline.hostclient import Hosts, hosts
 from nadi.pipeline.live import Live
 from nadi.pipeline.progress import read_progress
-from nadi.plan.nodes import Aggregation, NamedWindow, OnDemand, Table
+from nadi.plan.nodes import Aggregation, App, NamedWindow, OnDemand, Table
 
 LOOK = 0.02  # seconds
 _UNPACK = msgspec.msgpack.Decoder().decode
@@ -40,26 +39,32 @@ class Found:
     rows: list[tuple[Any, ...]]
 
 
-def planned(live: Live, text: str) -> OnDemand:
-    """The query against the app as it runs. Errors: SiddhiParserException, OnDemandQueryCreationException."""
+def ask(live: Live, text: str, within: float = 30.0) -> Found | None:
+    """Find, or change: None once the change is made.
+
+    Errors: SiddhiParserException, OnDemandQueryCreationException; ANSWER_LATE where a kernel has not come up, or no batch has taken a change (it
+    stands and will be made), `within` seconds; CHANGE_FAILED where it met something in a value.
+    """
     engine = live.spec.load_engine()
-    return engine.plan_on_demand(engine.plan_app(live.spec.text), text)
+    app = engine.plan_app(live.spec.text)
+    question = engine.plan_on_demand(app, text)
+    if question.kind == "find":
+        return _find(live, app, question, text, within)
+    _change(live, text, within)
+    return None
 
 
-def find(live: Live, text: str, within: float = 30.0) -> Found:
-    """Ask the kernels. Errors: those of the query, ANSWER_LATE where a kernel has not come up `within` seconds."""
-    app = live.spec.load_engine().plan_app(live.spec.text)
-    question = planned(live, text)
+def _find(live: Live, app: App, question: OnDemand, text: str, within: float) -> Found:
     stores: dict[str, Table | NamedWindow | Aggregation] = {**app.tables, **app.windows, **app.aggregations}
     names = question.selection.schema.names if question.selection.values else stores[question.store].schema.names
-    ask = hosts(live.spec.hosts, live.jvm)
+    reached = hosts(live.spec.hosts, live.jvm)
     until = time.monotonic() + within
     woken = False
     while True:
-        parts = [_asked(live, ask, bucket, text) for bucket in range(live.spec.buckets)]
+        parts = [_asked(live, reached, bucket, text) for bucket in range(live.spec.buckets)]
         if all(part is not None for part in parts):
             rows = [row for part in parts if part is not None for row in part]
-            selected = _asked(live, ask, 0, text, rows)
+            selected = _asked(live, reached, 0, text, rows)
             if selected is not None:
                 return Found(names, [tuple(row) for row in selected])
         if time.monotonic() > until:
@@ -70,49 +75,44 @@ def find(live: Live, text: str, within: float = 30.0) -> Found:
         time.sleep(LOOK)
 
 
-def _asked(live: Live, ask: Hosts, bucket: int, text: str, rows: list[Any] | None = None) -> list[Any] | None:
+def _asked(live: Live, reached: Hosts, bucket: int, text: str, rows: list[Any] | None = None) -> list[Any] | None:
     head = {"op": "find", "query": live.query, "bucket": bucket, "text": text}
-    answer = ask.call_app(live.spec, bucket, head, [] if rows is None else [msgspec.msgpack.encode(rows)])
+    answer = reached.call_app(live.spec, bucket, head, [] if rows is None else [msgspec.msgpack.encode(rows)])
     if answer.head.get("need") == "kernel":
         return None
     found: list[Any] = _UNPACK(answer.parts[0])
     return found
 
 
-def change(live: Live, text: str, within: float = 30.0) -> None:
-    """Append a change and wait until a batch has made it.
-
-    Errors: those of the query; CHANGE_FAILED where it met something in a value; ANSWER_LATE where no batch took it `within` seconds: it stands
-    and will be done.
-    """
-    planned(live, text)
+def _change(live: Live, text: str, within: float) -> None:
+    """Append a change and wait until a batch has made it."""
     state = Path(live.spec.state)
     id_ = secrets.token_hex(8)
     position = append(control_path(state), id_, text)
-    if not _until(lambda: _taken(live, position), within):
-        raise error(
-            "ANSWER_LATE", app=live.spec.app, seconds=round(within), what="the change is noted and will be made"
-        )
+    _wait(live, state, position, within)
     for row in errorstore.read(state / "errors.jsonl"):
         if row["stream"] == CONTROL and msgspec.json.decode(str(row["payload"]))[0] == id_:
             raise error("CHANGE_FAILED", app=live.spec.app, reason=row["reason"])
 
 
-def _taken(live: Live, position: int) -> bool:
-    """Whether a batch that is done has the record at `position`."""
-    state = Path(live.spec.state)
-    progress = read_progress(state)
-    cut = None if progress is None else CutLog(state / "cuts", 0).at(progress.n)
+def _wait(live: Live, state: Path, position: int, within: float) -> None:
+    """Wait until a batch that is done has the record at `position`. Errors: ANSWER_LATE."""
+    until, seen = time.monotonic() + within, -1
+    while True:
+        progress = read_progress(state)
+        if progress is not None and progress.n != seen:  # the cut log is read only where there is something new in it
+            seen = progress.n
+            if _taken(state, seen, position):
+                return
+        if time.monotonic() > until:
+            what = "the change is noted and will be made"
+            raise error("ANSWER_LATE", app=live.spec.app, seconds=round(within), what=what)
+        time.sleep(LOOK)
+
+
+def _taken(state: Path, n: int, position: int) -> bool:
+    cut = CutLog(state / "cuts", 0).at(n)
     if cut is None:
         return False
     ordinal = max(ordinal for ordinal, _ in cut.ends)  # the control input is the last one
     return cut.ends[(ordinal, 0)] > position
-
-
-def _until(holds: Callable[[], bool], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(LOOK)
-    return True

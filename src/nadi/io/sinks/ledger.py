@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nadi.io.contract import Connector, Place
+from nadi.io.staging import sync_folder
 
 
 def folder(connector: Connector, place: Place) -> Path:
@@ -31,7 +32,7 @@ def once(path: Path, make: Callable[[], object]) -> object:
         made = _written(path, make())
         try:
             os.link(made, path)  # unlike a rename, it fails where the file exists
-            _sync(path.parent)
+            sync_folder(path.parent)
         except FileExistsError:
             pass  # another process was first: its value counts
         finally:
@@ -42,7 +43,7 @@ def once(path: Path, make: Callable[[], object]) -> object:
 def replace(path: Path, value: object) -> None:
     """Put a value into a file; it is on the disk on return, and readers see the old one or the new one."""
     _written(path, value).replace(path)
-    _sync(path.parent)
+    sync_folder(path.parent)
 
 
 def _written(path: Path, value: object) -> Path:
@@ -53,11 +54,3 @@ def _written(path: Path, value: object) -> Path:
         f.flush()
         os.fsync(f.fileno())
     return temporary
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -55,6 +55,7 @@ class RowsKernel:
         self._grouped = sharded
         self.flow.properties = properties or {}
         self._assembly = assemble(app, registry, self.flow, properties or {})
+        self._schemas = {**self._assembly.schemas, CONTROL: CONTROL_SCHEMA}
         self.delivery = self._assembly.wiring.delivery
         self._junctions = self._assembly.wiring.junctions
         self.flow.on_error = self._timer_failed
@@ -97,8 +98,7 @@ class RowsKernel:
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
-        flow, grouped = self.flow, self._grouped
-        schemas = {**self._assembly.schemas, CONTROL: CONTROL_SCHEMA}
+        schemas, flow, grouped = self._schemas, self.flow, self._grouped
         run_until, deliver = flow.arrivals.run_until, self.deliver
         for place, group, key, chunk in merge(*(chunks(a, schemas[a.input]) for a in arrivals), key=_place):
             flow.group = group if grouped else 0
