@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nadi.kernel.rows.events import CURRENT, Event, Group
 from nadi.kernel.rows.flow import Flow
-from nadi.kernel.rows.patterns import StateRuntime
+from nadi.kernel.rows.patterns import ChainRuntime, StateRuntime, state_runtime
 from nadi.lang.tree import Type
 from nadi.plan import nodes
 
@@ -55,6 +55,8 @@ def every(*elements: nodes.StateElement) -> nodes.EveryElement:
 class Rig:
     """Runs one pattern. `send` takes words such as "A1 B10": stream and value, one event each, 10 ms apart.
 
+    Patterns that are chains run as such, unless `general` asks for the machine that runs everything.
+
     `seen` holds the groups as they were delivered: lists of matches, each "1 10" (values by slot, "1,2" for several, "-" for none).
     """
 
@@ -66,6 +68,7 @@ class Rig:
         compat: int = 5,
         playback: bool = False,
         step: int = 10,
+        general: bool = False,
     ) -> None:
         root = elements[0] if len(elements) == 1 else nodes.NextElement(elements)
         slots = _slots(root)
@@ -74,7 +77,8 @@ class Rig:
         self.seen: list[list[str]] = []
         self.times: list[int] = []
         self.step = step
-        self.runtime = StateRuntime(plan, self.flow, {}, None, self._take)  # type: ignore[arg-type]  # no stream functions here
+        make = StateRuntime if general else state_runtime
+        self.runtime: ChainRuntime | StateRuntime = make(plan, self.flow, {}, None, self._take)  # type: ignore[arg-type]  # no stream functions here
         self.runtime.begin()
 
     def _take(self, group: Group) -> None:
@@ -112,6 +116,9 @@ class Rig:
     def waiting(self) -> int:
         """How many partial matches are kept, over all keys."""
         state = self.runtime._state
+        if isinstance(self.runtime, ChainRuntime):
+            cells = [state.at(key)["matches"] for key in state.flow_keys()]
+            return sum(len(cell) + cell.starts for cell in cells)
         return sum(len(state.at(key)["partials"]) for key in state.flow_keys())
 
     def move_to(self, other: Rig) -> None:

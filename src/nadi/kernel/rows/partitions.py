@@ -13,6 +13,7 @@ from nadi.kernel.rows.state import Cells, Value
 from nadi.plan.nodes import Partition, RangeKey, ValueKey
 
 Emit = Callable[[Chunk], None]
+KeyOf = Callable[[Event], str | None]
 KeysOf = Callable[[Event], tuple[str, ...]]
 
 
@@ -82,18 +83,37 @@ class PartitionRuntime:
             query.begin()
 
     def _keyed(self, junction: Junction, receivers: list[Emit], of: ValueKey | RangeKey) -> Emit:
+        if isinstance(of, ValueKey):
+            return self._by_value(junction, receivers, key_of_stream(of, self._wiring))
+        return self._by_run(junction, receivers, keys_of_stream(of, self._wiring))
+
+    def _by_value(self, junction: Junction, receivers: list[Emit], key_of: KeyOf) -> Emit:
+        """An event has one key or none; most chunks are one event."""
         flow = self._flow
-        keys_of = keys_of_stream(of, self._wiring)
-        single = isinstance(of, ValueKey)  # of a range an event may be several times
+        by_run = self._by_run(junction, receivers, lambda event: () if (key := key_of(event)) is None else (key,))
+
+        def receive(chunk: Chunk) -> None:
+            if len(chunk) != 1:
+                by_run(chunk)
+                return
+            key = key_of(chunk[0])
+            if key is None:
+                return
+            before = flow.key
+            try:
+                self._enter(key)
+                junction.deliver(receivers, chunk)
+            finally:
+                flow.key = before
+
+        return receive
+
+    def _by_run(self, junction: Junction, receivers: list[Emit], keys_of: KeysOf) -> Emit:
+        flow = self._flow
 
         def receive(chunk: Chunk) -> None:
             before = flow.key
             try:
-                if single and len(chunk) == 1:
-                    for key in keys_of(chunk[0]):
-                        self._enter(key)
-                        junction.deliver(receivers, chunk)
-                    return
                 for key, run in runs(chunk, keys_of):
                     self._enter(key)
                     junction.deliver(receivers, run)
@@ -146,20 +166,21 @@ def runs(chunk: Chunk, keys_of: KeysOf) -> Iterator[tuple[str, Chunk]]:
         yield current, run
 
 
-def keys_of_stream(key: ValueKey | RangeKey, wiring: Wiring) -> KeysOf:
-    """The function from an event to its partition keys: one or none by value, the labels whose condition holds by range."""
-    flow, tables = wiring.flow, wiring.searched
-    if isinstance(key, ValueKey):
-        value, kind = compile_row(key.value, flow, tables), key.value.type
+def key_of_stream(key: ValueKey, wiring: Wiring) -> KeyOf:
+    """The function from an event to its partition key, as Java prints it; None where the value is null."""
+    value, kind = compile_row(key.value, wiring.flow, wiring.searched), key.value.type
 
-        def by_value(event: Event) -> tuple[str, ...]:
-            found = value(event.row, event.ts)
-            if type(found) is str:
-                return (found,)
-            return () if found is None else (java_text(found, kind),)
+    def by_value(event: Event) -> str | None:
+        _kind, ts, row = event
+        found = value(row, ts)
+        return found if found is None or type(found) is str else java_text(found, kind)
 
-        return by_value
-    ranges = [(label, compile_row(condition, flow, tables)) for label, condition in key.ranges]
+    return by_value
+
+
+def keys_of_stream(key: RangeKey, wiring: Wiring) -> KeysOf:
+    """The function from an event to its partition keys: the labels whose condition holds."""
+    ranges = [(label, compile_row(condition, wiring.flow, wiring.searched)) for label, condition in key.ranges]
 
     def by_range(event: Event) -> tuple[str, ...]:
         return tuple(label for label, condition in ranges if condition(event.row, event.ts))

@@ -14,7 +14,7 @@ from nadi.kernel.rows.join import JoinRuntime
 from nadi.kernel.rows.junctions import Delivery, Junction, call_back
 from nadi.kernel.rows.namedwindows import NamedWindowRuntime
 from nadi.kernel.rows.outputs import TableOutput, into_stream, into_table
-from nadi.kernel.rows.patterns import StateRuntime
+from nadi.kernel.rows.patterns import state_runtime
 from nadi.kernel.rows.rate import make_limiter
 from nadi.kernel.rows.selector import Selector
 from nadi.kernel.rows.steps import make_steps
@@ -97,7 +97,7 @@ class QueryRuntime:
             return (Subscription(source.source, steps.process),)
         if isinstance(source, JoinInput):
             return self._connect_join(source)
-        state = StateRuntime(source, wiring.flow, wiring.searched, wiring.registry, self._grouped)
+        state = state_runtime(source, wiring.flow, wiring.searched, wiring.registry, self._grouped)
         self._parts.append(state)
         return tuple(Subscription(key, partial(state.receive, key)) for key in sources(source))
 
@@ -121,6 +121,9 @@ class QueryRuntime:
         """Chunks that the selector takes one by one, while what it makes of them goes on as one."""
         if len(group) == 1:
             self._selector.process(group[0])
+            return
+        if self._selector.alone:
+            self._selector.process([event for chunk in group for event in chunk])
             return
         outer, self._together = self._together, []
         try:

@@ -67,6 +67,7 @@ class Selector:
         self._direct: Callable[[Chunk], Chunk] | None = None
         if plain and not self._cuts and self._values is not None:
             self._direct = compile_map(selection.values, flow, tables, shape, self._wanted)
+        self.alone = self._direct is not None  # looks at each event by itself, whatever chunk it stands in
         self._aggregation: Aggregation | None = None
         if selection.aggregates:
             removes = expires(query, flow, tables)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -298,7 +298,20 @@ class Map:
             self._items[key] = value
 
 
-Cell = Value | Deque | Map
+class Cell(Protocol):
+    """What every cell can do; elements with state of a form of its own bring theirs (`nadi.kernel.rows.patterns.matches`)."""
+
+    def __len__(self) -> int: ...
+    def content(self) -> list[Any]: ...
+    def changed(self) -> bool: ...
+    def change(self) -> list[Any]: ...
+    def settle(self) -> None: ...
+    def apply(self, change: list[Any]) -> None: ...
+
+
+MakesCell = Callable[[Callable[[], None]], Cell]
+"""Makes an empty cell, given what it calls with its first change after a delta."""
+
 Cells = dict[str, Any]
 """The cells of one element for one flow key, by name (typed Any: an element knows what it declared)."""
 
@@ -323,7 +336,7 @@ class Mark:
 class Element:
     """The state of one stateful element, per flow key."""
 
-    def __init__(self, id: str, cells: Mapping[str, type[Cell]], dirty: dict[tuple[str, str], None]) -> None:  # noqa: A002
+    def __init__(self, id: str, cells: Mapping[str, MakesCell], dirty: dict[tuple[str, str], None]) -> None:  # noqa: A002
         self.id = id
         self._declared = dict(cells)
         self._dirty = dirty
@@ -396,7 +409,7 @@ class Store:
         self._dirty: dict[tuple[str, str], None] = {}
         self._group_of = group_of
 
-    def element(self, id: str, cells: Mapping[str, type[Cell]]) -> Element:  # noqa: A002
+    def element(self, id: str, cells: Mapping[str, MakesCell]) -> Element:  # noqa: A002
         """Declare an element; ids are unique in an app.
 
         Raises:

@@ -1,5 +1,32 @@
-"""Patterns and sequences (language text §9, §10): one machine, whose elements differ in a few rules."""
+"""Patterns and sequences (language text §9, §10): one machine, whose elements differ in a few rules, and a lighter one for chains of plain elements."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from nadi.kernel.rows.patterns.chain import ChainRuntime, as_chain
 from nadi.kernel.rows.patterns.runtime import StateRuntime
 
-__all__ = ["StateRuntime"]
+if TYPE_CHECKING:
+    from nadi.functions.registry import Registry
+    from nadi.kernel.rows.compile import Searchable
+    from nadi.kernel.rows.events import Group
+    from nadi.kernel.rows.flow import Flow
+    from nadi.plan.nodes import StateInput
+
+__all__ = ["ChainRuntime", "StateRuntime", "state_runtime"]
+
+
+def state_runtime(
+    plan: StateInput,
+    flow: Flow,
+    tables: Mapping[str, Searchable],
+    registry: Registry,
+    emit: Callable[[Group], None],
+) -> ChainRuntime | StateRuntime:
+    """What runs a pattern or sequence; completed matches go to `emit`, as `StateRuntime` says."""
+    chain = as_chain(plan, flow.compat)
+    if chain is None:
+        return StateRuntime(plan, flow, tables, registry, emit)
+    return ChainRuntime(chain, plan, flow, tables, registry, emit)

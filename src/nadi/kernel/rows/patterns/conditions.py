@@ -5,7 +5,7 @@ What depends on the event alone is evaluated once per event; only filters that l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nadi.kernel.rows.compile import Searchable
     from nadi.kernel.rows.flow import Flow
 
-Slots = list[list[Event] | None]
+Slots = Sequence[Sequence[Event] | None]
 Check = Callable[[Slots, Row, int], Row | None]
 """Slots of a match, row and timestamp of the event at hand → the row to bind, or None where it does not fit."""
 
