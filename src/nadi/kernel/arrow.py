@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from nadi.errors import NadiError, error
@@ -98,37 +99,56 @@ class OutputBuffer:
         self.stream = stream
         self._schema = schema
         self._arrow = pa.schema([*arrow_schema(schema), *OUTPUT_COLUMNS])
+        self._clear()
+
+    def _clear(self) -> None:
         self._rows: list[Row] = []
-        self._marks: list[tuple[int, int, int, int]] = []  # number, chunk, ts, group
+        self._times: list[int] = []
+        self._chunks: list[tuple[int, int, int]] = []  # first number, rows, group
 
     def add(self, chunk: Chunk, first: int, group: int) -> None:
         """Append a chunk, its rows numbered from `first`."""
-        rows, marks = self._rows, self._marks
-        number = first
+        rows, times = self._rows, self._times
         for _kind, ts, row in chunk:
             rows.append(row)
-            marks.append((number, first, ts, group))
-            number += 1
+            times.append(ts)
+        self._chunks.append((first, len(chunk), group))
 
     def take(self) -> tuple[pa.RecordBatch | None, list[tuple[int, Row, NadiError]]]:
         """What was added, and the rows left out because a value is not of its column's type (with timestamp and reason); then empty."""
-        rows, marks = self._rows, self._marks
-        self._rows, self._marks = [], []
+        rows, times = self._rows, self._times
+        if not rows:
+            return None, []
+        marks = self._marks()
+        self._clear()
         try:
-            return (self._batch(rows, marks) if rows else None), []
+            return pa.RecordBatch.from_arrays([*self._attributes(rows), *marks], schema=self._arrow), []
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            judged = [(row, mark, self._problem(row)) for row, mark in zip(rows, marks)]
-        good = [(row, mark) for row, mark, problem in judged if problem is None]
-        bad = [(mark[2], row, problem) for row, mark, problem in judged if problem is not None]
-        batch = self._batch([row for row, _m in good], [mark for _r, mark in good]) if good else None
-        return batch, bad
+            judged = [(row, ts, self._problem(row)) for row, ts in zip(rows, times)]
+        bad = [(ts, row, problem) for row, ts, problem in judged if problem is not None]
+        good = [i for i, (_row, _ts, problem) in enumerate(judged) if problem is None]
+        if not good:
+            return None, bad
+        kept = [mark.take(pa.array(good)) for mark in marks]
+        return pa.RecordBatch.from_arrays([*self._attributes([rows[i] for i in good]), *kept], schema=self._arrow), bad
 
-    def _batch(self, rows: list[Row], marks: list[tuple[int, int, int, int]]) -> pa.RecordBatch:
-        columns: list[Any] = [*zip(*rows), *zip(*marks)]
+    def _marks(self) -> list[pa.Array]:
+        """OUTPUT_COLUMNS: number, number of the row that opens the chunk, timestamp, group."""
+        firsts, lengths, groups = np.array(self._chunks, np.int64).T
+        opens = np.repeat(firsts, lengths)
+        within = np.arange(len(opens)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return [
+            pa.array(opens + within),
+            pa.array(opens),
+            pa.array(self._times, pa.int64()),
+            pa.array(np.repeat(groups, lengths).astype(np.int16)),
+        ]
+
+    def _attributes(self, rows: list[Row]) -> list[pa.Array]:
+        columns: list[Any] = list(zip(*rows))
         for i in _objects(self._schema):
             columns[i] = [_as_json(value) for value in columns[i]]
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, self._arrow)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
+        return [pa.array(values, field.type) for values, field in zip(columns, self._arrow)]
 
     def _problem(self, row: Row) -> NadiError | None:
         for value, column in zip(row, self._schema.columns):

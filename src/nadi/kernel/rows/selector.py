@@ -121,7 +121,7 @@ class Selector:
 
     def _aggregated(self, chunk: Chunk, aggregation: Aggregation) -> list[Selected]:
         aggregation.bind()
-        wanted, grouped_values = self._wanted, self._grouped_values
+        wanted, grouped_values, select = self._wanted, self._grouped_values, self._select
         made = []
         for event in chunk:
             kind, ts, row = event
@@ -130,7 +130,7 @@ class Selector:
             elif kind < RESET:
                 key, values = grouped_values(row, ts)
                 aggregates = aggregation.add(key, values) if kind == CURRENT else aggregation.remove(key, values)
-                if kind in wanted and (selected := self._select(event, key, aggregates)) is not None:
+                if kind in wanted and (selected := select(event, key, aggregates)) is not None:
                     made.append(selected)
         return made
 

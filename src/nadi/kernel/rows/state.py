@@ -133,12 +133,15 @@ class Value:
 
 
 class Deque:
-    """A queue: append at the end, take from the front. `first` counts what was ever taken, so what follows the queue can tell what it missed."""
+    """A queue: append at the end, take from the front.
 
-    __slots__ = ("_appended", "_changed", "_items", "_taken", "first")
+    `first` counts what was ever taken, so what follows the queue can tell what it missed. `items` is what is held, for loops that look at each event: to be read only.
+    """
+
+    __slots__ = ("_appended", "_changed", "_taken", "first", "items")
 
     def __init__(self, changed: Callable[[], None]) -> None:
-        self._items: deque[Any] = deque()
+        self.items: deque[Any] = deque()
         self._taken = 0  # of what the last delta knew
         self._appended = 0  # how many at the end are new since the last delta
         self._changed = changed
@@ -147,7 +150,7 @@ class Deque:
     def append(self, item: Any) -> None:
         if not self._appended:
             self._changed()
-        self._items.append(item)
+        self.items.append(item)
         self._appended += 1
 
     def extend(self, items: Iterable[Any]) -> None:
@@ -155,7 +158,7 @@ class Deque:
             self.append(item)
 
     def popleft(self) -> Any:
-        items = self._items
+        items = self.items
         item = items.popleft()
         self.first += 1
         if self._appended > len(items):
@@ -167,7 +170,7 @@ class Deque:
         return item
 
     def clear(self) -> None:
-        while self._items:
+        while self.items:
             self.popleft()
 
     def replace(self, items: Iterable[Any]) -> None:
@@ -176,23 +179,23 @@ class Deque:
         self.extend(items)
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.items)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._items)
+        return iter(self.items)
 
     def __getitem__(self, index: int) -> Any:
-        return self._items[index]
+        return self.items[index]
 
     def content(self) -> list[Any]:
-        return ["d", 0, list(self._items)]
+        return ["d", 0, list(self.items)]
 
     def changed(self) -> bool:
         """Whether anything was taken or appended since the last delta."""
         return self._taken > 0 or self._appended > 0
 
     def change(self) -> list[Any]:
-        tail = [self._items[i] for i in range(-self._appended, 0)]
+        tail = [self.items[i] for i in range(-self._appended, 0)]
         return ["d", self._taken, tail]
 
     def settle(self) -> None:
@@ -200,9 +203,9 @@ class Deque:
 
     def apply(self, change: list[Any]) -> None:
         for _ in range(change[1]):
-            self._items.popleft()
+            self.items.popleft()
         self.first += change[1]
-        self._items.extend(change[2])
+        self.items.extend(change[2])
 
 
 _CLEAN: dict[Any, bool] = {}

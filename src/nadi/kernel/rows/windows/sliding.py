@@ -97,7 +97,8 @@ class TimeWindow:
     def _expire(self, held: Deque, out: Chunk) -> None:
         now = self._flow.now
         before = now - self._time
-        while len(held) and held[0][0] <= before:
+        items = held.items
+        while items and items[0][0] <= before:
             out.append(expired(held.popleft(), now))
 
     def queue(self) -> Deque:
@@ -200,6 +201,7 @@ def time_of(event: Event, position: int, window: str) -> int:
 
 def _wake(timer: Timer, cells: Cells, ts: int, time: int) -> None:
     last: Value = cells["last"]
-    if last.get() is None or last.get() < ts:
+    latest = last.get()
+    if latest is None or latest < ts:
         last.set(ts)
         timer.at(ts + time)
