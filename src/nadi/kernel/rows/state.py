@@ -135,7 +135,8 @@ class Value:
 class Deque:
     """A queue: append at the end, take from the front.
 
-    `first` counts what was ever taken, so what follows the queue can tell what it missed. `items` is what is held, for loops that look at each event: to be read only.
+    `first` counts what was ever taken, so what follows the queue can tell what it missed. `items` is what is held: to be read only, by loops
+    that look at it for each event.
     """
 
     __slots__ = ("_appended", "_changed", "_taken", "first", "items")
