@@ -11,6 +11,7 @@ Null is None. Every text is written in parentheses where precedence could matter
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from ctypes import c_float
 from dataclasses import dataclass
@@ -98,6 +99,9 @@ _WHOLE = (Type.INT, Type.LONG)
 _ALWAYS_BOOL = (Comparison, Logic, Negation, NullCheck, SlotNullCheck, InTable)
 
 
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_]")
+
+
 class Writer:
     """Writes the expressions of one generated function.
 
@@ -123,6 +127,7 @@ class Writer:
 
     def bind(self, name: str, value: object) -> str:
         """A name for an object that the text uses; the same object keeps its name."""
+        name = _NOT_PLAIN.sub("_", name)  # what an app calls its tables and functions must never be read as code
         known = self._bound.get((name, id(value)))
         if known is not None:
             return known
@@ -370,7 +375,7 @@ class Writer:
             case "timestamp":
                 return self._timestamp_of(expr)
         arguments = tuple(argument_of(a) for a in expr.args)
-        name = self.bind(expr.function.replace(":", "_"), function.make(arguments, expr.type))
+        name = self.bind(f"call_{expr.function}", function.make(arguments, expr.type))
         supplied = {
             "now": "flow.now",
             "timestamp": self._timestamp,
