@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from nadi.functions.entries import WindowSpec
 from nadi.functions.signatures import (
+    NUMBERS,
     TIME,
     Arguments,
     Overload,
@@ -25,6 +26,7 @@ _TIME = constant("window.time", *TIME)
 _START = constant("start.time", *TIME)
 _STREAM_CURRENT = constant("stream.current.event", Type.BOOL)
 _TIMESTAMP = attribute("timestamp", Type.LONG)
+_SORTABLE = (*NUMBERS, Type.STRING)
 
 Check = Callable[[Arguments], None]
 
@@ -89,6 +91,8 @@ def _check_sort(args: Arguments) -> None:
                 raise SignatureError(f"an attribute may be followed by 'asc' or 'desc', found {argument.value!r}")
         elif argument.attribute is None:
             raise SignatureError("sorts by attributes, not by expressions")
+        elif argument.type not in _SORTABLE:
+            raise SignatureError(f"sorts by numbers and texts, not by a {argument.type} as '{argument.attribute}'")
 
 
 def _check_frequent(args: Arguments) -> None:
@@ -99,7 +103,7 @@ def _check_frequent(args: Arguments) -> None:
 def _check_lossy(args: Arguments) -> None:
     support, bound = constant("support.threshold", Type.DOUBLE), constant("error.bound", Type.DOUBLE)
     rest = attribute("attribute", rest=True)
-    match(args, (support, rest), (support, bound, rest))
+    match(args, (support,), (support, bound, rest))
     for argument, name in zip(args[:2], ("support.threshold", "error.bound"), strict=False):
         if argument.is_constant and not 0 < _number((argument,), 0) <= 1:
             raise SignatureError(f"'{name}' must be above 0 and at most 1, it is {argument.value}")

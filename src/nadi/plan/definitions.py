@@ -170,6 +170,8 @@ def _define_trigger(context: Context, definition: tree.TriggerDefinition) -> Non
     defined = context.streams.get(name)
     if defined is None or defined.schema != TRIGGER_SCHEMA:
         claim(context, name, f"the trigger {described(TRIGGER_SCHEMA)}", definition.span)
+    if definition.every is not None and definition.every.milliseconds < 1:
+        raise context.fail("INVALID_QUERY", definition.every.span, reason="a trigger needs a time above 0")
     if definition.every is not None:
         made = Trigger(name, every=definition.every.milliseconds)
     elif (definition.at or "").strip().lower() == "start":
