@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from nadi.lang.tree import Annotation, Element
+from nadi.errors import NadiError
+from nadi.lang.tree import Annotation, Element, Partition, SiddhiApp
 from nadi.plan.context import Context
 from nadi.plan.nodes import Playback
 
@@ -23,6 +25,10 @@ _UNITS = (
     ("millisecond", 1),
 )
 _MILLISECONDS = {name + plural: ms for name, ms in _UNITS for plural in ("", "s")}
+_ONCE = frozenset(
+    "info synchronized async onerror store purge app:name app:playback app:statistics app:enforceorder".split()
+)
+"""Annotations of which Siddhi reads one. Others may be repeated (@source, @index), are passed over, or say so themselves (@primaryKey)."""
 _AMOUNT = re.compile(r"\s*(\d+)\s*([A-Za-z]+)\s*")
 
 
@@ -39,6 +45,33 @@ def first(annotations: tuple[Annotation, ...], name: str) -> Annotation | None:
 def element(annotation: Annotation, key: str) -> Element | None:
     """The element of a key (no case)."""
     return next((e for e in annotation.elements if e.key.lower() == key.lower()), None)
+
+
+def repeated_annotations(context: Context, app: SiddhiApp) -> list[NadiError]:
+    """An error (DUPLICATE_ANNOTATION) for each annotation, or key in one, that counts once and is given again."""
+    places: list[tuple[Annotation, ...]] = [app.annotations, *(d.annotations for d in app.definitions)]
+    for element in app.elements:
+        places.append(element.annotations)
+        if isinstance(element, Partition):
+            places.extend(q.annotations for q in element.queries)
+    return [error for annotations in places for error in _repeated(context, annotations)]
+
+
+def _repeated(context: Context, annotations: tuple[Annotation, ...]) -> Iterator[NadiError]:
+    names: set[str] = set()
+    for annotation in annotations:
+        name = annotation.name.lower()
+        if name not in _ONCE:
+            continue
+        if name in names:
+            yield context.fail("DUPLICATE_ANNOTATION", annotation.span, what=f"@{annotation.name}")
+        names.add(name)
+        keys: set[str] = set()
+        for e in annotation.elements if name == "info" or name.startswith("app:") else ():
+            if e.key.lower() in keys:
+                what = f"'{e.key}' of @{annotation.name}" if e.key else f"the value of @{annotation.name}"
+                yield context.fail("DUPLICATE_ANNOTATION", e.span, what=what)
+            keys.add(e.key.lower())
 
 
 def time_of(context: Context, given: Element) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from nadi.errors import Diagnostic, NadiError
 from nadi.lang import parse, parse_collecting, tree
 from nadi.plan.aggregations import define_aggregation
-from nadi.plan.annotations import app_name, check_app, compatibility, playback
+from nadi.plan.annotations import app_name, check_app, compatibility, playback, repeated_annotations
 from nadi.plan.catalog import Catalog
 from nadi.plan.context import Context
 from nadi.plan.definitions import define
@@ -83,7 +83,7 @@ def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None)
         clock = playback(context, app.annotations)
     except NadiError as found:
         _note(found, failed)
-    for repeated in repeated_names(context, app.elements):
+    for repeated in (*repeated_annotations(context, app), *repeated_names(context, app.elements)):
         _note(repeated, failed)
     _define_all(context, app.definitions, failed)
     elements = _elements(context, app.elements, failed)
