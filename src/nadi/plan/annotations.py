@@ -26,7 +26,18 @@ _UNITS = (
 )
 _MILLISECONDS = {name + plural: ms for name, ms in _UNITS for plural in ("", "s")}
 _ONCE = frozenset(
-    "info synchronized async onerror store purge app:name app:playback app:statistics app:enforceorder".split()
+    [
+        "info",
+        "synchronized",
+        "async",
+        "onerror",
+        "store",
+        "purge",
+        "app:name",
+        "app:playback",
+        "app:statistics",
+        "app:enforceorder",
+    ]
 )
 """Annotations of which Siddhi reads one. Others may be repeated (@source, @index), are passed over, or say so themselves (@primaryKey)."""
 _AMOUNT = re.compile(r"\s*(\d+)\s*([A-Za-z]+)\s*")
