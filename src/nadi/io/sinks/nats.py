@@ -29,7 +29,7 @@ from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.jetstream import Outgoing, Stream, publish_all
 from nadi.io.natsclient import NatsClient
 from nadi.io.registry import SinkKind
-from nadi.io.retry import failed
+from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
 from nadi.io.sinks.numbers import TextOption, headers, numbers, producer, text_option
 from nadi.io.sinks.refusals import Refusals
@@ -101,6 +101,7 @@ class NatsSink:
         self._folder = ledger.folder(connector, place)
         self._ledger = Ledger(self._folder)
         self._refusals = Refusals(connector, place)
+        self._who = f"{client.name} (sink of {connector.stream})"
         self._streams: dict[str, Stream] = {}
         self._written: dict[int, int] = {}  # bucket → the last cut that was written whole
 
@@ -122,6 +123,7 @@ class NatsSink:
                 name = self._stream(message.subject).name
                 sequences[name] = max(sequence, sequences.get(name, 0))
         self._written[delivery.bucket] = delivery.cut
+        succeeded(self._who)
         return Receipt(delivery.bucket, delivery.cut, dict(sequences), self._refusals.keep(delivery, refused))
 
     def _taken(self, messages: Sequence[Outgoing], refused: dict[int, str]) -> list[Outgoing]:
@@ -136,11 +138,10 @@ class NatsSink:
         return [m for i, m in enumerate(messages) if i not in refused]
 
     def _refusal(self, reason: str) -> NadiError:
-        who = f"{self._client.name} (sink of {self._connector.stream})"
         if not self._refusals.waits:
-            return error("REFUSED", connector=who, reason=reason)
-        failed(who, reason)
-        return error("CONNECTION_UNAVAILABLE", connector=who, reason=reason)
+            return error("REFUSED", connector=self._who, reason=reason)
+        failed(self._who, reason)
+        return error("CONNECTION_UNAVAILABLE", connector=self._who, reason=reason)
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
         sequences: dict[str, int] = {}
