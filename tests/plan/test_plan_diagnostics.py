@@ -72,6 +72,9 @@ CASES = [
      "@async(workers='2')", "twice"),
     (S + "partition with (k of S) begin @synchronized('true') @synchronized('true') from S insert into O; end;",
      "DUPLICATE_ANNOTATION", "DuplicateAnnotationException", None, "twice"),
+    ("@source(topic='a') " + S, "INVALID_ANNOTATION", "SiddhiAppCreationException", "@source(topic='a')", "type='inMemory'"),
+    ("@sink(type='log', @map(@payload('x'))) " + S, "INVALID_ANNOTATION", "SiddhiAppCreationException",
+     "@map(@payload('x'))", "type='json'"),
     # annotations of the app
     ("@app:playback(idle.time='1 sec') " + S, "INVALID_ANNOTATION", "SiddhiAppCreationException",
      "@app:playback(idle.time='1 sec')", "increment is missing"),

@@ -74,11 +74,21 @@ def _define_stream(context: Context, definition: tree.StreamDefinition) -> None:
     for a in found(definition.annotations, "async"):
         for key in ("buffer.size", "workers", "batch.size.max"):
             check_positive(context, a, key)
+    _check_connectors(context, definition.annotations)
     context.streams[source.name] = Stream(source.name, source.name, schema, True, definition.annotations)
     if _has_fault_stream(context, definition.annotations):
         fault = Schema((*schema.columns, _ERROR_COLUMN))
         key = f"!{source.name}"
         context.streams[key] = Stream(key, source.name, fault, False)
+
+
+def _check_connectors(context: Context, annotations: tuple[Annotation, ...]) -> None:
+    """Sources, sinks and their mappers have a type; whether there is such a one is known where they are made."""
+    for connector in (*found(annotations, "source"), *found(annotations, "sink")):
+        for a, example in ((connector, "inMemory"), *((m, "json") for m in connector.all("map"))):
+            if not a.get("type"):
+                reason = f"it needs a type, as in type='{example}'"
+                raise context.fail("INVALID_ANNOTATION", a.span, name=a.name, reason=reason)
 
 
 def _no_inner(context: Context, source: tree.Source, kind: str) -> None:
