@@ -140,8 +140,9 @@ class KafkaSink:
         """The configuration of a producer that sends nothing which the topic does not take."""
         common = {name: config[name] for name in config if name.startswith(_CONNECTING)}
         topic = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
+        asking = AdminClient(common)  # has to live until it has the answer
         try:
-            (found,) = AdminClient(common).describe_configs([topic], request_timeout=WITHIN).values()
+            (found,) = asking.describe_configs([topic], request_timeout=WITHIN).values()
             bound = max(LEAST_BOUND, int(found.result(WITHIN)["max.message.bytes"].value) - ROOM)
         except (KafkaException, KeyError, TimeoutError):
             return config  # not told, as to a user without the right to ask: the broker will refuse
