@@ -85,11 +85,11 @@ def _repeated(context: Context, annotations: tuple[Annotation, ...]) -> Iterator
             keys.add(e.key.lower())
 
 
-def time_of(context: Context, given: Element) -> int:
+def time_of(context: Context, given: Element, of: Annotation | None = None) -> int:
     """The time in an element such as `interval='2 sec'`, in ms.
 
     Raises:
-        SYNTAX: it is not a time.
+        SYNTAX: it is not a time; ANNOTATION_REJECTED where the annotation is given, as Siddhi reads the times of @purge later than all others.
     """
     total, position = 0, 0
     while position < len(given.value):
@@ -100,6 +100,9 @@ def time_of(context: Context, given: Element) -> int:
         position = part.end()
     if position == 0 or position < len(given.value):
         expected = "a time with its unit, such as '2 sec'"
+        if of is not None:
+            reason = f"'{given.value}' is not {expected}"
+            raise context.fail("ANNOTATION_REJECTED", given.span, name=of.name, reason=reason)
         raise context.fail("SYNTAX", given.span, found=f"'{given.value}'", expected=expected)
     return total
 
@@ -150,12 +153,12 @@ def playback(context: Context, annotations: tuple[Annotation, ...]) -> Playback 
     for e in given.elements:
         if e.key.lower() not in ("idle.time", "increment"):
             reason = f"it takes idle.time and increment, not '{e.key or e.value}'"
-            raise context.fail("INVALID_ANNOTATION", e.span, name=given.name, reason=reason)
+            raise context.fail("ANNOTATION_REJECTED", e.span, name=given.name, reason=reason)
     idle, increment = element(given, "idle.time"), element(given, "increment")
     if (idle is None) != (increment is None):
         missing = "increment" if increment is None else "idle.time"
         reason = f"idle.time and increment belong together, {missing} is missing"
-        raise context.fail("INVALID_ANNOTATION", given.span, name=given.name, reason=reason)
+        raise context.fail("ANNOTATION_REJECTED", given.span, name=given.name, reason=reason)
     if idle is None or increment is None:
         return Playback()
     return Playback(time_of(context, idle), time_of(context, increment))

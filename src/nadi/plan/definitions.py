@@ -130,10 +130,11 @@ def _primary_key(context: Context, definition: tree.TableDefinition, schema: Sch
     if not keys:
         return ()
     if len(keys) > 1:
-        reason = "a table has at most one, with all attributes of the key in it"
-        raise context.fail("INVALID_ANNOTATION", keys[1].span, name=keys[1].name, reason=reason)
+        raise context.fail(
+            "DUPLICATE_ANNOTATION", keys[1].span, what="@primaryKey, which takes all attributes of the key,"
+        )
     if not keys[0].elements:
-        raise context.fail("INVALID_ANNOTATION", keys[0].span, name=keys[0].name, reason="it names no attribute")
+        raise context.fail("ANNOTATION_REJECTED", keys[0].span, name=keys[0].name, reason="it names no attribute")
     return _positions(context, keys[0], definition.source.name, schema)
 
 
@@ -142,11 +143,11 @@ def _indexes(context: Context, definition: tree.TableDefinition, schema: Schema)
     for a in found(definition.annotations, "index"):
         if len(a.elements) != 1:
             reason = f"one attribute per annotation, not {len(a.elements)}: write @index several times"
-            raise context.fail("INVALID_ANNOTATION", a.span, name=a.name, reason=reason)
+            raise context.fail("ANNOTATION_REJECTED", a.span, name=a.name, reason=reason)
         (position,) = _positions(context, a, definition.source.name, schema)
         if position in positions:
             reason = f"'{schema.names[position]}' has an index already"
-            raise context.fail("INVALID_ANNOTATION", a.span, name=a.name, reason=reason)
+            raise context.fail("ANNOTATION_REJECTED", a.span, name=a.name, reason=reason)
         positions.append(position)
     return tuple(positions)
 
