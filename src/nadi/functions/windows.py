@@ -20,6 +20,7 @@ from nadi.functions.signatures import (
 )
 from nadi.lang.tree import Type
 from nadi.plan.catalog import SignatureError
+from nadi.plan.cron import next_fire
 
 _LENGTH = constant("window.length", Type.INT)
 _TIME = constant("window.time", *TIME)
@@ -121,6 +122,11 @@ def _check_expression(*more: Parameter) -> Check:
     return check
 
 
+def _check_cron(args: Arguments) -> None:
+    match(args, (constant("cron.expression", Type.STRING),))
+    next_fire(str(args[0].value), 0)
+
+
 WINDOWS: tuple[WindowSpec, ...] = (
     WindowSpec("length", _sizes((_LENGTH,)), "The last n events."),
     WindowSpec(
@@ -145,15 +151,14 @@ WINDOWS: tuple[WindowSpec, ...] = (
     WindowSpec("sort", _check_sort, "The n least events in an order."),
     WindowSpec("frequent", _check_frequent, "The latest events of the most frequent keys (Misra-Gries)."),
     WindowSpec("lossyFrequent", _check_lossy, "The latest events of keys above a share (lossy counting)."),
-    WindowSpec("expression", _check_expression(), "The newest events for which an expression holds."),
+    WindowSpec("expression", _check_expression(), "The newest events for which an expression holds.", conditional=True),
     WindowSpec(
         "expressionBatch",
         _check_expression(Parameter("include.triggering.event", (Type.BOOL,)), _STREAM_CURRENT),
         "Batches that end when an expression fails.",
         batch=True,
         cancels=True,
+        conditional=True,
     ),
-    WindowSpec(
-        "cron", _sizes((constant("cron.expression", Type.STRING),)), "Batches by a cron expression.", batch=True
-    ),
+    WindowSpec("cron", _check_cron, "Batches by a cron expression.", batch=True),
 )

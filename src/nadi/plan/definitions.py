@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nadi.errors import Span, did_you_mean
+from nadi.errors import NadiError, Span, did_you_mean
 from nadi.lang import tree
 from nadi.lang.tree import Annotation, Events, Type
 from nadi.plan.annotations import check_positive, found
 from nadi.plan.context import TRIGGER_SCHEMA, Context, described
+from nadi.plan.cron import next_fire
 from nadi.plan.nodes import Column, NamedWindow, Schema, Script, Stream, Table, Trigger
 from nadi.plan.scopes import one_row
 from nadi.plan.scripts import check_script
@@ -188,7 +189,7 @@ def _define_trigger(context: Context, definition: tree.TriggerDefinition) -> Non
     elif (definition.at or "").strip().lower() == "start":
         made = Trigger(name, start=True)
     else:
-        made = Trigger(name, cron=definition.at)
+        made = Trigger(name, cron=_cron(context, definition))
     if context.triggers.get(name, made) != made:
         defined_as = f"the trigger {context.triggers[name]}"
         raise context.fail(
@@ -197,6 +198,15 @@ def _define_trigger(context: Context, definition: tree.TriggerDefinition) -> Non
     context.triggers[name] = made
     if defined is None:
         context.streams[name] = Stream(name, name, TRIGGER_SCHEMA, True, definition.annotations)
+
+
+def _cron(context: Context, definition: tree.TriggerDefinition) -> str:
+    text = definition.at or ""
+    try:
+        next_fire(text, 0)
+    except NadiError as problem:
+        raise context.fail(problem.condition, definition.span, **problem.parameters) from problem
+    return text
 
 
 def _define_function(context: Context, definition: tree.FunctionDefinition) -> None:

@@ -27,6 +27,7 @@ class Place:
     schema: Schema
     counted: bool = False
     own: bool = False  # the element whose filter is being bound
+    nameless: str = "the output"  # what it is called in a message where it has no name
     qualified: bool = False
 
     @property
@@ -36,7 +37,7 @@ class Place:
     @property
     def shown(self) -> str:
         """The place in a message."""
-        return f"'{self.name}'" if self.names and self.slot != OUTPUT else "the output"
+        return f"'{self.name}'" if self.names and self.slot != OUTPUT else self.nameless
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ class LengthBatchWindow:
     """`lengthBatch(n [, stream.current.event])`.
 
     Cells: `batch` being collected, `previous` (only if X are wanted or the window is searched). With stream.current.event C pass at once, `batch` is what
-    has passed, and event n+1 brings [X(batch), R, C]. With n = 0: each event [C, X, R], a chunk of its own, in 4.x nothing. What counts is how many the batch holds: `collector`
-    tells which events those are.
+    has passed, and event n+1 brings [X(batch), R, C]. With n = 0: each event [C, X, R], a chunk of its own, in 4.x nothing. What counts is how many the batch
+    holds: `collector` tells which events those are.
     """
 
     def __init__(self, setup: Setup, collector: Collector = ALL) -> None:
