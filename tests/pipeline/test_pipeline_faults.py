@@ -26,6 +26,7 @@ from nadi.kernel.contract import ARRIVAL_COLUMNS, OUTPUT_COLUMNS, ArrivalBatch
 from nadi.lang.tree import Annotation
 from nadi.pipeline import cutlog, cutmaker
 from nadi.pipeline.bucketing import make_splitter
+from nadi.pipeline.cutlog import CutLog
 from nadi.pipeline.cutmaker import read_status
 from nadi.pipeline.engine import make_kernel, plan_app
 from nadi.pipeline.faults import fault_record, reentry, undecodable_events, undecodable_text
@@ -265,6 +266,24 @@ def test_a_replay_of_the_cut_log_gives_the_same_outputs(tmp_path: Path, monkeypa
     (tmp_path / "word").unlink()  # by now the target would take everything: what was refused stays refused
     assert app.again(None).run() == count
     assert app.rows("Bad", "k", "n", "__number", "__ts") == first
+
+
+def test_in_a_backlog_it_comes_with_the_clock_of_its_cut_before_what_is_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    query = """from In select k, n insert into Out; from In select k, n, cast('', 'object') as reason insert into Bad;
+        from !Out select k, n, _error as reason insert into Bad;"""
+    app = refusing(tmp_path, monkeypatch, query=query, max_events=2)
+    app.refuse('"b')
+    for i in range(3):
+        app.put([f"a{i}", i], [f"b{i}", i], at=1_000 + 10 * i)
+    app.node.run()
+    # cuts of two messages, what was refused among them
+    assert [k for (k,) in app.rows("Bad", "k")] == ["a0", "b0", "b0", "a1", "b1", "a2", "b1", "b2", "b2"]
+    cuts = CutLog(tmp_path / "state" / "cuts", 0)
+    assert [f.cut for f in app.faults()] == [1, 3, 4]
+    assert [f.time for f in app.faults()] == [cut.clock for n in (1, 3, 4) if (cut := cuts.at(n))]
+    assert [f.time for f in app.faults()][:2] == [1_001, 1_020]  # times of the log, not of the machine
 
 
 KEYED_AGAIN = """partition with (k of In) begin from In select k, n insert into Out; end;
