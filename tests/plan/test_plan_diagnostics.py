@@ -117,6 +117,8 @@ CASES = [
      "expression('last.x > 1')", "'last'"),
     ("define trigger X at 'noon';", "INVALID_CRON", "SiddhiAppCreationException", "define trigger X at 'noon'", "1 fields"),
     (S + "from S#logg() insert into O;", "STREAM_FUNCTION_NOT_FOUND", "ExtensionNotFoundException", "logg()", "mean 'log'?"),
+    (S + "from S#length(3) insert into O;", "STREAM_FUNCTION_NOT_FOUND", "ExtensionNotFoundException", "length(3)",
+     "'#window.length(…)'"),
     (S + "from S#pol2Cart() insert into O;", "WRONG_ARGUMENTS", "SiddhiAppCreationException", "pol2Cart()", "two numbers"),
     (S + "from S select coalesce(v, eventTimestamp(x)) as y insert into O;", "ATTRIBUTE_NOT_FOUND",
      "AttributeNotExistException", "x", "'S'"),
