@@ -47,7 +47,11 @@ def test_a_jump_runs_each_element_to_its_end_at_the_new_time() -> None:
 def test_what_a_jump_makes_due_in_an_element_before_comes_after_the_elements_behind_it() -> None:
     at, woken = flow(playback=True), []
     first = at.timers.timer("first", _recorder(at, "first", woken))
-    second = at.timers.timer("second", lambda due: first.at(due))
+
+    def wakes_the_first(due: int) -> None:
+        first.at(due)
+
+    second = at.timers.timer("second", wakes_the_first)
     third = at.timers.timer("third", _recorder(at, "third", woken))
     third.at(10)
     second.at(20)
