@@ -178,3 +178,26 @@ def test_a_batch_of_no_length_makes_a_chunk_of_each_event() -> None:
     app.start()
     app.send("S", [(None, (1,)), (None, (2,))])
     assert calls == [[1], [2]]
+
+
+@pytest.mark.parametrize(("compat", "rows"), [("5", [("a", 4), ("b", 2)]), ("4", [("a", 4), ("b", 2), ("a", 4)])])
+def test_a_snapshot_of_groups_has_a_row_per_group_and_in_4_one_per_event(compat: str, rows: list[Any]) -> None:
+    app = Runtime(
+        f"@app:compat('{compat}') define stream S (k string, v int);"
+        "from S#window.length(3) select k, sum(v) as s group by k output snapshot every 1 sec insert all events into Out;"
+    )
+    seen = []
+    app.on_stream("Out", lambda events: seen.append([e.row for e in events]))
+    app.start()
+    for row in (("a", 1), ("b", 2), ("a", 3)):
+        app.send("S", [row])
+    app.advance(1000)
+    assert seen == [rows]
+
+
+def test_a_wrong_on_demand_query_has_the_exception_of_its_version() -> None:
+    for compat, name in (("4", "StoreQueryCreationException"), ("5", "OnDemandQueryCreationException")):
+        app = Runtime(f"@app:compat('{compat}') define table T (k string);")
+        with pytest.raises(NadiError) as caught:
+            app.query("from T select z")
+        assert caught.value.siddhi_class == name

@@ -58,7 +58,10 @@ def make_limiter(query: Query, flow: Flow, emit: Emit) -> Limiter:
 
 
 class AllOfCount:
-    """`all every n events`: n are collected and go on together. What one arrival completes is one chunk, also where that is several times n."""
+    """`all every n events`: n are collected and go on together. What one arrival completes is one chunk, also where that is several times n.
+
+    In 4.x each n are a chunk.
+    """
 
     def __init__(self, rate: Rate, count: int, flow: Flow, emit: Emit) -> None:
         self._flow, self._emit, self._count = flow, emit, count
@@ -77,6 +80,9 @@ class AllOfCount:
             if len(held) == self._count:
                 full += [Event(*e) for e in held.values()]
                 held.clear()
+                if self._flow.compat == 4:
+                    self._emit(full)
+                    full = []
         if full:
             self._emit(full)
 
@@ -133,6 +139,9 @@ class LastOfCount:
             if count == self._count:
                 passed += [Event(*e) for e in last.values()]
                 last.clear()
+                if self._flow.compat == 4:
+                    self._emit(passed)
+                    passed = []
         if passed:
             self._emit(passed)
 
