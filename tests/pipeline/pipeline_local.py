@@ -72,6 +72,12 @@ class LocalNode:
         self.start = self._reader.initialOffset() if before is None else before.start
         self.states = [DictState() for _ in range(spec.buckets)] if before is None else before.states
 
+    def close(self) -> None:
+        """Let go of connections: a process that dies does so too."""
+        self._reader.stop()
+        for app in self._hosts.apps._apps.values():
+            app.close()
+
     def run(self) -> int:
         """Batches as long as there is something to do; how many."""
         count = 0
