@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nadi import lang
 from nadi.kernel.rows.events import EXPIRED
 from nadi.kernel.rows.events import Event as Row
+from nadi.lang.tree import Annotation
 from nadi.runtime import Runtime, RuntimeManager
 from nadi.runtime.values import Double, float32
 from tests.conformance.stores import registry
@@ -38,6 +40,7 @@ class Engine:
         self._registry = registry()
         self._runtimes: dict[int, Runtime] = {}
         self._revisions: dict[str, bytes] = {}
+        self._snapshots: dict[str, bytes] = {}
         self._subscribed: dict[int, tuple[str, Callable[[object], None]]] = {}
         self.evr: Any = None  # the evaluator of the case, set by the runner
 
@@ -51,9 +54,8 @@ class Engine:
     # ---- what the runner calls
 
     def create(self, rt: int, text: str, sandbox: bool = False) -> None:
-        if sandbox:
-            raise self.check.Unsupported("sandbox")
-        self._runtimes[rt] = self.manager.create(lang.substitute(text, {}))
+        app = lang.substitute(text, {})
+        self._runtimes[rt] = self.manager.create(sandboxed(app) if sandbox else app)
 
     def validate(self, text: str) -> None:
         Runtime(lang.substitute(text, {}), registry=self._registry).start()
@@ -116,9 +118,13 @@ class Engine:
         runtime = self._runtimes[rt]
         self._revisions[runtime.app.name] = runtime.persist()
 
+    def _snapshot(self, rt: int, step: dict[str, Any]) -> None:
+        """A state in the hands of the case, by the name that it gives it; "last" means what was persisted."""
+        self._snapshots[str(step["snapshot"])] = self._runtimes[rt].persist()
+
     def _restore(self, rt: int, step: dict[str, Any]) -> None:
         runtime = self._runtimes[rt]
-        state = self._revisions.get(runtime.app.name)
+        state = self._snapshots.get(str(step["restore"]), self._revisions.get(runtime.app.name))
         if state is not None:
             runtime.restore(state)
 
@@ -171,6 +177,20 @@ class Engine:
         if isinstance(value, self.check.JL):
             return int(value)
         return value
+
+
+def sandboxed(text: str) -> str:
+    """The app without what reaches out of the process: stores, and sources and sinks that are not inMemory."""
+    app = lang.parse(text)
+    kept = (replace(d, annotations=tuple(a for a in d.annotations if _stays(a))) for d in app.definitions)
+    return lang.print_app(replace(app, definitions=tuple(kept)))
+
+
+def _stays(annotation: Annotation) -> bool:
+    name = annotation.name.lower()
+    if name in ("source", "sink"):
+        return (annotation.get("type") or "").lower() == "inmemory"
+    return name != "store"
 
 
 class Restarting(Engine):

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from nadi import lang
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 GAPS = {gap["id"]: gap for gap in tomllib.loads(Path(__file__).with_name("gaps.toml").read_text("utf-8"))["gap"]}
@@ -78,3 +80,16 @@ def test_what_the_runner_cannot_judge_gives_the_recorded_output(cases: Cases, en
             result = cases.check.run_case(case, _made(engine)(), collect=outputs)
             wrong[case["id"]] = [*result.failures, *cases.check.check_golden(record, outputs)]
     assert {name: why for name, why in wrong.items() if why} == {}
+
+
+def test_a_sandbox_keeps_only_what_stays_in_the_process() -> None:
+    from tests.conformance.engine import sandboxed
+
+    text = (
+        "@source(type='foo') @source(type='inMemory', topic='a') @sink(type='foo') @async(workers='1') define stream S (a int); "
+        "@primaryKey('a') @store(type='rdbms') define table T (a int); from S insert into T;"
+    )
+    assert [(d.source.name, [a.name for a in d.annotations]) for d in lang.parse(sandboxed(text)).definitions] == [
+        ("S", ["source", "async"]),
+        ("T", ["primaryKey"]),
+    ]

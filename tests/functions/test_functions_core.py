@@ -157,7 +157,9 @@ def test_aggregators_tell_their_types() -> None:
         ("session", (5, Type.INT), "parameter 2, 'window.key', must be string"),
         ("sort", (5,), "needs at least one attribute"),
         ("sort", (5, Type.INT, "up"), "'asc' or 'desc', found 'up'"),
+        ("sort", (5, Type.BOOL), "sorts by numbers and texts, not by a bool as 'x'"),
         ("lossyFrequent", (1.5,), "must be above 0 and at most 1"),
+        ("lossyFrequent", (0.5, Type.STRING), "parameter 2, 'error.bound', must be a constant (double)"),
         ("expression", (Type.INT,), "must be string"),
     ],
 )
@@ -182,7 +184,7 @@ def test_windows_name_the_argument_that_does_not_fit(name: str, given: tuple[obj
         ("sort", (5, Type.INT, "asc", Type.STRING, Type.STRING, "desc")),
         ("frequent", (5, Type.INT, Type.STRING)),
         ("lossyFrequent", (0.5, 0.1, Type.INT)),
-        ("lossyFrequent", (0.5, Type.INT)),
+        ("lossyFrequent", (0.5,)),
     ],
 )
 def test_windows_take_what_fits(name: str, given: tuple[object, ...]) -> None:

@@ -26,6 +26,10 @@ class Generated:
         return f"\n{self.text}\n"
 
 
+STORE = "database"
+"""The type of the stores of generated apps."""
+
+
 # ---- definitions ---------------------------------------------------------------------------------------------------
 
 
@@ -96,6 +100,71 @@ def _tables(m: Maker) -> None:
     m.elements.append(
         f"from {m.stream()}[{leaf(m, scope(), 'string')} == {table}.k in {table}] select k insert into {m.output()};"
     )
+
+
+def _stored_tables(m: Maker) -> None:
+    size = m.one(1, 2, 3, 50)
+    ages = m.one("", "", ", retention.period='30 millisec', purge.interval='20 millisec'", ", retention.period='1 sec'")
+    cache = f", @cache(size='{size}', cache.policy='{m.one('FIFO', 'LRU', 'LFU')}'{ages})" if m.number(0, 4) else ""
+    m.prelude.append(f"@store(type='{STORE}'{cache}) @primaryKey('k') define table T1 ({SCHEMA});")
+    m.stores.append("T1")
+    m.elements += [_write(m, "T1") for _ in range(m.number(1, 3))]
+    on = m.one("a.k == t.k", "a.k == t.k", "a.k == t.k and t.v > 1", "t.v >= a.v")
+    m.elements.append(
+        f"from {m.stream()} as a {m.one('join', 'left outer join')} T1 as t on {on}"
+        f" select a.k as k, t.v as x, t.d as y order by x, y insert into {m.output()};"
+    )
+    asked = m.one("T1.k == k", "T1.v == v", "T1.k == k and T1.v < v")
+    m.elements.append(f"from {m.stream()}[({asked}) in T1] select k insert into {m.output()};")
+
+
+def _scripts(m: Maker) -> None:
+    m.prelude += _FUNCTIONS
+    test = m.one("odd(v)", "odd(v) and v > 1", "not odd(v)", "label(k, b) == 'a+'", "twice(l) > 0L")
+    value = m.one("twice(l)", "sum(twice(l))", "label(k, b)", "count()", "max(half(v))", "half(v)", "odd(v)")
+    shape = m.one("", f"#window.{window(m)}")
+    group = m.one("", "group by k")
+    m.elements.append(
+        f"from {m.stream()}[{test}]{shape} select k, {value} as x {group} insert {m.one('', 'all events')} into {m.output()};"
+    )
+    if m.maybe():
+        m.elements.append(
+            "partition with (label(k, b) of S, k of R) begin"
+            f"  from every e1=S -> e2=S[odd(v) and v > e1.v] select label(e1.k, e2.b) as x, half(e2.v) as y insert into {m.output()}; end;"
+        )
+
+
+_FUNCTIONS = (
+    "define function odd[javascript] return bool { return data[0] % 2 == 1; };",
+    "define function twice[python] return long { return data[0] * 2 };",
+    "define function label[javascript] return string { return data[0] + (data[1] ? '+' : '-'); };",
+    "define function half[python] return double { return data[0] / 2 };",  # fails on null
+)
+
+
+def _sharded(m: Maker) -> None:
+    """Split by key: all state lies in partitions with one key per input."""
+    m.streams = ["S", "R"]
+    attribute = m.one("k", "k", "v", "b")
+    purge = m.one("", "", "@purge(enable='true', interval='50 milliseconds', idle.period='100 milliseconds') ")
+    source = "S"
+    if m.maybe():
+        m.elements.append(f"from S[{condition(m, scope())}] select {COLUMNS} insert into Mid;")
+        source = "Mid"
+    streams, inside = [source, "R"], []
+    if m.maybe():
+        inside.append(onward(m, m.of(streams), "#I"))
+        streams.append("#I")
+    for _ in range(m.number(1, 3)):
+        made = m.one(simple, pattern, sequence, join)
+        if made in (pattern, sequence):
+            inside.append(made(m, streams))
+        elif made is join:
+            inside.append(join(m, m.of(streams), m.of(streams)))
+        else:
+            inside.append(simple(m, m.of(streams)))
+    body = "\n  ".join(inside)
+    m.elements.append(f"{purge}partition with ({attribute} of {source}, {attribute} of R) begin\n  {body}\nend;")
 
 
 def _named_windows(m: Maker) -> None:
@@ -193,6 +262,8 @@ FAMILIES: dict[str, Callable[[Maker], None]] = {
     "chains": _chains,
     "joins": _joins,
     "tables": _tables,
+    "stored tables": _stored_tables,
+    "scripts": _scripts,
     "named windows": _named_windows,
     "patterns": _patterns,
     "sequences": _sequences,
@@ -201,6 +272,7 @@ FAMILIES: dict[str, Callable[[Maker], None]] = {
     "triggers": _triggers,
     "faults": _faults,
     "mixed": _mixed,
+    "sharded": _sharded,
 }
 
 
@@ -210,7 +282,7 @@ def apps(draw: st.DrawFn, family: str) -> Generated:
     m = Maker(draw)
     FAMILIES[family](m)
     clock = ""
-    if m.rarely():
+    if family != "sharded" and m.rarely():  # playback keeps an app in one bucket
         clock = m.one("@app:playback\n", "@app:playback(idle.time='40 millisec', increment='15 millisec')\n")
     if m.number(0, 7) == 7:
         clock = f"@app:compat('4')\n{clock}"

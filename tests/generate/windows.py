@@ -58,7 +58,7 @@ WINDOWS: dict[str, Callable[[Maker], str]] = {
     "delay": lambda m: f"delay({_time(m)})",
     "sort": _sort,
     "frequent": lambda m: f"frequent({_size(m)}{m.one('', ', k', ', k, b')})",
-    "lossyFrequent": lambda m: f"lossyFrequent({m.one('0.3', '0.5, 0.2')}, {m.one('k', 'k, b')})",
+    "lossyFrequent": lambda m: f"lossyFrequent({m.one('0.3', '0.5, 0.2', '0.5, 0.2, k', '0.3, 0.1, k, b')})",
     "expression": lambda m: f"expression({_kept(m)})",
     "expressionBatch": _expression_batch,
     "unique:ever": lambda m: f"unique:ever({_keys(m)})",

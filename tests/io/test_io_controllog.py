@@ -8,7 +8,8 @@ from pathlib import Path
 
 from log_contract import check_log
 
-from nadi.io.controllog import ControlLog, ControlMapper, append, control_path
+from nadi.io.controllog import ControlMapper, append, control_path
+from nadi.io.linelog import LineLog
 from nadi.kernel.control import CONTROL_SCHEMA
 
 APPENDER = """
@@ -20,14 +21,14 @@ for n in range(50):
 """
 
 
-def rows(log: ControlLog, start: int = 0) -> list[dict[str, str]]:
+def rows(log: LineLog, start: int = 0) -> list[dict[str, str]]:
     (messages,) = log.read(0, start, log.end(0))
     return ControlMapper().decode(messages).batch.to_pylist()
 
 
 def test_records_are_read_in_the_order_in_which_they_were_appended_with_their_times(tmp_path: Path):
     path = control_path(tmp_path)
-    log = ControlLog(path)
+    log = LineLog(path)
     assert (log.beginning(0), log.end(0), log.finished()) == (0, 0, False)
     assert [append(path, f"r{n}", f"delete T{n}", now) for n, now in enumerate((1_000, 3_000, 2_000))] == [0, 1, 2]
     assert log.end(0) == 3
@@ -42,7 +43,7 @@ def test_a_line_that_a_crash_has_torn_is_no_record_and_the_next_one_takes_its_pl
     append(path, "a", "one")
     with path.open("ab") as file:
         file.write(b'{"time": 1, "id": "torn", "que')
-    log = ControlLog(path)
+    log = LineLog(path)
     assert log.end(0) == 1
     assert append(path, "b", "two") == 1
     assert [row["id"] for row in rows(log)] == ["a", "b"]
@@ -53,7 +54,7 @@ def test_processes_that_append_at_the_same_time_do_not_lose_a_record(tmp_path: P
     path = control_path(tmp_path)
     running = [subprocess.Popen([sys.executable, "-c", APPENDER, str(path), who]) for who in "xyz"]
     assert [process.wait(60) for process in running] == [0, 0, 0]
-    found = [row["id"] for row in rows(ControlLog(path))]
+    found = [row["id"] for row in rows(LineLog(path))]
     assert sorted(found) == sorted(f"{who}-{n}" for who in "xyz" for n in range(50))
     for who in "xyz":
         mine = [id_ for id_ in found if id_.startswith(who)]

@@ -52,9 +52,9 @@ def receiver() -> Iterator[Receiver]:
     made.server.server_close()
 
 
-def sink(url: str, **options: str) -> Sink:
+def sink(url: str, state: Path = Path("/nowhere"), **options: str) -> Sink:
     given = {"publisher.url": url, **{k.replace("_", "."): v for k, v in options.items()}}
-    return open_sink(connector("http", given), Place("App", Path("/nowhere")))
+    return open_sink(connector("http", given), Place("App", state))
 
 
 def test_payloads_are_sent_in_order_with_producer_and_numbers(receiver: Receiver) -> None:
@@ -108,17 +108,58 @@ def test_a_receiver_that_is_away_is_a_condition_and_visible(receiver: Receiver) 
     assert not any("http sink" in s.connector for s in unavailable())
 
 
-def test_a_refused_payload_stops_the_app_unless_it_is_to_be_dropped(receiver: Receiver) -> None:
-    receiver.answers = [422, 422, 200]
+def test_a_refused_payload_stops_the_app_where_nothing_else_is_said(receiver: Receiver) -> None:
+    receiver.answers = [422]
     target = sink(receiver.url)
     with pytest.raises(NadiError, match="422") as failure:
         target.write(delivery(1, ["a", "b"]))
     assert failure.value.condition == "REFUSED"
     target.close()
-    dropping = sink(receiver.url, on_error="LOG")
-    assert dropping.write(delivery(1, ["a", "b"])).content == {"dropped": 1}
-    dropping.close()
-    assert receiver.bodies() == ["a", "a", "b"]
+    assert receiver.bodies() == ["a"]
+
+
+@pytest.mark.parametrize("action", ["LOG", "store", "Stream"])
+def test_a_refused_payload_is_named_in_the_receipt_and_the_others_are_sent(
+    receiver: Receiver, tmp_path: Path, action: str
+) -> None:
+    receiver.answers = [200, 422, 200, 404]
+    target = sink(receiver.url, tmp_path, on_error=action)
+    receipt = target.write(delivery(1, ["a", "b", "c", "d"]))
+    target.close()
+    assert [(r.index, r.reason.split()[0]) for r in receipt.refused] == [(1, "422"), (3, "404")]
+    assert receiver.bodies() == ["a", "b", "c", "d"]
+
+
+def test_what_was_refused_once_is_not_sent_again_with_its_cut_whoever_does_it(
+    receiver: Receiver, tmp_path: Path
+) -> None:
+    receiver.answers = [200, 422, 200]
+    first = sink(receiver.url, tmp_path, on_error="STREAM")
+    told = first.write(delivery(1, ["a", "b", "c"], first=5))
+    first.close()
+    again = sink(receiver.url, tmp_path, on_error="STREAM")  # the receiver would take it by now
+    assert again.write(delivery(1, ["a", "b", "c"], first=5)).refused == told.refused
+    assert again.write(delivery(2, ["b"], first=8)).refused == ()
+    again.close()
+    assert receiver.bodies() == ["a", "b", "c", "a", "c", "b"]
+
+
+def test_a_sink_that_waits_sends_a_refused_payload_again_until_it_is_taken(receiver: Receiver, tmp_path: Path) -> None:
+    receiver.answers = [422, 422, 200]
+    target = sink(receiver.url, tmp_path, on_error="WAIT")
+    assert target.write(delivery(1, ["a", "b"])).refused == ()
+    assert receiver.bodies() == ["a", "a", "a", "b"]
+    receiver.answers = [422] * 100
+    target._try_for = 0.3  # type: ignore[attr-defined]  # seconds
+    with pytest.raises(NadiError, match="422") as failure:
+        target.write(delivery(2, ["c"]))
+    assert failure.value.condition == "CONNECTION_UNAVAILABLE"  # the supervisor tries again for ever
+    target.close()
+    receiver.answers = []
+    last = sink(receiver.url, tmp_path, on_error="WAIT")
+    last.write(delivery(2, ["c"]))
+    last.close()
+    assert not any("http sink" in s.connector for s in unavailable())
 
 
 @pytest.mark.parametrize(("name", "value"), [("publisher_url", "host"), ("headers", "a:b"), ("method", "{{x}}")])

@@ -231,6 +231,61 @@ def test_writing_a_cut_again_changes_nothing_whoever_does_it(kafka: str, tmp_pat
     assert stored(kafka, name) == ["0", "1", "2"]
 
 
+def small_topic(servers: str, bound: int = 5_000) -> str:
+    """A topic that takes no message of more bytes."""
+    name = f"t{uuid4().hex[:8]}"
+    (made,) = admin(servers).create_topics([NewTopic(name, 1, config={"max.message.bytes": str(bound)})]).values()
+    made.result()
+    return name
+
+
+LARGE = "x" * 6_000
+
+
+@pytest.mark.parametrize(("action", "condition"), [("", "REFUSED"), ("WAIT", "CONNECTION_UNAVAILABLE")])
+def test_a_message_that_the_topic_does_not_take_stops_the_app_or_is_waited_with(
+    kafka: str, tmp_path: Path, action: str, condition: str
+) -> None:
+    name = small_topic(kafka)
+    options = {"on.error": action} if action else {}
+    target = sink(kafka, name, tmp_path, **options)
+    with pytest.raises(NadiError, match="too large") as failure:
+        target.write(delivery(0, ["a", LARGE]))
+    assert failure.value.condition == condition
+    assert stored(kafka, name) == []
+    target.write(delivery(0, ["a", "b"]))
+    target.close()
+    assert stored(kafka, name) == ["a", "b"]
+    assert not any("kafka of S" in s.connector for s in unavailable())
+
+
+def test_a_message_that_the_topic_does_not_take_is_named_in_the_receipt_and_the_others_are_written(
+    kafka: str, tmp_path: Path
+) -> None:
+    name = small_topic(kafka)
+    target = sink(kafka, name, tmp_path, **{"on.error": "STREAM"})
+    (refused,) = target.write(delivery(0, ["a", LARGE, *["b" * 900] * 20])).refused  # together too large for one batch
+    target.close()
+    assert (refused.index, "6000 bytes" in refused.reason) == (1, True)
+    assert stored(kafka, name) == ["a", *["b" * 900] * 20]
+    again = sink(kafka, name, tmp_path, **{"on.error": "STREAM"})  # who wrote it has died before it told
+    assert again.write(delivery(0, ["a", LARGE, *["b" * 900] * 20])).refused == (refused,)
+    assert again.write(delivery(1, ["c"], first=30)).refused == ()
+    again.close()
+    assert stored(kafka, name) == ["a", *["b" * 900] * 20, "c"]
+
+
+def test_a_message_that_just_fits_is_taken(kafka: str, tmp_path: Path) -> None:
+    name = small_topic(kafka)
+    target = sink(kafka, name, tmp_path, **{"on.error": "STORE"})
+    sizes = list(range(4_000, 5_000, 20))
+    refused = target.write(delivery(0, ["x" * n for n in sizes])).refused
+    target.close()
+    taken = [len(text) for text in stored(kafka, name)]
+    assert taken == sizes[: len(sizes) - len(refused)]
+    assert taken[-1] > 4_600
+
+
 def test_half_a_transaction_of_a_dead_writer_is_not_seen_and_its_cut_is_written_whole(
     kafka: str, tmp_path: Path
 ) -> None:

@@ -20,8 +20,9 @@ from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.contract import Connector, Log, Place, Sink
 from nadi.io.jetstream import Outgoing, Stream, ensure_stream, publish_all, stream_config
 from nadi.io.natsclient import NatsClient, api
-from nadi.io.natsserver import NatsServer
+from nadi.io.natsserver import MAX_PAYLOAD, NatsServer
 from nadi.io.registry import open_log, open_sink
+from nadi.io.retry import unavailable
 
 
 @pytest.fixture
@@ -38,8 +39,9 @@ def source(server: NatsServer, subject: str, **options: str) -> Log:
     return open_log(connector("nats", given), Place("App", Path("/nowhere")))
 
 
-def sink(server: NatsServer, subject: str, state: Path) -> Sink:
-    given = {"destination": subject, "bootstrap.servers": server.url}
+def sink(server: NatsServer, subject: str, state: Path, **options: str) -> Sink:
+    more = {k.replace("_", "."): v for k, v in options.items()}
+    given = {"destination": subject, "bootstrap.servers": server.url, **more}
     return open_sink(connector("nats", given), Place("App", state))
 
 
@@ -157,6 +159,33 @@ def test_writing_a_cut_again_changes_nothing_whoever_does_it(nats: NatsServer, s
     again = sink(nats, subject, tmp_path).write(delivery(2, ["c", "d"], first=2))
     assert again.content == receipt.content
     assert stored(nats, subject) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(("action", "condition"), [("", "REFUSED"), ("WAIT", "CONNECTION_UNAVAILABLE")])
+def test_a_message_that_the_server_does_not_take_stops_the_app_or_is_waited_with(
+    nats: NatsServer, subject: str, tmp_path: Path, action: str, condition: str
+) -> None:
+    options = {"on_error": action} if action else {}
+    target = sink(nats, subject, tmp_path, **options)
+    with pytest.raises(NadiError, match="is larger than") as failure:
+        target.write(delivery(1, ["a", "x" * (MAX_PAYLOAD + 1)]))
+    assert failure.value.condition == condition
+    assert stored(nats, subject) == []
+    target.write(delivery(1, ["a", "b"]))
+    assert not any("sink of S" in s.connector for s in unavailable())
+
+
+def test_a_message_that_is_too_large_with_its_headers_is_named_in_the_receipt_and_the_others_are_stored(
+    nats: NatsServer, subject: str, tmp_path: Path
+) -> None:
+    large = "x" * (MAX_PAYLOAD - 10)
+    target = sink(nats, subject, tmp_path, on_error="STREAM")
+    (refused,) = target.write(delivery(1, ["a", large, "c"])).refused
+    assert (refused.index, "is larger than" in refused.reason) == (1, True)
+    assert stored(nats, subject) == ["a", "c"]
+    again = sink(nats, subject, tmp_path, on_error="STREAM").write(delivery(1, ["a", large, "c"]))
+    assert again.refused == (refused,)
+    assert stored(nats, subject) == ["a", "c"]
 
 
 def without_duplicate_window(server: NatsServer, subject: str) -> None:

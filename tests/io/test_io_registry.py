@@ -86,10 +86,12 @@ def test_distribution_is_refused() -> None:
     assert e.value.condition == "NOT_SUPPORTED"
 
 
-def test_what_a_sink_cannot_do_with_errors_is_refused() -> None:
-    with pytest.raises(NadiError) as e:
-        connectors(app(A=[annotation("sink", {"type": "log", "on.error": "store"})]), "sink")
-    assert e.value.condition == "NOT_SUPPORTED"
+def test_what_follows_a_refusal_is_one_of_four_things() -> None:
+    for action in ("LOG", "wait", "Stream", "STORE"):
+        assert connectors(app(A=[annotation("sink", {"type": "log", "on.error": action})]), "sink")
+    with pytest.raises(NadiError, match="STORE") as e:
+        connectors(app(A=[annotation("sink", {"type": "log", "on.error": "RETRY"})]), "sink")
+    assert e.value.condition == "OPTION_INVALID"
 
 
 def test_every_mapper_in_the_table_exists() -> None:

@@ -38,10 +38,25 @@ def test_a_jump_runs_each_element_to_its_end_at_the_new_time() -> None:
     first.at(20)
     at.timers.jump_to(40)
     assert [(name, due, now) for name, due, now, _key, _group in woken] == [
+        ("first", 20, 40),
         ("second", 10, 40),
         ("second", 30, 40),
-        ("first", 20, 40),
     ]
+
+
+def test_what_a_jump_makes_due_in_an_element_before_comes_after_the_elements_behind_it() -> None:
+    at, woken = flow(playback=True), []
+    first = at.timers.timer("first", _recorder(at, "first", woken))
+
+    def wakes_the_first(due: int) -> None:
+        first.at(due)
+
+    second = at.timers.timer("second", wakes_the_first)
+    third = at.timers.timer("third", _recorder(at, "third", woken))
+    third.at(10)
+    second.at(20)
+    at.timers.jump_to(40)
+    assert [(name, due) for name, due, _now, _key, _group in woken] == [("third", 10), ("first", 20)]
 
 
 def test_notifications_of_one_element_are_a_queue_and_not_sorted() -> None:

@@ -10,13 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from nadi.plan.nodes import App
 from tests.generate.apps import FAMILIES, Generated, apps
-from tests.generate.feeding import Feeding
+from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 
 settings.register_profile(
@@ -38,8 +39,8 @@ CHOSEN = settings.get_profile("long" if "NADI_GENERATE" in os.environ else "quic
 AFTER = 3000  # ms that a run goes on after its last message
 
 
-def _whole(made: Generated, given_messages: list[Message]) -> Feeding:
-    run = Feeding(made)
+def _whole(made: Generated, given_messages: list[Message], plan: App | None = None) -> Feeding:
+    run = Feeding(made, plan)
     run.feed(given_messages, given_messages[-1].order + AFTER)
     return run
 
@@ -52,8 +53,10 @@ def _one_by_one(made: Generated, given_messages: list[Message], like: Feeding) -
     return run
 
 
-def _in_parts(made: Generated, given_messages: list[Message], given_cuts: list[Cut], like: Feeding) -> Feeding:
-    run = Feeding(made, like.plan)
+def _in_parts(
+    made: Generated, given_messages: list[Message], given_cuts: list[Cut], like: Feeding, buckets: int = 1
+) -> Feeding:
+    run = Feeding(made, like.plan, buckets)
     start = 0
     count = len(given_messages)
     for cut in sorted(given_cuts, key=lambda c: c.after % count):
@@ -79,3 +82,16 @@ def test_results_depend_on_the_events_and_not_on_batches_and_restarts(family: st
         assert _in_parts(made, sent, everywhere, whole).seen() == whole.seen()
 
     holds()
+
+
+@CHOSEN
+@given(made=apps("sharded"), sent=messages, parts=cuts, buckets=st.sampled_from((2, 3, 8)))
+def test_each_key_group_gets_the_same_from_one_bucket_as_from_several(
+    made: Generated, sent: list[Message], parts: list[Cut], buckets: int
+) -> None:
+    plan = planned(made)
+    assume(plan.sharding.kind == "key" and "UUID" not in made.text)  # a UUID is made of the bucket, too
+    whole = _whole(made, sent, plan)
+    several = _in_parts(made, sent, parts, whole, buckets)
+    assert several.by_group == whole.by_group
+    assert (several.failures, several.next_timer()) == (whole.failures, whole.next_timer())

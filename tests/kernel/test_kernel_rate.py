@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nadi.kernel.rows.events import CURRENT, EXPIRED, Chunk, Event
+from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, Chunk, Event
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.rate import make_limiter
 from nadi.lang.tree import Events, Type
@@ -17,8 +17,8 @@ def _query(rate: Rate, grouped: bool = False) -> Query:
     return Query("q", "q", SingleInput("S", (), SCHEMA), selection, InsertIntoStream("Out", Events.ALL), rate)
 
 
-def _rig(rate: Rate, grouped: bool = False) -> tuple[Flow, Any, list[list[Any]]]:
-    flow = Flow(lambda _key: 0)
+def _rig(rate: Rate, grouped: bool = False, compat: int = 5) -> tuple[Flow, Any, list[list[Any]]]:
+    flow = Flow(lambda _key: 0, compat=compat)
     out: list[list[Any]] = []
     limiter = make_limiter(_query(rate, grouped), flow, lambda chunk: out.append([e.row for e in chunk]))
     return flow, limiter, out
@@ -42,6 +42,25 @@ def test_expired_events_count_too() -> None:
     _flow, limiter, out = _rig(Rate("r", "all", events=2))
     limiter.process([Event(EXPIRED, 0, ("a", 1)), Event(CURRENT, 0, ("b", 1)), Event(CURRENT, 0, ("c", 1))])
     assert out == [[("a", 1), ("b", 1)]]
+
+
+def test_what_one_arrival_completes_goes_on_as_one_chunk() -> None:
+    for kind in ("all", "last"):
+        _flow, limiter, out = _rig(Rate("r", kind, events=2))  # type: ignore[arg-type]
+        limiter.process([Event(CURRENT, 0, ("a", v)) for v in range(5)])
+        assert out == [[("a", v) for v in range(4) if kind == "all" or v % 2]]
+
+
+def test_in_4_each_n_events_are_a_chunk_of_their_own() -> None:
+    _flow, limiter, out = _rig(Rate("r", "all", events=2), compat=4)
+    limiter.process([Event(CURRENT, 0, ("a", v)) for v in range(5)])
+    assert out == [[("a", 0), ("a", 1)], [("a", 2), ("a", 3)]]
+
+
+def test_without_a_group_a_reset_counts_for_the_first_of_each_two() -> None:
+    _flow, limiter, out = _rig(Rate("r", "first", events=2))
+    limiter.process([Event(RESET, 0, ()), Event(CURRENT, 0, ("a", 1)), Event(CURRENT, 0, ("b", 2))])
+    assert out == [[(), ("b", 2)]]
 
 
 def test_the_first_of_each_two_events_of_a_group_passes() -> None:

@@ -14,6 +14,7 @@ from nadi.kernel.contract import GROUP, NUMBER
 from nadi.pipeline.bucketing import make_splitter
 from nadi.pipeline.engine import make_kernel, plan_app
 from nadi.pipeline.fatrows import gather
+from nadi.pipeline.pieces import Decoding
 from nadi.pipeline.reading import Input, Range, Read, read_range
 
 APP = """@app:name('Rises')
@@ -56,7 +57,7 @@ def expected(
     lines = _Lines(path)
     schema = app.streams[stream].schema
     connector = type("C", (), {"schema": schema, "options": {}})()
-    source = Input(connector, lines, RowMapper(connector), make_splitter(app, stream, schema, 1))
+    source = Input(lines, Decoding(stream, RowMapper(connector), make_splitter(app, stream, schema, 1)))
     rows = [(r.head, r.body) for r in read_range(source, Range(0, 0, 0, len(lines.lines)), Read())]
     clock = {"k": "clock", "n": 1, "clock": 1 << 50, "started": 0, "ranges": []}
     gathered = gather([*rows, (clock, b"")], {0: stream})

@@ -1,7 +1,8 @@
 """Connectors for tests of the pipeline: a file is the log, another file the target, and nothing of `nadi.io` but the contract is needed.
 
 A log file has lines `time<TAB>json array`; `kind` says whether its times are known without reading. The sink writes each cut of each bucket to a file
-of its own, so that a second write replaces the first.
+of its own, so that a second write replaces the first. With `refuse`, a file, it gets a payload per chunk and refuses those that have the file's text in
+them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from nadi.errors import error
-from nadi.io.contract import Connector, Decoded, Delivery, Messages, Place, Receipt, Undecodable
+from nadi.io.contract import Connector, Decoded, Delivery, Messages, Place, Receipt, Refusal, Undecodable
 from nadi.kernel.arrow import arrow_schema
+from nadi.kernel.contract import CHUNK, GROUP
 from nadi.lang.tree import Annotation
 from nadi.plan.nodes import App
 
@@ -99,11 +101,22 @@ class RowSinkMapper:
         return ["\n".join(lines).encode() + b"\n"], [0]
 
 
+class ChunkSinkMapper:
+    """A payload per chunk: its rows, a JSON line each."""
+
+    def encode(self, batch: pa.RecordBatch) -> tuple[Sequence[bytes], Sequence[int]]:
+        chunks = [*zip(batch.column(GROUP).to_pylist(), batch.column(CHUNK).to_pylist(), strict=True)]
+        firsts = [i for i, chunk in enumerate(chunks) if i == 0 or chunks[i - 1] != chunk]
+        lines = [json.dumps(row).encode() + b"\n" for row in batch.to_pylist()]
+        return [b"".join(lines[a:b]) for a, b in zip(firsts, [*firsts[1:], len(lines)], strict=True)], firsts
+
+
 class FolderSink:
     """`<file>/<cut>-<bucket>.jsonl`, visible when committed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, refuse: Path | None = None) -> None:
         self._folder = folder
+        self._refuse = refuse
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -112,8 +125,12 @@ class FolderSink:
 
     def write(self, delivery: Delivery) -> Receipt:
         name = f"{delivery.cut:06d}-{delivery.bucket}"
-        (self._folder / f"{name}.staged").write_bytes(b"".join(delivery.payloads))
-        return Receipt(delivery.bucket, delivery.cut, {"name": name})
+        word = self._refuse.read_bytes() if self._refuse is not None and self._refuse.exists() else None
+        refused = [i for i, p in enumerate(delivery.payloads) if word is not None and word in p]
+        taken = [p for i, p in enumerate(delivery.payloads) if i not in refused]
+        (self._folder / f"{name}.staged").write_bytes(b"".join(taken))
+        named = tuple(Refusal(i, f"it has {word!r}") for i in refused)
+        return Receipt(delivery.bucket, delivery.cut, {"name": name}, named)
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
         for receipt in receipts:
@@ -138,15 +155,16 @@ def open_log(connector: Connector, place: Place) -> LineLog:
 
 
 def open_sink(connector: Connector, place: Place) -> FolderSink:
-    return FolderSink(Path(connector.options["file"]))
+    refuse = connector.options.get("refuse")
+    return FolderSink(Path(connector.options["file"]), None if refuse is None else Path(refuse))
 
 
 def make_source_mapper(connector: Connector) -> RowMapper:
     return RowMapper(connector)
 
 
-def make_sink_mapper(connector: Connector) -> RowSinkMapper:
-    return RowSinkMapper()
+def make_sink_mapper(connector: Connector) -> RowSinkMapper | ChunkSinkMapper:
+    return ChunkSinkMapper() if "refuse" in connector.options else RowSinkMapper()
 
 
 def start_ingress(connector: Connector, place: Place) -> None:

@@ -24,6 +24,7 @@ class Scalar:
 class Window:
     name: str
     check: Callable[[tuple[Argument, ...]], None]
+    conditional: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class SmallCatalog:
     windows: dict[str, Window] = field(
         default_factory=lambda: {
             **{n: Window(n, constants) for n in ("length", "time", "lengthBatch", "timeBatch", "timeLength", "delay")},
+            "expression": Window("expression", constants, conditional=True),
             **{n: Window(n, anything) for n in ("batch", "externalTime", "sort", "unique:ever", "session", "cron")},
         }
     )

@@ -374,9 +374,24 @@ def test_an_anonymous_stream_takes_no_name_that_is_taken(plan):
 
 def test_names_count_all_queries_and_ids_only_the_unnamed_ones(plan):
     app = plan(S + "from S insert into A1; @info(name='x') from S insert into A2; from S insert into A3; "
-               "partition with (k of S) begin from S insert into A4; end; @info(name='x') from S insert into A5;")  # fmt: skip
+               "partition with (k of S) begin from S insert into A4; @info(name='x') from S insert into A5; end;")  # fmt: skip
     assert [q.name for q in app.queries] == ["query_1", "x", "query_3", "query_4", "x"]
     assert [q.id for q in app.queries] == ["unnamed_1", "x", "unnamed_2", "unnamed_3", "x~2"]
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        "@info(name='x') from S insert into A; @info(name='x') from S insert into B;",
+        "@info(name='x') from S insert into A; @info(name='x') partition with (k of S) begin from S insert into B; end;",
+        "partition with (k of S) begin @info(name='x') from S insert into A; @info(name='x') from S insert into B; end;",
+    ],
+)
+def test_two_queries_or_partitions_of_one_place_have_different_names(plan, twice):
+    with pytest.raises(NadiError, match="has the name 'x' already") as caught:
+        plan(S + twice)
+    assert (caught.value.condition, caught.value.siddhi_class) == ("DUPLICATE_NAME", "SiddhiAppValidationException")
+    assert caught.value.diagnostic.span.start == (S + twice).rindex("@info")
 
 
 def test_queries_may_feed_their_own_input(plan):

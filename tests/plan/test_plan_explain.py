@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from nadi.plan import explained, explanation
 
 APP = """@app:name('Demo')
@@ -67,11 +69,14 @@ state
 
 sinks
   Alerts → kafka: exactly once: the rows of a batch and its number are written in one transaction
+    refused: a message that is larger than the topic takes stops the app
   Alerts → http: at least once, with numbers: the receiver gets the number of every row and can drop what it has seen
+    refused: an answer of 4xx but 408, 425 and 429 stops the app
   Out → log: at least once, with numbers: a log holds no numbers: after a crash the last batch may be written again, with \
 the same numbers
   Out → inMemory: exactly once: messages carry their numbers, and after a failure the tail of the stream is read for those \
 that are there
+    refused: a message that is larger than the server takes stops the app
   Out → file: exactly once: a batch is appended once: a ledger of committed lengths is kept beside the file, folders get files under \
 their final names
   Out → jms: at least once, with numbers: nothing is known of the target that would let it drop a repeated row
@@ -103,3 +108,37 @@ def test_an_app_without_state_and_sinks_says_so(plan):
 def test_a_fault_stream_that_is_read_is_shown_as_an_input(plan):
     text = explained(plan("@OnError(action='STREAM') define stream S (v int); from !S select v insert into O;"))
     assert "  input !S (events of 'S' that failed)\n" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "route", "told"),
+    [
+        ("type='http'", "", "an answer of 4xx but 408, 425 and 429 stops the app"),
+        (
+            "type='http', on.error='log'",
+            "",
+            "an answer of 4xx but 408, 425 and 429 is dropped, with a warning in the log",
+        ),
+        (
+            "type='kafka', on.error='WAIT'",
+            "",
+            "a message that is larger than the topic takes is tried again until it is taken",
+        ),
+        ("type='nats', on.error='STORE'", "", "a message that is larger than the server takes goes to the error store"),
+        (
+            "type='nats', on.error='STREAM'",
+            "",
+            "a message that is larger than the server takes goes to the error store: 'S' has no @OnError(action='STREAM')",
+        ),
+        (
+            "type='http', on.error='STREAM'",
+            "@OnError(action='STREAM')",
+            "an answer of 4xx but 408, 425 and 429 comes back as an event of !S",
+        ),
+        ("type='file', on.error='STREAM'", "", ""),
+    ],
+)
+def test_what_becomes_of_what_a_target_refuses_is_told(plan, options: str, route: str, told: str):
+    app = plan(f"@sink({options}) {route} define stream S (v int); from S select v insert into O;")
+    assert [s["refused"] for s in explanation(app)["sinks"]] == [told]
+    assert ("refused:" in explained(app)) is bool(told)

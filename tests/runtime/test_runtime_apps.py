@@ -141,3 +141,63 @@ def test_in_playback_an_event_without_a_time_gets_the_clock_of_its_version(compa
     runtime.send("S", [(90_000, (1,))])
     runtime.send("S", [(None, (2,))])
     assert rows == [(1, 90_000), (2, expected)]
+
+
+def test_more_can_be_taken_off_a_sum_than_was_put_in_and_it_stays_right() -> None:
+    """In a join the X of an event is taken off per match of the moment at which it leaves, and an R may have cleared the sum before."""
+    app = Runtime(
+        "define stream L (k string, v int); define stream R (k string, v int);"
+        "from L right outer join R#window.length(1) on L.k == R.k select sum(R.v) as s insert all events into Out;"
+    )
+    sums = []
+    app.on_stream("Out", lambda events: sums.append([e.row[0] for e in events]))
+    app.start()
+    app.send("R", [("a", 20)])
+    app.send("L", [("a", 1)])  # the L leaves at once, and its R clears the sum
+    app.send("R", [("a", 30)])
+    assert sums == [[20], [40, 20], [-20, 10]]
+
+
+def test_batches_that_a_joined_window_lets_out_one_after_the_other_are_delivered_one_by_one() -> None:
+    app = Runtime(
+        "define stream L (v int); define stream R (v int);"
+        "from L#window.length(1) join R#window.lengthBatch(2) select L.v as a, R.v as b insert into Out;"
+    )
+    calls = []
+    app.on_stream("Out", lambda events: calls.append([e.row for e in events]))
+    app.start()
+    app.send("L", [(1,)])
+    app.send("R", [(None, (2,)), (None, (3,)), (None, (4,)), (None, (5,))])
+    assert calls == [[(1, 2), (1, 3)], [(1, 4), (1, 5)]]
+
+
+def test_a_batch_of_no_length_makes_a_chunk_of_each_event() -> None:
+    app = Runtime("define stream S (v int); from S#window.lengthBatch(0) select sum(v) as total insert into Out;")
+    calls = []
+    app.on_stream("Out", lambda events: calls.append([e.row[0] for e in events]))
+    app.start()
+    app.send("S", [(None, (1,)), (None, (2,))])
+    assert calls == [[1], [2]]
+
+
+@pytest.mark.parametrize(("compat", "rows"), [("5", [("a", 4), ("b", 2)]), ("4", [("a", 4), ("b", 2), ("a", 4)])])
+def test_a_snapshot_of_groups_has_a_row_per_group_and_in_4_one_per_event(compat: str, rows: list[Any]) -> None:
+    app = Runtime(
+        f"@app:compat('{compat}') define stream S (k string, v int);"
+        "from S#window.length(3) select k, sum(v) as s group by k output snapshot every 1 sec insert all events into Out;"
+    )
+    seen = []
+    app.on_stream("Out", lambda events: seen.append([e.row for e in events]))
+    app.start()
+    for row in (("a", 1), ("b", 2), ("a", 3)):
+        app.send("S", [row])
+    app.advance(1000)
+    assert seen == [rows]
+
+
+def test_a_wrong_on_demand_query_has_the_exception_of_its_version() -> None:
+    for compat, name in (("4", "StoreQueryCreationException"), ("5", "OnDemandQueryCreationException")):
+        app = Runtime(f"@app:compat('{compat}') define table T (k string);")
+        with pytest.raises(NadiError) as caught:
+            app.query("from T select z")
+        assert caught.value.siddhi_class == name

@@ -5,6 +5,7 @@
      ├─ SiddhiAppValidationException          the text is SiddhiQL, and contradicts itself
      │   └─ SiddhiAppCreationException        no app can be made of it
      │       ├─ AttributeNotExistException
+     │       ├─ DuplicateAnnotationException
      │       ├─ DuplicateAttributeException
      │       ├─ DuplicateDefinitionException
      │       ├─ DefinitionNotExistException
@@ -70,6 +71,10 @@ class SiddhiAppCreationException(SiddhiAppValidationException):
 
 class AttributeNotExistException(SiddhiAppCreationException):
     """A name is not an attribute of what it refers to."""
+
+
+class DuplicateAnnotationException(SiddhiAppCreationException):
+    """An annotation that may be given once is given twice."""
 
 
 class DuplicateAttributeException(SiddhiAppCreationException):

@@ -43,28 +43,31 @@ def _make_sum(args: Arguments, removes: bool) -> Accumulator:
     whole = args[0].type in (Type.INT, Type.LONG)
     zero: float = 0 if whole else 0.0
 
+    # More may be taken off than was put in (a join takes an X off once per match of that moment), so that the count says nothing about the sum:
+    # as in Siddhi, the sum stays what it is, and only what a removal leaves empty is null.
     def add(state: State, value: Any, bag: Bag | None, group: object) -> Any:
         if value is None:
             return state[1] if state[0] else None
         total = state[1] + value
+        state[0] += 1
         state[1] = wrap_long(total) if whole else total
-        return _counted(state, 1)
+        return state[1]
 
     def remove(state: State, value: Any, bag: Bag | None, group: object) -> Any:
         if value is None:
             return state[1] if state[0] else None
         total = state[1] - value
+        state[0] -= 1
         state[1] = wrap_long(total) if whole else total
-        return _counted(state, -1)
-
-    def _counted(state: State, by: int) -> Any:
-        state[0] += by
-        if state[0] == 0:
-            state[1] = zero
-            return None
-        return state[1]
+        return state[1] if state[0] else _left_empty(state, value)
 
     return Accumulator(lambda: [0, zero], add, remove)
+
+
+def _left_empty(state: State, value: Any) -> None:
+    """What rounding leaves of a sum whose last value went is nothing, so that the group can be forgotten."""
+    if abs(state[1]) <= 1e-9 * abs(value):
+        state[1] *= 0
 
 
 def _make_avg(args: Arguments, removes: bool) -> Accumulator:
@@ -78,13 +81,12 @@ def _make_avg(args: Arguments, removes: bool) -> Accumulator:
         if value is not None:
             state[1] -= value
             state[0] -= 1
+            if state[0] == 0:
+                _left_empty(state, value)
         return _mean(state)
 
     def _mean(state: State) -> Any:
-        if state[0] == 0:
-            state[1] = 0.0
-            return None
-        return state[1] / state[0]
+        return state[1] / state[0] if state[0] else None
 
     return Accumulator(lambda: [0, 0.0], add, remove)
 
@@ -107,11 +109,12 @@ def _make_deviation(args: Arguments, removes: bool) -> Accumulator:
     def add(state: State, value: Any, bag: Bag | None, group: object) -> Any:
         if value is not None:
             before = state[2]
-            state[1] += value
             state[0] += 1
             if state[0] == 1:
-                state[2], state[3] = state[1], 0.0
+                state[1] = state[2] = 0.0 + value
+                state[3] = 0.0
             elif state[0] != 0:
+                state[1] += value
                 state[2] = state[1] / state[0]
                 state[3] += (value - before) * (value - state[2])
         return _deviation(state)

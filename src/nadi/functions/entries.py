@@ -103,7 +103,8 @@ class WindowSpec:
     """The signature of a window.
 
     `batch` windows emit whole batches (the chunk rule of 4.x asks), and X only if the output wants them, unless they are `cancels` windows,
-    which send no R: their X are what takes the last batch out of the aggregators.
+    which send no R: their X are what takes the last batch out of the aggregators. The first argument of `conditional` windows is the text of an
+    expression over what they hold.
     """
 
     name: str
@@ -111,6 +112,7 @@ class WindowSpec:
     doc: str = ""
     batch: bool = False
     cancels: bool = False
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

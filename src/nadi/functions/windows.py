@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from nadi.functions.entries import WindowSpec
 from nadi.functions.signatures import (
+    NUMBERS,
     TIME,
     Arguments,
     Overload,
@@ -19,12 +20,14 @@ from nadi.functions.signatures import (
 )
 from nadi.lang.tree import Type
 from nadi.plan.catalog import SignatureError
+from nadi.plan.cron import next_fire
 
 _LENGTH = constant("window.length", Type.INT)
 _TIME = constant("window.time", *TIME)
 _START = constant("start.time", *TIME)
 _STREAM_CURRENT = constant("stream.current.event", Type.BOOL)
 _TIMESTAMP = attribute("timestamp", Type.LONG)
+_SORTABLE = (*NUMBERS, Type.STRING)
 
 Check = Callable[[Arguments], None]
 
@@ -89,6 +92,8 @@ def _check_sort(args: Arguments) -> None:
                 raise SignatureError(f"an attribute may be followed by 'asc' or 'desc', found {argument.value!r}")
         elif argument.attribute is None:
             raise SignatureError("sorts by attributes, not by expressions")
+        elif argument.type not in _SORTABLE:
+            raise SignatureError(f"sorts by numbers and texts, not by a {argument.type} as '{argument.attribute}'")
 
 
 def _check_frequent(args: Arguments) -> None:
@@ -99,7 +104,7 @@ def _check_frequent(args: Arguments) -> None:
 def _check_lossy(args: Arguments) -> None:
     support, bound = constant("support.threshold", Type.DOUBLE), constant("error.bound", Type.DOUBLE)
     rest = attribute("attribute", rest=True)
-    match(args, (support, rest), (support, bound, rest))
+    match(args, (support,), (support, bound, rest))
     for argument, name in zip(args[:2], ("support.threshold", "error.bound"), strict=False):
         if argument.is_constant and not 0 < _number((argument,), 0) <= 1:
             raise SignatureError(f"'{name}' must be above 0 and at most 1, it is {argument.value}")
@@ -115,6 +120,11 @@ def _check_expression(*more: Parameter) -> Check:
             raise SignatureError("'expression' must be a constant text or a string attribute")
 
     return check
+
+
+def _check_cron(args: Arguments) -> None:
+    match(args, (constant("cron.expression", Type.STRING),))
+    next_fire(str(args[0].value), 0)
 
 
 WINDOWS: tuple[WindowSpec, ...] = (
@@ -141,15 +151,14 @@ WINDOWS: tuple[WindowSpec, ...] = (
     WindowSpec("sort", _check_sort, "The n least events in an order."),
     WindowSpec("frequent", _check_frequent, "The latest events of the most frequent keys (Misra-Gries)."),
     WindowSpec("lossyFrequent", _check_lossy, "The latest events of keys above a share (lossy counting)."),
-    WindowSpec("expression", _check_expression(), "The newest events for which an expression holds."),
+    WindowSpec("expression", _check_expression(), "The newest events for which an expression holds.", conditional=True),
     WindowSpec(
         "expressionBatch",
         _check_expression(Parameter("include.triggering.event", (Type.BOOL,)), _STREAM_CURRENT),
         "Batches that end when an expression fails.",
         batch=True,
         cancels=True,
+        conditional=True,
     ),
-    WindowSpec(
-        "cron", _sizes((constant("cron.expression", Type.STRING),)), "Batches by a cron expression.", batch=True
-    ),
+    WindowSpec("cron", _check_cron, "Batches by a cron expression.", batch=True),
 )

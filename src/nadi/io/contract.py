@@ -179,12 +179,25 @@ class SinkMapper(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """A payload that the target will never take: its index in the delivery, and what the target said."""
+
+    index: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
-    """What `write` leaves for `commit`: plain values only; it travels through Spark's driver."""
+    """What `write` leaves for `commit`: plain values only; it travels through Spark's driver, without `refused`.
+
+    `refused` are the payloads that the target did not take and that `on.error` of the sink finds another place for (`nadi.io.sinks.refusals`); for
+    the same (bucket, cut) always the same ones, once a `write` has returned.
+    """
 
     bucket: int
     cut: int
     content: Mapping[str, str | int] = field(default_factory=dict)
+    refused: tuple[Refusal, ...] = ()
 
 
 class Sink(Protocol):

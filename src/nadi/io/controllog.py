@@ -1,6 +1,6 @@
 """The control log of an app: one growing file `<state>/control.jsonl`, a line per record, read as the last input of the app.
 
-A position is the number of a line. Whoever appends holds the file's lock, drops what a crash left of a line before it, and syncs: a record that
+It is read as a `nadi.io.linelog.LineLog`. Whoever appends holds the file's lock, drops what a crash left of a line before it, and syncs: a record that
 `append` has returned for is there for good, and no other one will ever stand in its place.
 """
 
@@ -9,12 +9,10 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.errors import error
@@ -62,57 +60,6 @@ def append(path: Path, id_: str, query: str, now: int | None = None) -> int:
     except OSError as reason:
         raise error("DISK_FULL", path=f"{path} ({reason.strerror})") from reason
     return len(lines)
-
-
-class ControlLog:
-    """See `nadi.io.contract.Log`: one partition, without an end."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._size = 0  # bytes of whole lines that were read
-        self._lines: list[bytes] = []
-        self._times: list[int] = []
-
-    def partitions(self) -> int:
-        return 1
-
-    def beginning(self, partition: int) -> int:
-        return 0
-
-    def end(self, partition: int) -> int:
-        try:
-            size = self._path.stat().st_size
-        except FileNotFoundError:
-            return 0
-        if size > self._size:
-            with self._path.open("rb") as file:
-                file.seek(self._size)
-                added = file.read(size - self._size)
-            self._take(added[: added.rfind(b"\n") + 1])
-        return len(self._lines)
-
-    def _take(self, added: bytes) -> None:
-        lines = added.splitlines()
-        self._size += len(added)
-        self._lines.extend(lines)
-        self._times.extend(msgspec.json.decode(line, type=Record).time for line in lines)
-
-    def finished(self) -> bool:
-        return False
-
-    def times(self, partition: int, start: int, end: int) -> npt.NDArray[np.int64]:
-        self.end(partition)
-        return np.array(self._times[start:end], np.int64)
-
-    def read(self, partition: int, start: int, end: int) -> Iterator[Messages]:
-        self.end(partition)
-        yield Messages(np.arange(start, end), self.times(partition, start, end), self._lines[start:end])
-
-    def acknowledge(self, partition: int, position: int) -> None:
-        """Nothing: records are kept."""
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
 
 class ControlMapper:

@@ -4,7 +4,8 @@
     commit(state, cut, buckets)         after all buckets have written
     read(path)                          the rows, oldest first
 
-Rows have time (ms), app, origin ("source file of S", "query …"), stream, position, reason, payload (text, or base64 with "encoding": "base64"), cut.
+Rows have time (ms), app, origin ("source file of S", "query of S", "sink http of S"), stream, partition, position, reason, payload (text, or base64 with
+"encoding": "base64"), cut. For a sink, partition and position are key-group and number of the first row that the payload has.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from nadi.io.sinks.appender import Appender
+from nadi.io.stagedlines import StagedLines
 
 
 def payload_fields(payload: bytes) -> dict[str, str]:
@@ -34,17 +35,12 @@ def payload_of(row: Mapping[str, object]) -> bytes:
 
 def stage(state: Path, cut: int, bucket: int, rows: Iterable[Mapping[str, object]]) -> int:
     """Keeps the rows of a bucket for the commit of the cut; returns how many. A second call replaces the first. Errors: DISK_FULL."""
-    lines = [msgspec.json.encode(row) for row in rows]
-    if lines:
-        _appender(state).stage(cut, bucket, b"\n".join(lines) + b"\n")
-    return len(lines)
+    return _store(state).stage(cut, bucket, rows)
 
 
 def commit(state: Path, cut: int, buckets: Sequence[int]) -> None:
     """Appends what these buckets (those that staged rows) have for the cut, once. Errors: DISK_FULL, STAGE_MISSING, TARGET_CHANGED."""
-    if not buckets:
-        return
-    _appender(state).commit(cut, [(bucket, -1, 0) for bucket in buckets])
+    _store(state).commit(cut, buckets)
 
 
 def read(path: Path) -> Iterator[dict[str, object]]:
@@ -58,5 +54,5 @@ def read(path: Path) -> Iterator[dict[str, object]]:
             yield msgspec.json.decode(line, type=dict[str, object])
 
 
-def _appender(state: Path) -> Appender:
-    return Appender(state / "errors", state / "errors.jsonl")
+def _store(state: Path) -> StagedLines:
+    return StagedLines(state / "errors", state / "errors.jsonl")

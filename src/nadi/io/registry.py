@@ -192,14 +192,6 @@ def _connector(stream: Stream, annotation: Annotation, kind: str, ordinal: int) 
             "NOT_SUPPORTED", annotation.span, what=f"@distribution in {where}", alternative="write one @sink per target"
         )
     options = {e.key.lower(): e.value for e in annotation.elements if e.key.lower() != "type"}
-    if options.get("on.error", "").upper() in ("STREAM", "STORE"):
-        what = f"on.error='{options['on.error']}' in {where}"
-        raise error(
-            "NOT_SUPPORTED",
-            annotation.span,
-            what=what,
-            alternative="leave it out: nothing is lost, sending is tried again",
-        )
     maps = annotation.all("map")
     chosen = maps[0] if maps else Annotation("map")
     connector = Connector(stream.key, stream.schema, name.lower(), options, chosen, ordinal)

@@ -17,6 +17,7 @@ import numpy as np
 from nadi.errors import error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.contract import Log
+from nadi.io.faultlog import FAULTS
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.backlog import bounded
 from nadi.pipeline.cutlog import CutLog
@@ -28,7 +29,7 @@ from nadi.plan.walk import inside
 
 PATIENCE = 0.1  # seconds that `latest` waits for something to do
 LOOK = 0.005  # seconds between looks
-ENDLESS = ("http", "kafka", "nats", "inmemory", "control")  # types of inputs of which more may always come
+ENDLESS = ("http", "kafka", "nats", "inmemory", "control", "faults")  # types of inputs of which more may always come
 STATUS_EVERY = 0.5
 
 
@@ -234,7 +235,7 @@ class CutMaker:
             return found
         for place, end in cut.ends.items():
             begin = cut.start_of(place, before)
-            if begin < end:
+            if begin < end and place[0] < len(self._logs):
                 for messages in self._logs[place[0]].read(place[1], begin, end):
                     if len(messages):
                         high = int(np.max(messages.times))
@@ -248,7 +249,8 @@ class CutMaker:
             return
         try:
             for (ordinal, partition), end in start.ends.items():
-                self._logs[ordinal].acknowledge(partition, end)
+                if ordinal < len(self._logs):  # an app that was changed may have had more of nadi's own inputs
+                    self._logs[ordinal].acknowledge(partition, end)
         except ConnectionUnavailableException:
             return  # asked for again with the next cut; nothing depends on it
         self._acknowledged = start.n
@@ -257,7 +259,7 @@ class CutMaker:
         per_stream: dict[str, int] = {}
         for w in waiting:
             stream = self._sources[w.place[0]].stream
-            if stream == CONTROL:
+            if stream in (CONTROL, FAULTS):
                 continue  # no input of the user's
             per_stream[stream] = per_stream.get(stream, 0) + w.end - w.start
         away = {self._sources[ordinal].stream: reason for ordinal, (_, reason) in self._away.items()}
@@ -266,9 +268,10 @@ class CutMaker:
         self._tell(SourceStatus(start.n, self._spec.epoch, per_stream, away, finished))
 
     def _all_finished(self, waiting: list[Waiting]) -> bool:
-        """Whether a run to the end is at it: every input that can have an end has come there, and nothing of it waits."""
+        """Whether a run to the end is at it: every input that can have an end has come there, and nothing of it waits, nor of what sinks refused."""
         finite = {c.ordinal for c in self._sources if c.type not in ENDLESS}
-        if not self._spec.until_end or not finite or any(w.end > w.start for w in waiting if w.place[0] in finite):
+        awaited = finite | {c.ordinal for c in self._sources if c.stream == FAULTS}
+        if not self._spec.until_end or not finite or any(w.end > w.start for w in waiting if w.place[0] in awaited):
             return False
         return all(self._logs[ordinal].finished() for ordinal in finite)
 

@@ -1,4 +1,6 @@
-"""Rows for the error store (`nadi.io.errorstore`): from messages that could not be decoded, and from events that a query could not process."""
+"""Rows for the error store (`nadi.io.errorstore`): from messages that could not be decoded, events that a query could not process, payloads that a target
+refused.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from nadi.io.contract import Connector
+from nadi.io.contract import Connector, Delivery, Refusal
 from nadi.io.errorstore import payload_fields
-from nadi.kernel.contract import Failure
+from nadi.kernel.contract import GROUP, NUMBER, TS, Failure
 
 
 def undecodable_row(app: str, cut: int, sources: Sequence[Connector], told: Sequence[Any]) -> dict[str, object]:
@@ -39,3 +41,19 @@ def failure_row(app: str, cut: int, failure: Failure) -> dict[str, object]:
         "reason": f"[{failure.condition}] {failure.message}",
     }
     return row | {"payload": json.dumps(failure.row, default=str), "cut": cut}
+
+
+def refused_row(
+    app: str, origin: str, stream: str, delivery: Delivery, first: int, refusal: Refusal
+) -> dict[str, object]:
+    """The row for a payload that a target refused; `first` is the index of the payload's first row, whose key-group and number say which it is."""
+    row: dict[str, object] = {
+        "time": delivery.batch.column(TS)[first].as_py(),
+        "app": app,
+        "origin": origin,
+        "stream": stream,
+        "partition": delivery.batch.column(GROUP)[first].as_py(),
+        "position": delivery.batch.column(NUMBER)[first].as_py(),
+        "reason": refusal.reason,
+    }
+    return row | payload_fields(bytes(delivery.payloads[refusal.index])) | {"cut": delivery.cut}

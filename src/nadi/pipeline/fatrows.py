@@ -4,9 +4,9 @@ Columns `bk` (int, the label of the bucket), `head` (MessagePack map), `body` (b
 
 - `"clock"`: one per task and bucket, so that the timers of a quiet bucket fire: `n`, `clock`, `started`, and `ranges`, what the task has read: `[ordinal,
   partition, split, high before the cut or None, greatest log time or None]`, and `bytes` decoded;
-- `"events"`: `o` ordinal, `p` partition, `s` split, `q` number within the split; `t` whether `__ts` is the events' own time (else it is
-  the order time, known only where the splits meet). Body: an Arrow IPC stream with the stream's attributes and ARRIVAL_COLUMNS, where `__order` is the
-  running maximum of log times within the split.
+- `"events"`: `i` the stream (absent: that of the ordinal), `o` ordinal, `p` partition, `s` split, `q` number within the split; `t` whether `__ts` is the
+  events' own time (else it is the order time, known only where the splits meet). Body: an Arrow IPC stream with the stream's attributes and
+  ARRIVAL_COLUMNS, where `__order` is the running maximum of log times within the split.
 - `"errors"`: body: MessagePack list of `[ordinal, partition, position, time, reason, payload]` of undecodable messages.
 """
 
@@ -96,14 +96,11 @@ def gather(rows: Sequence[tuple[Mapping[str, Any], Part]], streams: Mapping[int,
     found = Gathered(max(c["n"] for c in clocks), max(c["clock"] for c in clocks), min(c["started"] for c in clocks))
     found.bytes = sum(c.get("bytes", 0) for c in clocks)
     carried = _carry(clocks, found.highs)
-    events = sorted(
-        ((h["o"], h["p"], h["s"], h["q"], h["t"], body) for h, body in rows if h["k"] == "events"),
-        key=lambda e: e[:4],
-    )
-    for ordinal, partition, split, _seq, own_time, body in events:
-        before = carried.get((ordinal, partition, split))
-        batch = _in_order(from_ipc(body), before, found.clock, own_time)
-        stream = streams[ordinal]
+    events = [(head, body) for head, body in rows if head["k"] == "events"]
+    for head, body in sorted(events, key=lambda e: (e[0]["o"], e[0]["p"], e[0]["s"], e[0]["q"])):
+        ordinal, partition = head["o"], head["p"]
+        batch = _in_order(from_ipc(body), carried.get((ordinal, partition, head["s"])), found.clock, head["t"])
+        stream = head["i"] if "i" in head else streams[ordinal]
         found.arrivals.append(ArrivalBatch(stream, ordinal, partition, batch))
         found.events[stream] = found.events.get(stream, 0) + batch.num_rows
     for head, body in rows:

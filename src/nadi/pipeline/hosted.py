@@ -16,16 +16,16 @@ from typing import Any
 import msgspec
 
 from nadi.errors import error
-from nadi.io import errorstore
+from nadi.io import errorstore, faultlog
 from nadi.io.contract import Connector, Delivery, Receipt, Sink, SinkMapper
 from nadi.kernel.contract import Kernel, Outputs
 from nadi.kernel.control import CONTROL
 from nadi.pipeline import errorrows
-from nadi.pipeline.bucketing import make_splitter
 from nadi.pipeline.fatrows import FatRow, Gathered, gather, pack, to_ipc, unpack
 from nadi.pipeline.frames import Directory, base_stream, delta_stream, from_frames, to_frames
 from nadi.pipeline.protocol import Frame, Part
-from nadi.pipeline.reading import Input, Range, Read, read_range
+from nadi.pipeline.reading import Input, Range, Read, open_input, read_range
+from nadi.pipeline.refused import Refused
 from nadi.pipeline.spec import AppSpec
 
 IDLE_KERNEL = 1_800.0  # seconds after which the cache lets go of a kernel
@@ -42,6 +42,7 @@ class Held:
     token: str
     before: str = ""
     cut: int = -1
+    clock: int = 0
     answer: Frame | None = None
     outputs: Outputs | None = None
     errors: list[list[Any]] = field(default_factory=list)
@@ -86,13 +87,7 @@ class LiveApp:
         with self._lock:
             found = self._inputs.get(ordinal)
             if found is None:
-                connector = self.sources[ordinal]
-                found = self._inputs[ordinal] = Input(
-                    connector,
-                    self.spec.open_log(connector),
-                    self.spec.source_mapper(connector),
-                    make_splitter(self.app, connector.stream, connector.schema, self.spec.buckets),
-                )
+                found = self._inputs[ordinal] = open_input(self.spec, self.app, self.sources[ordinal])
         return found
 
     def read(self, head: dict[str, Any]) -> Iterator[FatRow]:
@@ -178,6 +173,7 @@ class LiveApp:
         stream = base_stream(kernel.dump()) if based else delta_stream(delta)
         frames: list[Part] = [*to_frames(stream)]
         held.before, held.token, held.cut = held.token, secrets.token_hex(8), gathered.n
+        held.clock = gathered.clock
         held.used = time.monotonic()
         if held.used - held.counted > SIZES_EVERY:
             held.entries, held.counted = kernel.size(), held.used
@@ -229,18 +225,23 @@ class LiveApp:
         held = self._kernels.get((head["query"], bucket))
         if held is None or held.token != head["token"] or held.outputs is None:
             raise error("OUTPUTS_GONE", cut=cut, bucket=bucket)
-        receipts = []
+        receipts, refused = [], Refused(self.app, held.clock)
         for ordinal, connector in enumerate(self.sinks):
             batch = held.outputs.batches.get(connector.stream)
             if batch is None or not batch.num_rows:
                 continue
             target = self.sink(ordinal)
             payloads, firsts = target.mapper.encode(batch)
+            delivery = Delivery(bucket, cut, batch, payloads, firsts)
             with target.lock:
-                receipt = target.sink.write(Delivery(bucket, cut, batch, payloads, firsts))
+                receipt = target.sink.write(delivery)
             receipts.append([ordinal, receipt.bucket, receipt.cut, dict(receipt.content)])
-        staged = errorstore.stage(self.spec.place.state, cut, bucket, self._error_rows(held, cut))
-        return Frame({"receipts": receipts, "errors": staged}, [])
+            refused.add(connector, delivery, receipt.refused)
+        state = self.spec.place.state
+        staged = errorstore.stage(state, cut, bucket, [*self._error_rows(held, cut), *refused.rows])
+        return Frame(
+            {"receipts": receipts, "errors": staged, "faults": faultlog.stage(state, cut, bucket, refused.faults)}, []
+        )
 
     def _error_rows(self, held: Held, cut: int) -> Iterable[dict[str, object]]:
         name = self.spec.app

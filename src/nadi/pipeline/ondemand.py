@@ -50,7 +50,7 @@ def ask(live: Live, text: str, within: float = 30.0) -> Found | None:
     question = engine.plan_on_demand(app, text)
     if question.kind == "find":
         return _find(live, app, question, text, within)
-    _change(live, text, within)
+    _change(live, app, text, within)
     return None
 
 
@@ -84,25 +84,26 @@ def _asked(live: Live, reached: Hosts, bucket: int, text: str, rows: list[Any] |
     return found
 
 
-def _change(live: Live, text: str, within: float) -> None:
+def _change(live: Live, app: App, text: str, within: float) -> None:
     """Append a change and wait until a batch has made it."""
     state = Path(live.spec.state)
+    (control,) = (c.ordinal for c in live.spec.sources(app) if c.stream == CONTROL)
     id_ = secrets.token_hex(8)
     position = append(control_path(state), id_, text)
-    _wait(live, state, position, within)
+    _wait(live, state, (control, position), within)
     for row in errorstore.read(state / "errors.jsonl"):
         if row["stream"] == CONTROL and msgspec.json.decode(str(row["payload"]))[0] == id_:
             raise error("CHANGE_FAILED", app=live.spec.app, reason=row["reason"])
 
 
-def _wait(live: Live, state: Path, position: int, within: float) -> None:
-    """Wait until a batch that is done has the record at `position`. Errors: ANSWER_LATE."""
+def _wait(live: Live, state: Path, record: tuple[int, int], within: float) -> None:
+    """Wait until a batch that is done has a record (ordinal of its input, position). Errors: ANSWER_LATE."""
     until, seen = time.monotonic() + within, -1
     while True:
         progress = read_progress(state)
         if progress is not None and progress.n != seen:  # the cut log is read only where there is something new in it
             seen = progress.n
-            if _taken(state, seen, position):
+            if _taken(state, seen, *record):
                 return
         if time.monotonic() > until:
             what = "the change is noted and will be made"
@@ -110,9 +111,6 @@ def _wait(live: Live, state: Path, position: int, within: float) -> None:
         time.sleep(LOOK)
 
 
-def _taken(state: Path, n: int, position: int) -> bool:
+def _taken(state: Path, n: int, ordinal: int, position: int) -> bool:
     cut = CutLog(state / "cuts", 0).at(n)
-    if cut is None:
-        return False
-    ordinal = max(ordinal for ordinal, _ in cut.ends)  # the control input is the last one
-    return cut.ends[(ordinal, 0)] > position
+    return cut is not None and cut.ends[(ordinal, 0)] > position

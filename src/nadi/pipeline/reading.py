@@ -11,10 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nadi.io.contract import Connector, Decoded, Log, Messages, SourceMapper
+from nadi.io.contract import Connector, Log, Messages, Undecodable
+from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.kernel.contract import ARRIVAL_COLUMNS
-from nadi.pipeline.bucketing import Split, Splitter
+from nadi.pipeline.bucketing import Split, make_splitter
 from nadi.pipeline.fatrows import BODY_ROWS, FatRow, pack, to_ipc
+from nadi.pipeline.faults import reentry, undecodable_events
+from nadi.pipeline.pieces import Decoding, Piece, Take
+from nadi.pipeline.spec import AppSpec
+from nadi.plan.nodes import App
 
 Ints = npt.NDArray[np.int64]
 ERRORS_PER_ROW = 1_000
@@ -37,19 +42,21 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An open input: how its messages become events and its events find their buckets. Logs have one user at a time: `lock`."""
+    """An open input, and how its messages become events. Logs have one user at a time: `lock`."""
 
-    connector: Connector
     log: Log
-    mapper: SourceMapper
-    split: Splitter
+    take: Take
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    @property
-    def time_column(self) -> int | None:
-        """The attribute that holds the event's own time, where the source says so."""
-        name = self.connector.options.get("event.time")
-        return None if name is None else self.connector.schema.position(name)
+
+def open_input(spec: AppSpec, app: App, source: Connector) -> Input:
+    """Open an input of an app. Errors: those of the log."""
+    log = spec.open_log(source)
+    if source.type == FAULTS_TYPE:
+        return Input(log, reentry(app, spec.buckets))
+    split = make_splitter(app, source.stream, source.schema, spec.buckets)
+    faults = undecodable_events(app, source, split)
+    return Input(log, Decoding(source.stream, spec.source_mapper(source), split, faults))
 
 
 @dataclass(slots=True)
@@ -79,9 +86,10 @@ def read_range(source: Input, wanted: Range, state: Read) -> Iterator[FatRow]:
         least = int(messages.times.min())
         state.low = least if state.low is None else min(state.low, least)
         state.bytes += _size(messages)
-        decoded = source.mapper.decode(messages)
-        yield from _event_rows(source, wanted, messages, decoded, running, state)
-        yield from _error_rows(wanted, messages, decoded)
+        taken = source.take(messages, wanted.partition)
+        for piece in taken.pieces:
+            yield from _event_rows(wanted, piece, messages, running, state)
+        yield from _error_rows(wanted, messages, taken.failures)
 
 
 def _size(messages: Messages) -> int:
@@ -89,22 +97,19 @@ def _size(messages: Messages) -> int:
     return int(payloads.nbytes) if isinstance(payloads, pa.RecordBatch) else sum(map(len, payloads))
 
 
-def _event_rows(
-    source: Input, wanted: Range, messages: Messages, decoded: Decoded, running: Ints, state: Read
-) -> Iterator[FatRow]:
-    if not decoded.batch.num_rows:
-        return
-    message = np.asarray(decoded.message, np.int64)
+def _event_rows(wanted: Range, piece: Piece, messages: Messages, running: Ints, state: Read) -> Iterator[FatRow]:
+    message, split = piece.message, piece.split
     order = running[message]
-    stamps, own = _timestamps(source, decoded, order)
-    split = source.split(decoded.batch, message, wanted.partition)
+    own = piece.stamps is not None  # else they are order times, which later stages may raise
+    stamps = order if piece.stamps is None else piece.stamps
     positions = messages.positions[message]
     for bucket in np.unique(split.buckets):
         chosen = np.flatnonzero(split.buckets == bucket)
         for part in _at_messages(chosen, message[split.kept[chosen]]):
-            batch = _arrivals(decoded.batch, split, part, order, positions, stamps)
+            batch = _arrivals(piece.batch, split, part, order, positions, stamps)
             head = {
                 "k": "events",
+                "i": piece.stream,
                 "o": wanted.ordinal,
                 "p": wanted.partition,
                 "s": wanted.split,
@@ -125,20 +130,6 @@ def _at_messages(chosen: Ints, message: Ints) -> Iterator[Ints]:
         at = end
 
 
-def _timestamps(source: Input, decoded: Decoded, order: Ints) -> tuple[Ints, bool]:
-    """The events' timestamps, and whether they are their own (else order times, which later stages may raise)."""
-    if decoded.timestamps is not None:
-        return np.asarray(decoded.timestamps, np.int64), True
-    column = source.time_column
-    if column is None:
-        return order, False
-    values = decoded.batch.column(column)
-    if not values.null_count:
-        return values.to_numpy().astype(np.int64), True
-    filled = values.fill_null(-1).to_numpy().astype(np.int64)
-    return np.where(values.is_null().to_numpy(zero_copy_only=False), order, filled), True
-
-
 def _arrivals(
     events: pa.RecordBatch, split: Split, part: Ints, order: Ints, positions: Ints, stamps: Ints
 ) -> pa.RecordBatch:
@@ -152,13 +143,12 @@ def _arrivals(
     return pa.RecordBatch.from_arrays([*attributes.columns, *columns], schema=schema)
 
 
-def _error_rows(wanted: Range, messages: Messages, decoded: Decoded) -> Iterator[FatRow]:
-    if not decoded.failures:
+def _error_rows(wanted: Range, messages: Messages, failures: tuple[Undecodable, ...]) -> Iterator[FatRow]:
+    if not failures:
         return
     times = dict(zip(messages.positions.tolist(), messages.times.tolist(), strict=True))
     told = [
-        [wanted.ordinal, wanted.partition, f.position, times.get(f.position, 0), f.reason, f.payload]
-        for f in decoded.failures
+        [wanted.ordinal, wanted.partition, f.position, times.get(f.position, 0), f.reason, f.payload] for f in failures
     ]
     for at in range(0, len(told), ERRORS_PER_ROW):
         yield FatRow(0, {"k": "errors"}, pack(told[at : at + ERRORS_PER_ROW]))

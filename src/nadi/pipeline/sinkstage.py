@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from nadi.io import errorstore
+from nadi.io import errorstore, faultlog
 from nadi.pipeline.fatrows import unpack
 from nadi.pipeline.hostclient import hosts
 from nadi.pipeline.progress import Counts, Progress, write_progress
@@ -25,7 +25,7 @@ from nadi.pipeline.spec import AppSpec
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What a task has written: per bucket what the kernel told, with "receipts" and "errors" of the write."""
+    """What a task has written: per bucket what the kernel told, with "receipts", "errors" and "faults" of the write."""
 
     buckets: tuple[dict[str, Any], ...]
 
@@ -53,8 +53,9 @@ class AppWriter(DataSourceStreamArrowWriter):
         if buckets:
             buckets.sort(key=lambda b: b["bucket"])
             self._commit_sinks(buckets)
-            state = self._spec.place.state
-            errorstore.commit(state, buckets[0]["cut"], [b["bucket"] for b in buckets if b["errors"]])
+            state, cut = self._spec.place.state, buckets[0]["cut"]
+            errorstore.commit(state, cut, [b["bucket"] for b in buckets if b["errors"]])
+            faultlog.commit(state, cut, [b["bucket"] for b in buckets if b["faults"]])
             write_progress(state, progress_of(buckets))
 
     def _commit_sinks(self, buckets: Sequence[Mapping[str, Any]]) -> None:

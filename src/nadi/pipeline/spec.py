@@ -14,7 +14,11 @@ import msgspec
 
 from nadi.io.contract import Connector, Ingress, Log, Place, Sink, SinkMapper, SourceMapper
 from nadi.io.controllog import TYPE as CONTROL_TYPE
-from nadi.io.controllog import ControlLog, ControlMapper, control_connector, control_path
+from nadi.io.controllog import ControlMapper, control_connector, control_path
+from nadi.io.faultlog import TYPE as FAULTS_TYPE
+from nadi.io.faultlog import fault_connector, fault_log
+from nadi.io.linelog import LineLog
+from nadi.io.sinks.refusals import action
 from nadi.kernel.contract import Kernel
 from nadi.plan.nodes import App, OnDemand
 
@@ -103,16 +107,26 @@ class AppSpec:
         return module
 
     def sources(self, app: App) -> tuple[Connector, ...]:
-        """The inputs of the app as this run wants them: its sources (with `until_end`, folders of files end with what is there), and at last
-        the control input, where there is something that on-demand queries can be about.
+        """The inputs of the app as this run wants them, by ordinal: its sources (with `until_end`, folders of files end with what is there), then the
+        control input, where there is something that on-demand queries can be about, then the fault log, where a sink may write to it.
+
+        With the fault log there always is a control input, so that neither takes the other's ordinal when the app's text changes.
         """
         found = tuple(self._ending(c) for c in self.load_connectors().connectors(app, "source"))
-        return (*found, control_connector(len(found))) if app.tables or app.windows or app.aggregations else found
+        faults = any(
+            action(c) == "STREAM" and f"!{c.stream}" in app.streams
+            for c in self.load_connectors().connectors(app, "sink")
+        )
+        if faults or app.tables or app.windows or app.aggregations:
+            found = (*found, control_connector(len(found)))
+        return (*found, fault_connector(len(found))) if faults else found
 
     def open_log(self, source: Connector) -> Log:
         """The log of an input. Errors: those of opening it."""
         if source.type == CONTROL_TYPE:
-            return ControlLog(control_path(Path(self.state)))
+            return LineLog(control_path(Path(self.state)))
+        if source.type == FAULTS_TYPE:
+            return fault_log(Path(self.state))
         return self.load_connectors().open_log(source, self.place)
 
     def source_mapper(self, source: Connector) -> SourceMapper:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nadi.errors import NadiError
 from nadi.lang import tree
 from nadi.lang.tree import Type
 from nadi.plan.annotations import element, first, is_true, time_of
@@ -10,7 +11,7 @@ from nadi.plan.definitions import claim
 from nadi.plan.durations import DURATIONS, duration_of
 from nadi.plan.expressions import Expressions
 from nadi.plan.inputs import bind_single
-from nadi.plan.nodes import Aggregation, Column, Expr, Schema, WindowStep
+from nadi.plan.nodes import Aggregation, Column, Expr, Schema, Selection, WindowStep
 from nadi.plan.scopes import Scope
 from nadi.plan.selection import bind_selection
 from nadi.plan.stores import storage_of
@@ -39,15 +40,11 @@ def define_aggregation(context: Context, node: tree.AggregationDefinition) -> No
     source, scope = bind_single(context, node.input, f"{node.name}/")
     if any(isinstance(s, WindowStep) for s in source.steps):
         raise context.fail("INVALID_QUERY", node.input.span, reason="an aggregation takes no window")
-    selection = bind_selection(context, node.selection, scope, False)
+    selection = _selection(context, node, scope)
     for a in selection.aggregates:
         if a.function not in AGGREGATORS:
-            raise context.fail(
-                "NOT_SUPPORTED",
-                node.selection.span,
-                what=f"the aggregator '{a.function}' in an aggregation",
-                alternative="use one of " + ", ".join(AGGREGATORS),
-            )
+            hint = "use one of " + ", ".join(AGGREGATORS)
+            raise context.fail("AGGREGATOR_NOT_FOUND", node.selection.span, name=a.function, hint=hint)
     _check_store(context, node)
     durations = _durations(context, node)
     _check_purge(context, node, durations)
@@ -55,7 +52,10 @@ def define_aggregation(context: Context, node: tree.AggregationDefinition) -> No
         where = "an aggregation, which has it as its first column"
         raise context.fail("DUPLICATE_ATTRIBUTE", node.selection.span, name=TIMESTAMP.name, where=where)
     schema = Schema((TIMESTAMP, *selection.schema.columns))
-    claim(context, node.name, f"the aggregation {described(schema)}", node.span)
+    wanted = f"the aggregation {described(schema)}"
+    claim(context, node.name, wanted, node.span)
+    if node.name in context.aggregations:
+        raise context.fail("DUPLICATE_DEFINITION", node.span, name=node.name, defined=wanted, wanted="this aggregation")
     context.aggregations[node.name] = Aggregation(
         node.name,
         source,
@@ -65,6 +65,17 @@ def define_aggregation(context: Context, node: tree.AggregationDefinition) -> No
         schema,
         node.annotations,
     )
+
+
+def _selection(context: Context, node: tree.AggregationDefinition, scope: Scope) -> Selection:
+    """What is selected; a function that does not exist is missed as an aggregator, as in Siddhi."""
+    try:
+        return bind_selection(context, node.selection, scope, False)
+    except NadiError as found:
+        if found.condition != "FUNCTION_NOT_FOUND":
+            raise
+        d = found.diagnostic
+        raise context.fail("AGGREGATOR_NOT_FOUND", d.span, name=found.parameters["name"], hint=d.next_step) from found
 
 
 def _timestamp(context: Context, node: tree.AggregationDefinition, scope: Scope) -> Expr | None:
@@ -80,8 +91,7 @@ def _timestamp(context: Context, node: tree.AggregationDefinition, scope: Scope)
 def _durations(context: Context, node: tree.AggregationDefinition) -> tuple[str, ...]:
     for d in node.durations:
         if d not in DURATIONS:
-            reason = f"an aggregation keeps {', '.join(DURATIONS)}, not {d}"
-            raise context.fail("INVALID_QUERY", node.span, reason=reason)
+            raise context.fail("SYNTAX", node.span, found=f"'{d}'", expected=", ".join(DURATIONS))
     if not node.is_range:
         return tuple(d for d in DURATIONS if d in node.durations)
     begin, end = DURATIONS.index(node.durations[0]), DURATIONS.index(node.durations[-1])
@@ -118,14 +128,15 @@ def _check_purge(context: Context, node: tree.AggregationDefinition, durations: 
         reason = f"enable is true or false, not '{enable.value}'"
         raise context.fail("INVALID_ANNOTATION", enable.span, name=purge.name, reason=reason)
     if interval is not None:
-        time_of(context, interval)
+        time_of(context, interval, purge)
     for retention in purge.all("retentionPeriod"):
         for e in retention.elements:
             duration = duration_of(e.key)
-            if duration not in durations:
+            if duration is None or duration not in durations:
+                condition = "ANNOTATION_REJECTED" if duration is None else "INVALID_ANNOTATION"
                 reason = f"it takes {', '.join(durations)}, which the aggregation keeps, not '{e.key}'"
-                raise context.fail("INVALID_ANNOTATION", e.span, name=retention.name, reason=reason)
+                raise context.fail(condition, e.span, name=retention.name, reason=reason)
             least = _LEAST_RETENTION.get(duration)
-            if least is not None and e.value.strip().lower() != "all" and time_of(context, e) < least[0]:
+            if least is not None and e.value.strip().lower() != "all" and time_of(context, e, purge) < least[0]:
                 reason = f"buckets of a {duration} are kept for {least[1]} at least, not {e.value}"
                 raise context.fail("INVALID_ANNOTATION", e.span, name=retention.name, reason=reason)

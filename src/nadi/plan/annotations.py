@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from nadi.lang.tree import Annotation, Element
+from nadi.errors import NadiError
+from nadi.lang.tree import Annotation, Element, Partition, SiddhiApp
 from nadi.plan.context import Context
 from nadi.plan.nodes import Playback
 
@@ -23,6 +25,21 @@ _UNITS = (
     ("millisecond", 1),
 )
 _MILLISECONDS = {name + plural: ms for name, ms in _UNITS for plural in ("", "s")}
+_ONCE = frozenset(
+    [
+        "info",
+        "synchronized",
+        "async",
+        "onerror",
+        "store",
+        "purge",
+        "app:name",
+        "app:playback",
+        "app:statistics",
+        "app:enforceorder",
+    ]
+)
+"""Annotations of which Siddhi reads one. Others may be repeated (@source, @index), are passed over, or say so themselves (@primaryKey)."""
 _AMOUNT = re.compile(r"\s*(\d+)\s*([A-Za-z]+)\s*")
 
 
@@ -41,11 +58,38 @@ def element(annotation: Annotation, key: str) -> Element | None:
     return next((e for e in annotation.elements if e.key.lower() == key.lower()), None)
 
 
-def time_of(context: Context, given: Element) -> int:
+def repeated_annotations(context: Context, app: SiddhiApp) -> list[NadiError]:
+    """An error (DUPLICATE_ANNOTATION) for each annotation, or key in one, that counts once and is given again."""
+    places: list[tuple[Annotation, ...]] = [app.annotations, *(d.annotations for d in app.definitions)]
+    for element in app.elements:
+        places.append(element.annotations)
+        if isinstance(element, Partition):
+            places.extend(q.annotations for q in element.queries)
+    return [error for annotations in places for error in _repeated(context, annotations)]
+
+
+def _repeated(context: Context, annotations: tuple[Annotation, ...]) -> Iterator[NadiError]:
+    names: set[str] = set()
+    for annotation in annotations:
+        name = annotation.name.lower()
+        if name not in _ONCE:
+            continue
+        if name in names:
+            yield context.fail("DUPLICATE_ANNOTATION", annotation.span, what=f"@{annotation.name}")
+        names.add(name)
+        keys: set[str] = set()
+        for e in annotation.elements if name == "info" or name.startswith("app:") else ():
+            if e.key.lower() in keys:
+                what = f"'{e.key}' of @{annotation.name}" if e.key else f"the value of @{annotation.name}"
+                yield context.fail("DUPLICATE_ANNOTATION", e.span, what=what)
+            keys.add(e.key.lower())
+
+
+def time_of(context: Context, given: Element, of: Annotation | None = None) -> int:
     """The time in an element such as `interval='2 sec'`, in ms.
 
     Raises:
-        SYNTAX: it is not a time.
+        SYNTAX: it is not a time; ANNOTATION_REJECTED where the annotation is given, as Siddhi reads the times of @purge later than all others.
     """
     total, position = 0, 0
     while position < len(given.value):
@@ -56,6 +100,9 @@ def time_of(context: Context, given: Element) -> int:
         position = part.end()
     if position == 0 or position < len(given.value):
         expected = "a time with its unit, such as '2 sec'"
+        if of is not None:
+            reason = f"'{given.value}' is not {expected}"
+            raise context.fail("ANNOTATION_REJECTED", given.span, name=of.name, reason=reason)
         raise context.fail("SYNTAX", given.span, found=f"'{given.value}'", expected=expected)
     return total
 
@@ -106,12 +153,12 @@ def playback(context: Context, annotations: tuple[Annotation, ...]) -> Playback 
     for e in given.elements:
         if e.key.lower() not in ("idle.time", "increment"):
             reason = f"it takes idle.time and increment, not '{e.key or e.value}'"
-            raise context.fail("INVALID_ANNOTATION", e.span, name=given.name, reason=reason)
+            raise context.fail("ANNOTATION_REJECTED", e.span, name=given.name, reason=reason)
     idle, increment = element(given, "idle.time"), element(given, "increment")
     if (idle is None) != (increment is None):
         missing = "increment" if increment is None else "idle.time"
         reason = f"idle.time and increment belong together, {missing} is missing"
-        raise context.fail("INVALID_ANNOTATION", given.span, name=given.name, reason=reason)
+        raise context.fail("ANNOTATION_REJECTED", given.span, name=given.name, reason=reason)
     if idle is None or increment is None:
         return Playback()
     return Playback(time_of(context, idle), time_of(context, increment))

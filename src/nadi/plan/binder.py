@@ -7,11 +7,11 @@ from dataclasses import replace
 from nadi.errors import Diagnostic, NadiError
 from nadi.lang import parse, parse_collecting, tree
 from nadi.plan.aggregations import define_aggregation
-from nadi.plan.annotations import app_name, check_app, compatibility, playback
+from nadi.plan.annotations import app_name, check_app, compatibility, playback, repeated_annotations
 from nadi.plan.catalog import Catalog
 from nadi.plan.context import Context
 from nadi.plan.definitions import define
-from nadi.plan.names import Names
+from nadi.plan.names import Names, repeated_names
 from nadi.plan.nodes import App, Partition, Query
 from nadi.plan.queries import Queries, bind_partition, bind_query
 from nadi.plan.sharding import shard
@@ -83,6 +83,8 @@ def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None)
         clock = playback(context, app.annotations)
     except NadiError as found:
         _note(found, failed)
+    for repeated in (*repeated_annotations(context, app), *repeated_names(context, app.elements)):
+        _note(repeated, failed)
     _define_all(context, app.definitions, failed)
     elements = _elements(context, app.elements, failed)
     made = App(

@@ -49,12 +49,14 @@ class ScalarEntry(Protocol):
 
 
 class WindowEntry(Protocol):
-    """A window; `check` raises SignatureError."""
+    """A window; `check` raises SignatureError, or INVALID_CRON. The first argument of a `conditional` one is the text of an expression."""
 
     @property
     def name(self) -> str: ...
     @property
     def check(self) -> Callable[[tuple[Argument, ...]], None]: ...
+    @property
+    def conditional(self) -> bool: ...
 
 
 class StreamFunctionEntry(Protocol):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nadi.errors import Span, did_you_mean
+from nadi.errors import NadiError, Span, did_you_mean
 from nadi.lang import tree
 from nadi.lang.tree import Annotation, Events, Type
 from nadi.plan.annotations import check_positive, found
 from nadi.plan.context import TRIGGER_SCHEMA, Context, described
+from nadi.plan.cron import next_fire
 from nadi.plan.nodes import Column, NamedWindow, Schema, Script, Stream, Table, Trigger
 from nadi.plan.scopes import one_row
 from nadi.plan.scripts import check_script
@@ -74,11 +75,21 @@ def _define_stream(context: Context, definition: tree.StreamDefinition) -> None:
     for a in found(definition.annotations, "async"):
         for key in ("buffer.size", "workers", "batch.size.max"):
             check_positive(context, a, key)
+    _check_connectors(context, definition.annotations)
     context.streams[source.name] = Stream(source.name, source.name, schema, True, definition.annotations)
     if _has_fault_stream(context, definition.annotations):
         fault = Schema((*schema.columns, _ERROR_COLUMN))
         key = f"!{source.name}"
         context.streams[key] = Stream(key, source.name, fault, False)
+
+
+def _check_connectors(context: Context, annotations: tuple[Annotation, ...]) -> None:
+    """Sources, sinks and their mappers have a type; whether there is such a one is known where they are made."""
+    for connector in (*found(annotations, "source"), *found(annotations, "sink")):
+        for a, example in ((connector, "inMemory"), *((m, "json") for m in connector.all("map"))):
+            if not a.get("type"):
+                reason = f"it needs a type, as in type='{example}'"
+                raise context.fail("INVALID_ANNOTATION", a.span, name=a.name, reason=reason)
 
 
 def _no_inner(context: Context, source: tree.Source, kind: str) -> None:
@@ -120,10 +131,11 @@ def _primary_key(context: Context, definition: tree.TableDefinition, schema: Sch
     if not keys:
         return ()
     if len(keys) > 1:
-        reason = "a table has at most one, with all attributes of the key in it"
-        raise context.fail("INVALID_ANNOTATION", keys[1].span, name=keys[1].name, reason=reason)
+        raise context.fail(
+            "DUPLICATE_ANNOTATION", keys[1].span, what="@primaryKey, which takes all attributes of the key,"
+        )
     if not keys[0].elements:
-        raise context.fail("INVALID_ANNOTATION", keys[0].span, name=keys[0].name, reason="it names no attribute")
+        raise context.fail("ANNOTATION_REJECTED", keys[0].span, name=keys[0].name, reason="it names no attribute")
     return _positions(context, keys[0], definition.source.name, schema)
 
 
@@ -132,11 +144,11 @@ def _indexes(context: Context, definition: tree.TableDefinition, schema: Schema)
     for a in found(definition.annotations, "index"):
         if len(a.elements) != 1:
             reason = f"one attribute per annotation, not {len(a.elements)}: write @index several times"
-            raise context.fail("INVALID_ANNOTATION", a.span, name=a.name, reason=reason)
+            raise context.fail("ANNOTATION_REJECTED", a.span, name=a.name, reason=reason)
         (position,) = _positions(context, a, definition.source.name, schema)
         if position in positions:
             reason = f"'{schema.names[position]}' has an index already"
-            raise context.fail("INVALID_ANNOTATION", a.span, name=a.name, reason=reason)
+            raise context.fail("ANNOTATION_REJECTED", a.span, name=a.name, reason=reason)
         positions.append(position)
     return tuple(positions)
 
@@ -170,12 +182,14 @@ def _define_trigger(context: Context, definition: tree.TriggerDefinition) -> Non
     defined = context.streams.get(name)
     if defined is None or defined.schema != TRIGGER_SCHEMA:
         claim(context, name, f"the trigger {described(TRIGGER_SCHEMA)}", definition.span)
+    if definition.every is not None and definition.every.milliseconds < 1:
+        raise context.fail("INVALID_QUERY", definition.every.span, reason="a trigger needs a time above 0")
     if definition.every is not None:
         made = Trigger(name, every=definition.every.milliseconds)
     elif (definition.at or "").strip().lower() == "start":
         made = Trigger(name, start=True)
     else:
-        made = Trigger(name, cron=definition.at)
+        made = Trigger(name, cron=_cron(context, definition))
     if context.triggers.get(name, made) != made:
         defined_as = f"the trigger {context.triggers[name]}"
         raise context.fail(
@@ -184,6 +198,15 @@ def _define_trigger(context: Context, definition: tree.TriggerDefinition) -> Non
     context.triggers[name] = made
     if defined is None:
         context.streams[name] = Stream(name, name, TRIGGER_SCHEMA, True, definition.annotations)
+
+
+def _cron(context: Context, definition: tree.TriggerDefinition) -> str:
+    text = definition.at or ""
+    try:
+        next_fire(text, 0)
+    except NadiError as problem:
+        raise context.fail(problem.condition, definition.span, **problem.parameters) from problem
+    return text
 
 
 def _define_function(context: Context, definition: tree.FunctionDefinition) -> None:

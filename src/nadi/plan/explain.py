@@ -27,6 +27,19 @@ _AT_LEAST = {
 }
 _IMPURE = {"UUID"}
 
+_REFUSES = {
+    "http": "an answer of 4xx but 408, 425 and 429",
+    "kafka": "a message that is larger than the topic takes",
+    "nats": "a message that is larger than the server takes",
+    "inmemory": "a message that is larger than the server takes",
+}
+_ON_ERROR = {
+    "": "stops the app",
+    "LOG": "is dropped, with a warning in the log",
+    "WAIT": "is tried again until it is taken",
+    "STORE": "goes to the error store",
+}
+
 BUCKETS = {
     "single": "one bucket",
     "partition": "as many buckets as there are input partitions",
@@ -38,7 +51,7 @@ def explanation(app: App) -> dict[str, Any]:
     """The plan as plain data, for `nadi explain --json`.
 
     Keys: app, compat, playback, groups (name, buckets, sharding, reasons, keys, inputs, elements), state (element id → what, timed,
-    fingerprint), stores (table, type, cache, why), sinks (stream, type, delivery, why).
+    fingerprint), stores (table, type, cache, why), sinks (stream, type, delivery, why, refused).
     """
     marks = fingerprints(app)
     return {
@@ -130,7 +143,10 @@ def _query(query: Query, kept: tuple[Stateful, ...]) -> dict[str, Any]:
 
 def _sinks(app: App, stream: Stream) -> list[dict[str, Any]]:
     unrepeatable = foreign_reads(app).get(stream.key)
-    told = [{"stream": stream.key, **delivery(a)} for a in found(stream.annotations, "sink")]
+    told = [
+        {"stream": stream.key, **delivery(a), "refused": refused(app, stream, a)}
+        for a in found(stream.annotations, "sink")
+    ]
     if unrepeatable:
         read_from = " and ".join(f"'{table}'" for table in unrepeatable)
         why = f"its rows depend on reads of {read_from} in a store, which a replay may find changed"
@@ -145,6 +161,19 @@ def delivery(sink: Annotation) -> dict[str, str]:
         return {"type": kind, "delivery": "exactly once", "why": _EXACT[kind.lower()]}
     why = _AT_LEAST.get(kind.lower(), "nothing is known of the target that would let it drop a repeated row")
     return {"type": kind, "delivery": "at least once, with numbers", "why": why}
+
+
+def refused(app: App, stream: Stream, sink: Annotation) -> str:
+    """What becomes of what the target of a sink refuses; "" where it refuses nothing."""
+    what = _REFUSES.get((sink.get("type") or "").lower())
+    if what is None:
+        return ""
+    action = (sink.get("on.error") or "").upper()
+    fault = f"!{stream.key}"
+    if action == "STREAM":
+        without = f"goes to the error store: '{stream.key}' has no @OnError(action='STREAM')"
+        return f"{what} {f'comes back as an event of {fault}' if fault in app.streams else without}"
+    return f"{what} {_ON_ERROR.get(action, _ON_ERROR[''])}"
 
 
 # ---- stores --------------------------------------------------------------------------------------------------------
@@ -203,7 +232,9 @@ def explained(app: App) -> str:
         cached = f", cache {s['cache']}" if s["cache"] else ""
         lines.append(f"  {s['table']} → {s['type']}{cached}: {s['why']}")
     lines += ["", "sinks"] if told["sinks"] else ["", "sinks: none"]
-    lines += [f"  {s['stream']} → {s['type']}: {s['delivery']}: {s['why']}" for s in told["sinks"]]
+    for s in told["sinks"]:
+        lines.append(f"  {s['stream']} → {s['type']}: {s['delivery']}: {s['why']}")
+        lines += [f"    refused: {s['refused']}"] if s["refused"] else []
     return "\n".join(lines) + "\n"
 
 

@@ -53,7 +53,10 @@ class Steps:
         context, name = self.context, registered(call)
         entry = context.catalog.stream_function(name)
         if entry is None:
-            hint = did_you_mean(name, context.catalog.names("stream_function"))
+            if context.catalog.window(name) is not None:
+                hint = f"it is a window: write '#window.{name}(…)'"
+            else:
+                hint = did_you_mean(name, context.catalog.names("stream_function"))
             raise context.fail("STREAM_FUNCTION_NOT_FOUND", call.span, name=name, hint=hint)
         args = Expressions(context, self._scope(), where="stream function").arguments(call)
         try:

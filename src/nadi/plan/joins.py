@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nadi.errors import did_you_mean
 from nadi.lang import tree
-from nadi.lang.tree import JoinKind
+from nadi.lang.tree import JoinKind, Type
 from nadi.plan.context import Context
 from nadi.plan.durations import check_within, per_of
 from nadi.plan.expressions import Expressions
@@ -96,4 +96,7 @@ def _range(
     per = binder.bind(node.per)
     if isinstance(per, Const):
         per = per_of(context, per, aggregation.durations, node.per.span)
+    if per.type is not Type.STRING:
+        reason = f"'per' takes a text such as 'hours', this is {per.type}"
+        raise context.fail("INVALID_QUERY", node.per.span, reason=reason)
     return within, per

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from nadi.errors import NadiError
+from nadi.lang import tree
 from nadi.lang.tree import Annotation
 from nadi.plan.annotations import first
+from nadi.plan.context import Context
 
 
 @dataclass(slots=True)
@@ -42,13 +45,30 @@ class Names:
         return f"anonymous_{self.anonymous}"
 
     def _unique(self, wanted: str) -> str:
-        """Two queries may have one name; their states may not."""
+        """A query in a partition may be called like one outside of it; their states may not."""
         made, again = wanted, 1
         while made in self.taken:
             again += 1
             made = f"{wanted}~{again}"
         self.taken.add(made)
         return made
+
+
+def repeated_names(context: Context, nodes: tuple[tree.ExecutionElement, ...]) -> list[NadiError]:
+    """An error (DUPLICATE_NAME) for each name given twice: among the queries and partitions of an app, or among the queries of one partition."""
+    found: list[NadiError] = []
+    names: set[str] = set()
+    for node in nodes:
+        given = _info_name(node.annotations)
+        if given is not None and given in names:
+            at = first(node.annotations, "info")
+            span = at.span if at is not None else node.span
+            found.append(context.fail("DUPLICATE_NAME", span, name=given, other="query or partition"))
+        if given is not None:
+            names.add(given)
+        if isinstance(node, tree.Partition):
+            found.extend(repeated_names(context, node.queries))
+    return found
 
 
 def _info_name(annotations: tuple[Annotation, ...]) -> str | None:

@@ -31,6 +31,7 @@ def bind_on_demand(query: tree.OnDemandQuery, app: App, catalog: Catalog, *, tex
 
     Raises:
         OnDemandQueryCreationException: whatever is wrong with it (INVALID_ON_DEMAND_QUERY; the cause is chained).
+        StoreQueryCreationException: in an app by the rules of 4.x (INVALID_STORE_QUERY).
     """
     context = Context(
         catalog,
@@ -49,7 +50,8 @@ def bind_on_demand(query: tree.OnDemandQuery, app: App, catalog: Catalog, *, tex
         return _change(context, query)
     except NadiError as found:
         d = found.diagnostic
-        raise context.fail("INVALID_ON_DEMAND_QUERY", d.span, reason=d.message, hint=d.next_step) from found
+        condition = "INVALID_STORE_QUERY" if app.compat == 4 else "INVALID_ON_DEMAND_QUERY"
+        raise context.fail(condition, d.span, reason=d.message, hint=d.next_step) from found
 
 
 # ---- finds ---------------------------------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nadi.errors import Span, did_you_mean
+from nadi.errors import NadiError, Span, did_you_mean
 from nadi.lang import tree
-from nadi.lang.tree import Events
+from nadi.lang.tree import Events, Type
 from nadi.plan.context import Context, described
 from nadi.plan.expressions import Expressions
 from nadi.plan.nodes import (
@@ -33,28 +33,33 @@ def bind_output(context: Context, node: tree.Output, schema: Schema) -> Output:
         TABLE_NOT_DEFINED: an update or delete names no table.
         INVALID_QUERY: the target cannot be written, or `return` stands at the top level.
     """
-    match node:
-        case tree.InsertInto():
-            return _insert(context, node, schema)
-        case tree.Delete():
-            table = table_of(context, node.target)
-            on = condition(context, node.on, schema, table)
-            return DeleteFromTable(table.name, node.events or Events.CURRENT, on)
-        case tree.Update():
-            table = table_of(context, node.target)
-            on = condition(context, node.on, schema, table)
-            assigned = assignments(context, node.set, schema, table, node.span)
-            return UpdateTable(table.name, node.events or Events.CURRENT, assigned, on)
-        case tree.UpdateOrInsert():
-            table = table_of(context, node.target)
-            on = condition(context, node.on, schema, table)
-            events = node.events or Events.CURRENT
-            insert = _row_of(context, schema, table, node.span)
-            assigned = assignments(context, node.set, schema, table, node.span)
-            return UpdateOrInsertTable(table.name, events, assigned, on, insert)
-        case tree.Return():
-            reason = "'return' ends an anonymous stream or an on-demand query; a query needs 'insert into' or the like"
-            raise context.fail("INVALID_QUERY", node.span, reason=reason)
+    if isinstance(node, tree.InsertInto):
+        return _insert(context, node, schema)
+    if isinstance(node, tree.Return):
+        reason = "'return' ends an anonymous stream or an on-demand query; a query needs 'insert into' or the like"
+        raise context.fail("INVALID_QUERY", node.span, reason=reason)
+    try:
+        return _change(context, node, schema)
+    except NadiError as found:
+        if found.siddhi_class == "SiddhiAppCreationException":
+            raise
+        d = found.diagnostic  # whatever is wrong with a name in it, it is the output that cannot be made
+        raise context.fail("INVALID_OUTPUT", d.span, reason=d.message, hint=d.next_step) from found
+
+
+def _change(
+    context: Context, node: tree.Delete | tree.Update | tree.UpdateOrInsert, schema: Schema
+) -> DeleteFromTable | UpdateTable | UpdateOrInsertTable:
+    table = table_of(context, node.target)
+    on = condition(context, node.on, schema, table)
+    events = node.events or Events.CURRENT
+    if isinstance(node, tree.Delete):
+        return DeleteFromTable(table.name, events, on)
+    insert = () if isinstance(node, tree.Update) else _row_of(context, schema, table, node.span)
+    assigned = assignments(context, node.set, schema, table, node.span)
+    if isinstance(node, tree.Update):
+        return UpdateTable(table.name, events, assigned, on)
+    return UpdateOrInsertTable(table.name, events, assigned, on, insert)
 
 
 # ---- inserts -------------------------------------------------------------------------------------------------------
@@ -114,8 +119,9 @@ def table_of(context: Context, target: tree.Source) -> Table:
 
 
 def condition_scope(schema: Schema, table: Table) -> Scope:
-    """Bare names mean output columns first, then the table's; `T.x` the table's."""
-    return Scope(((Place(0, (), schema),), (Place(TABLE, (table.name,), table.schema),)))
+    """Bare names mean output columns, `T.x` the table's. Where nothing is selected (an on-demand query), bare names mean the table's too."""
+    row = Place(TABLE, (table.name,), table.schema, qualified=len(schema) > 0)
+    return Scope(((Place(0, (), schema),), (row,)))
 
 
 def condition(context: Context, node: tree.Expression | None, schema: Schema, table: Table) -> Expr | None:
@@ -155,9 +161,8 @@ def _assign_all(context: Context, schema: Schema, table: Table, span: Span) -> l
     assigned: list[tuple[int, Expr]] = []
     for i, column in enumerate(schema.columns):
         position = _column(context, column.name, table, span)
-        value = Attr(0, i, column.type, None, column.name)
-        _fits(context, table, position, value, span)
-        assigned.append((position, value))
+        _same_type(context, table, position, column.type, span)
+        assigned.append((position, Attr(0, i, column.type, None, column.name)))
     return assigned
 
 
@@ -176,6 +181,14 @@ def _fits(context: Context, table: Table, position: int, value: Expr, span: Span
         raise context.fail("INVALID_QUERY", span, reason=reason)
 
 
+def _same_type(context: Context, table: Table, position: int, given: Type, span: Span) -> None:
+    """A column that goes into the table as it is has the type of the table's: only `set` converts."""
+    column = table.schema.columns[position]
+    if given != column.type:
+        reason = f"the output '{column.name}' is a {given}, '{table.name}.{column.name}' a {column.type}"
+        raise context.fail("INVALID_QUERY", span, reason=reason)
+
+
 def _row_of(context: Context, schema: Schema, table: Table, span: Span) -> tuple[int, ...]:
     """Where in an output row the table's columns are found, in the table's order."""
     positions: list[int] = []
@@ -185,7 +198,6 @@ def _row_of(context: Context, schema: Schema, table: Table, span: Span) -> tuple
             of = f"the output, and '{table.name}' needs it to insert"
             hint = did_you_mean(column.name, schema.names)
             raise context.fail("ATTRIBUTE_NOT_FOUND", span, name=column.name, of=of, hint=hint)
-        found = schema.columns[position]
-        _fits(context, table, i, Attr(0, position, found.type, None, found.name), span)
+        _same_type(context, table, i, schema.columns[position].type, span)
         positions.append(position)
     return tuple(positions)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nadi.errors import NadiError, did_you_mean
 from nadi.lang import tree
 from nadi.lang.tree import Annotation
-from nadi.plan.annotations import element, first, is_true, time_of
+from nadi.plan.annotations import element, first, time_of
 from nadi.plan.context import Context
 from nadi.plan.expressions import Expressions
 from nadi.plan.inputs import bind_single
@@ -124,17 +124,24 @@ def purge_times(context: Context, annotations: tuple[Annotation, ...]) -> tuple[
     """Idle period and interval of `@purge`, in ms; None and None where keys are kept.
 
     Raises:
-        INVALID_ANNOTATION: idle.period is missing.
+        INVALID_ANNOTATION: enable or idle.period is missing.
+        ANNOTATION_REJECTED: one of them is no time.
     """
     purge = first(annotations, "purge")
-    if purge is None or not is_true(purge, "enable"):
+    if purge is None:
         return None, None
+    enable = element(purge, "enable")
+    if enable is None or enable.value.lower() not in ("true", "false"):
+        reason = f"it needs enable='true' or enable='false'{'' if enable is None else f', not {enable.value!r}'}"
+        raise context.fail("INVALID_ANNOTATION", purge.span, name=purge.name, reason=reason)
     idle = element(purge, "idle.period")
     if idle is None:
         reason = "idle.period is missing: how long a key must be idle before its state is dropped"
         raise context.fail("INVALID_ANNOTATION", purge.span, name=purge.name, reason=reason)
     interval = element(purge, "interval")
-    return time_of(context, idle), time_of(context, interval) if interval is not None else _DEFAULT_PURGE_INTERVAL
+    after = time_of(context, idle, purge)
+    every = _DEFAULT_PURGE_INTERVAL if interval is None else time_of(context, interval, purge)
+    return (after, every) if enable.value.lower() == "true" else (None, None)
 
 
 def bind_partition(queries: Queries, node: tree.Partition, failed: list[NadiError] | None) -> Partition | None:

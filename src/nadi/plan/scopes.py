@@ -19,7 +19,7 @@ from nadi.plan.nodes import OUTPUT, Attr, AttrList, Schema
 class Place:
     """A row that can be seen: its slot, the names it may be called by (the first is shown), its columns.
 
-    `counted` is set for counted elements of patterns, whose slot holds a list.
+    `counted` is set for counted elements of patterns, whose slot holds a list. `qualified`: bare names do not mean this row.
     """
 
     slot: int
@@ -27,6 +27,8 @@ class Place:
     schema: Schema
     counted: bool = False
     own: bool = False  # the element whose filter is being bound
+    nameless: str = "the output"  # what it is called in a message where it has no name
+    qualified: bool = False
 
     @property
     def name(self) -> str:
@@ -35,7 +37,7 @@ class Place:
     @property
     def shown(self) -> str:
         """The place in a message."""
-        return f"'{self.name}'" if self.names and self.slot != OUTPUT else "the output"
+        return f"'{self.name}'" if self.names and self.slot != OUTPUT else self.nameless
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def _qualified(context: Context, scope: Scope, variable: Variable) -> Place:
 
 def _bare(context: Context, scope: Scope, variable: Variable) -> Place:
     for layer in scope.layers:
-        found = [p for p in layer if p.schema.position(variable.name) is not None]
+        found = [p for p in layer if not p.qualified and p.schema.position(variable.name) is not None]
         if len(found) > 1:
             names = [p.name for p in found]
             raise context.fail(
@@ -115,8 +117,11 @@ def _bare(context: Context, scope: Scope, variable: Variable) -> Place:
             )
         if found:
             return found[0]
-    known = [n for p in scope.places() for n in p.schema.names]
-    of = " or ".join(dict.fromkeys(p.shown for p in scope.places())) or "anything: only constants may stand here"
+    known = [f"{p.name}.{n}" if p.qualified else n for p in scope.places() for n in p.schema.names]
+    of = (
+        " or ".join(dict.fromkeys(p.shown for p in scope.places() if not p.qualified))
+        or "anything: only constants may stand here"
+    )
     hint = did_you_mean(variable.name, known)
     raise context.fail("ATTRIBUTE_NOT_FOUND", variable.span, name=variable.name, of=of, hint=hint)
 

@@ -64,6 +64,12 @@ class Appender:
                 self._add(0, [])
         self._clear(ledger.cut)
 
+    def length(self) -> int:
+        """The length of the target after its last cut: what it has beyond that may still change."""
+        return (
+            msgspec.json.decode(self._ledger_path.read_bytes(), type=Ledger).length if self._ledger_path.exists() else 0
+        )
+
     def _add(self, length: int, data: Sequence[bytes]) -> int:
         with staging.room_for(self._target):
             fresh = not self._target.exists()

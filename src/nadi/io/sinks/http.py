@@ -7,7 +7,7 @@ request is repeated, after a failed attempt as after a restart of the node.
 |---|---|
 | 2xx, 3xx | delivered |
 | none, 408, 425, 429, 5xx | tried again with back-off (`Retry-After` is followed up to 30 s), for up to a minute; then the whole cut is tried again |
-| another 4xx | final: the app stops, or with `on.error='LOG'` the payload is dropped with a warning |
+| another 4xx | refused for good: what follows is said by `on.error` (see `nadi.io.sinks.refusals`) |
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx
-import structlog
 
 from nadi.errors import error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.options import Option
 from nadi.io.registry import SinkKind, map_type
 from nadi.io.retry import Policy, failed, succeeded
-from nadi.io.sinks.numbers import Numbers, TextOption, headers, numbers, producer, text_option
+from nadi.io.sinks.numbers import TextOption, headers, numbers, producer, text_option
+from nadi.io.sinks.refusals import Refusals
 
 TRY_FOR = 60.0  # seconds
 ANSWER_WITHIN = 30.0  # seconds
@@ -33,8 +33,6 @@ LONGEST_RETRY_AFTER = 30.0  # seconds
 RETRIED = {408, 425, 429}
 CONTENT_TYPES = {"json": "application/json", "xml": "application/xml", "csv": "text/csv", "text": "text/plain"}
 _HEADER = re.compile(r"'([^':]+):([^']*)'")
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,6 @@ class Target:
     url: TextOption
     method: TextOption
     headers: Mapping[str, str]
-    drop_refused: bool
 
 
 class HttpSink:
@@ -57,6 +54,7 @@ class HttpSink:
         self._client = client
         self._connector = connector
         self._place = place
+        self._refusals = Refusals(connector, place)
         self._who = f"http sink of {connector.stream}"
         self._policy = Policy(100, 5_000)
         self._try_for = TRY_FOR
@@ -65,14 +63,15 @@ class HttpSink:
         """Send the payloads one after another. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
         made_by = producer(self._connector, self._place, delivery.bucket)
         urls, methods = self._target.url.values(delivery), self._target.method.values(delivery)
-        dropped = 0
-        for payload, url, method, of in zip(delivery.payloads, urls, methods, numbers(delivery)):
-            request = self._client.build_request(
-                method, url, content=payload, headers={**self._target.headers, **headers(made_by, of)}
-            )
-            if not self._sent(request, of):
-                dropped += 1
-        return Receipt(delivery.bucket, delivery.cut, {"dropped": dropped} if dropped else {})
+        refused = self._refusals.known(delivery)
+        for i, (payload, of) in enumerate(zip(delivery.payloads, numbers(delivery))):
+            if i in refused:
+                continue
+            about = {**self._target.headers, **headers(made_by, of)}
+            said = self._refused(self._client.build_request(methods[i], urls[i], content=payload, headers=about))
+            if said:
+                refused[i] = said
+        return Receipt(delivery.bucket, delivery.cut, {}, self._refusals.keep(delivery, refused))
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
         """Nothing: what was sent was sent."""
@@ -80,21 +79,20 @@ class HttpSink:
     def close(self) -> None:
         self._client.close()
 
-    def _sent(self, request: httpx.Request, of: Numbers) -> bool:
-        """Whether the receiver took it; False where it refused it for good and `on.error` says to go on."""
+    def _refused(self, request: httpx.Request) -> str:
+        """ "" once the receiver has taken it; what it said where it refuses it for good and `on.error` says to go on."""
         until = time.monotonic() + self._try_for
         attempt = 0
         while True:
             attempt += 1
             reason, pause = self._attempt(request, attempt)
-            if not reason:
+            if not reason or (pause < 0 and self._refusals.goes_on):
                 succeeded(self._who)
-                return True
+                return reason
             if pause < 0:
-                if not self._target.drop_refused:
+                if not self._refusals.waits:
                     raise error("REFUSED", connector=f"{self._who} at {request.url}", reason=reason)
-                log.warning("refused payload dropped", sink=self._who, group=of.group, number=of.number, reason=reason)
-                return False
+                pause = self._policy.delay(attempt) / 1000
             failed(self._who, reason)
             if time.monotonic() + pause > until:
                 raise error("CONNECTION_UNAVAILABLE", connector=f"{self._who} at {request.url}", reason=reason)
@@ -138,7 +136,6 @@ def _open(connector: Connector, place: Place) -> Sink:
         text_option(connector, "publisher.url", url),
         text_option(connector, "method", options.get("method", "POST")),
         _headers(connector),
-        options.get("on.error", "").upper() == "LOG",
     )
     user = options.get("basic.auth.username")
     auth = (user, options.get("basic.auth.password", "")) if user else None

@@ -8,6 +8,9 @@ a cut that is written again finds its offset there and has no effect. A producer
 The name of the group holds the run (a random name in the state folder): a new state folder counts its cuts from 0 again. Kafka forgets the offset of a group
 that was silent for `offsets.retention.minutes` (a week by default): a cut whose transaction was committed is written twice if the node was killed before it
 noted that, and then stayed away for longer. Readers must read with `isolation.level=read_committed`.
+
+A message that is larger than the topic's `max.message.bytes` (or the client's `message.max.bytes`) is refused for good: what follows is said by `on.error` (see
+`nadi.io.sinks.refusals`). The client knows the topic's bound, so that such a message never gets into a transaction: the broker would fail all of it.
 """
 
 from __future__ import annotations
@@ -19,19 +22,26 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource
 
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, fenced, name_of, settings, translated
 from nadi.io.options import Option
 from nadi.io.registry import SinkKind
-from nadi.io.retry import succeeded
+from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
 from nadi.io.sinks.numbers import headers, numbers, producer, text_option
+from nadi.io.sinks.refusals import Refusals, named
 
 TRANSACTION_WITHIN = 30.0  # seconds
 GRACE = 2.0
 NOTHING = -1
+ROOM = 128  # bytes that a batch of one message has beside key, value and headers, at most
+LEAST_BOUND, USUAL_BOUND = 1_000, 1_000_000  # librdkafka's, for message.max.bytes
+
+
+_CONNECTING = ("bootstrap.", "security.", "sasl.", "ssl.", "socket.", "reconnect.", "broker.", "client.", "log_level")
 
 
 @dataclass(slots=True)
@@ -58,26 +68,34 @@ class KafkaSink:
         self._key = text_option(connector, "key", options["key"]) if "key" in options else None
         number = options.get("partition.no")
         self._partition = None if number is None else text_option(connector, "partition.no", number)
+        self._refusals = Refusals(connector, place)
         self._buckets: dict[int, _Bucket] = {}
         self._lock = threading.Lock()
 
     def write(self, delivery: Delivery) -> Receipt:
         """Write a cut that the topic does not have. Errors: CONNECTION_UNAVAILABLE, FENCED, REFUSED."""
-        receipt = Receipt(delivery.bucket, delivery.cut)
+        refused = self._refusals.known(delivery)
         try:
             bucket = self._opened(delivery.bucket)
             with bucket.lock:
                 if delivery.cut > bucket.done and delivery.payloads:
-                    self._transaction(bucket, delivery)
+                    self._transaction(bucket, delivery, refused)
                     bucket.done = delivery.cut
         except KafkaException as reason:
             self._drop(delivery.bucket)
             if fenced(reason):
                 who = self._identity(delivery.bucket)
                 raise error("FENCED", connector=self._who, producer=who) from reason
-            raise translated(reason, self._who) from reason
+            raise self._named(reason) from reason
         succeeded(self._who)
-        return receipt
+        return Receipt(delivery.bucket, delivery.cut, {}, named(refused))
+
+    def _named(self, reason: KafkaException) -> NadiError:
+        found = translated(reason, self._who)
+        if found.condition != "REFUSED" or not self._refusals.waits:
+            return found
+        failed(self._who, reason.args[0].str())
+        return error("CONNECTION_UNAVAILABLE", connector=self._who, reason=reason.args[0].str())
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
         """Nothing: each transaction committed its own part."""
@@ -101,7 +119,7 @@ class KafkaSink:
         # A transaction asks the brokers again and again until the one before is closed: with the default of 100 ms between
         # two tries a small cut took 110 ms, with this one 25 ms.
         own: dict[str, Setting] = {"transactional.id": identity, "acks": "all", "linger.ms": 5, "retry.backoff.ms": 5}
-        made = Producer(settings(self._connector, own))
+        made = Producer(self._bounded(settings(self._connector, own)))
         made.init_transactions(TRANSACTION_WITHIN)
         own = {
             "group.id": f"{identity}-{run}",
@@ -118,26 +136,49 @@ class KafkaSink:
             raise
         return _Bucket(made, group, found.offset - 1 if found.offset > 0 else NOTHING, threading.Lock())
 
-    def _transaction(self, bucket: _Bucket, delivery: Delivery) -> None:
+    def _bounded(self, config: dict[str, Setting]) -> dict[str, Setting]:
+        """The configuration of a producer that sends nothing which the topic does not take."""
+        common = {name: config[name] for name in config if name.startswith(_CONNECTING)}
+        topic = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
+        asking = AdminClient(common)  # has to live until it has the answer
+        try:
+            (found,) = asking.describe_configs([topic], request_timeout=WITHIN).values()
+            bound = max(LEAST_BOUND, int(found.result(WITHIN)["max.message.bytes"].value) - ROOM)
+        except (KafkaException, KeyError, TimeoutError):
+            return config  # not told, as to a user without the right to ask: the broker will refuse
+        return {**config, "message.max.bytes": min(bound, int(config.get("message.max.bytes", USUAL_BOUND)))}
+
+    def _transaction(self, bucket: _Bucket, delivery: Delivery, refused: dict[int, str]) -> None:
+        """Write all but what is refused, which is noted first: a cut that its group has is not written again."""
         count = len(delivery.payloads)
         keys: Sequence[str | None] = self._key.values(delivery) if self._key else [None] * count
         partitions = self._partition.values(delivery) if self._partition else ["-1"] * count
         made_by = producer(self._connector, self._place, delivery.bucket)
         bucket.producer.begin_transaction()
-        for payload, key, partition, of in zip(delivery.payloads, keys, partitions, numbers(delivery)):
-            self._produce(bucket.producer, payload, key, int(partition), headers(made_by, of))
+        for i, (payload, key, partition, of) in enumerate(zip(delivery.payloads, keys, partitions, numbers(delivery))):
+            if i in refused:
+                continue
+            said = self._produce(bucket.producer, payload, key, int(partition), headers(made_by, of))
+            if said:
+                refused[i] = said
+        self._refusals.keep(delivery, refused)
         done = [TopicPartition(self._topic, 0, delivery.cut + 1)]
         group = bucket.group.consumer_group_metadata()
         _in_time(lambda: bucket.producer.send_offsets_to_transaction(done, group, TRANSACTION_WITHIN))
         bucket.producer.commit_transaction(TRANSACTION_WITHIN)
 
-    def _produce(self, to: Producer, payload: bytes, key: str | None, partition: int, about: dict[str, str]) -> None:
+    def _produce(self, to: Producer, payload: bytes, key: str | None, partition: int, about: dict[str, str]) -> str:
+        """Why the message is refused, where `on.error` says to go on then; else ""."""
         while True:
             try:
                 to.produce(self._topic, payload, key, partition, headers=about)
-                return
+                return ""
             except BufferError:
                 to.poll(0.1)
+            except KafkaException as reason:
+                if reason.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE or not self._refusals.goes_on:
+                    raise
+                return f"the message of {len(payload)} bytes is larger than topic or client allow"
 
     def _drop(self, number: int) -> None:
         """Forget the clients of a bucket; the next ones end what these left open."""

@@ -13,6 +13,8 @@ same time (a zombie) publish the same ids within the window. Expected last seque
 per producer, which the user's choice of subject excludes.
 
 The ledger is in `<state>/sinks/<ordinal>`, which the hosts and the driver share.
+
+A message that is larger than the server's `max_payload` is refused for good: what follows is said by `on.error` (see `nadi.io.sinks.refusals`).
 """
 
 from __future__ import annotations
@@ -20,17 +22,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from nats.aio.client import Client as Connection
+
+from nadi.errors import NadiError, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.jetstream import Outgoing, Stream, publish_all
 from nadi.io.natsclient import NatsClient
 from nadi.io.registry import SinkKind
+from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
 from nadi.io.sinks.numbers import TextOption, headers, numbers, producer, text_option
+from nadi.io.sinks.refusals import Refusals
 from nadi.io.sources.nats import CONNECTION_OPTIONS, client_of, destination, stream_for
 
 MESSAGE_ID = "Nats-Msg-Id"
 CHUNK = 2_000  # messages published in one call
 CHUNK_WITHIN = 60.0  # seconds
+SMALL = 4_096  # bytes: what every server takes, so that it is not asked
 
 
 class Ledger:
@@ -92,12 +100,15 @@ class NatsSink:
         self._place = place
         self._folder = ledger.folder(connector, place)
         self._ledger = Ledger(self._folder)
+        self._refusals = Refusals(connector, place)
+        self._who = f"{client.name} (sink of {connector.stream})"
         self._streams: dict[str, Stream] = {}
         self._written: dict[int, int] = {}  # bucket → the last cut that was written whole
 
     def write(self, delivery: Delivery) -> Receipt:
         """Publish what the streams do not have; all of it is stored on return. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
-        messages = self._messages(delivery)
+        refused = self._refusals.known(delivery)
+        messages = self._taken(self._messages(delivery), refused)
         follows = self._written.pop(delivery.bucket, None) == delivery.cut - 1
         sequences: dict[str, int] = {}
         for stream in {self._stream(m.subject) for m in messages}:
@@ -112,7 +123,25 @@ class NatsSink:
                 name = self._stream(message.subject).name
                 sequences[name] = max(sequence, sequences.get(name, 0))
         self._written[delivery.bucket] = delivery.cut
-        return Receipt(delivery.bucket, delivery.cut, dict(sequences))
+        succeeded(self._who)
+        return Receipt(delivery.bucket, delivery.cut, dict(sequences), self._refusals.keep(delivery, refused))
+
+    def _taken(self, messages: Sequence[Outgoing], refused: dict[int, str]) -> list[Outgoing]:
+        """The messages that the server will take; the others get into `refused`. Errors: REFUSED, CONNECTION_UNAVAILABLE (where `on.error` says to wait)."""
+        large = {i: size for i, m in enumerate(messages) if (size := size_of(m)) > SMALL}
+        bound = self._client.call(_bound) if large else 0
+        for i, size in large.items():
+            if size > bound:
+                refused.setdefault(i, f"the message of {size} bytes is larger than the {bound} that the server takes")
+        if refused and not self._refusals.goes_on:
+            raise self._refusal(next(iter(refused.values())))
+        return [m for i, m in enumerate(messages) if i not in refused]
+
+    def _refusal(self, reason: str) -> NadiError:
+        if not self._refusals.waits:
+            return error("REFUSED", connector=self._who, reason=reason)
+        failed(self._who, reason)
+        return error("CONNECTION_UNAVAILABLE", connector=self._who, reason=reason)
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
         sequences: dict[str, int] = {}
@@ -156,6 +185,16 @@ class NatsSink:
                     found.add(identity)
                     last = message.sequence
         return found, last
+
+
+def size_of(message: Outgoing) -> int:
+    """The bytes that count for the server's `max_payload`: headers and data."""
+    about = sum(len(name) + len(value.encode()) + 4 for name, value in message.headers.items())
+    return len(message.data) + about + len("NATS/1.0\r\n\r\n")
+
+
+async def _bound(connection: Connection) -> int:
+    return connection.max_payload
 
 
 def _open(connector: Connector, place: Place) -> Sink:

@@ -177,12 +177,17 @@ class RowsKernel:
     # ---- in process
 
     def deliver(self, key: str, chunk: Chunk) -> None:
-        """Hand one arrival to a stream at the present arrival time; in playback its last timestamp moves the clock of events first."""
+        """Hand one arrival to a stream at the present arrival time; in playback its last timestamp moves the clock of events first.
+
+        What arrives at a fault stream has failed elsewhere and moves no clock: it happened at its own time, but no later than now.
+        """
         if key == CONTROL:
             self._control(chunk)
             return
         flow = self.flow
-        if flow.playback and chunk:
+        if flow.playback and key[0] == "!":
+            chunk = [e._replace(ts=min(e.ts, flow.now)) for e in chunk]
+        elif flow.playback and chunk:
             flow.timers.jump_to(chunk[-1].ts)
             if self._idle is not None:
                 self._idle.heard()

@@ -153,18 +153,32 @@ class Timers:
             self.flow.now = now
 
     def jump_to(self, now: int) -> None:
-        """Playback: set the clock, then run each scheduler with due entries to its end, by its first due time.
+        """Playback: set the clock, then run each scheduler with due entries to its end: element by element, in each by the first due time of its keys.
 
         They see the new time, not their own (language rule: a jump runs due timers at the new time).
         """
         self.flow.now = max(self.flow.now, now)
-        while (due := self.next_due()) is not None and due <= self.flow.now:
-            _due, order, key = heapq.heappop(self._heap)
-            timer = self._all[order]
-            while len(waiting := timer.state.at(key)["due"]) and waiting[0] <= self.flow.now:
-                self._fire(timer, key, offer=False)
-            if len(waiting):
-                self.offer(waiting[0], timer, key)
+        waiting: list[tuple[int, int, str]] = []
+        last = -1
+        while True:
+            while (due := self.next_due()) is not None and due <= self.flow.now:
+                waiting.append(heapq.heappop(self._heap))
+            if not waiting:
+                return
+            # the next element that has something due; after the last one those that got something from later ones
+            last = min((order for _due, order, _key in waiting if order > last), default=-1)
+            turn = sorted(entry for entry in waiting if entry[1] == last)
+            waiting = [entry for entry in waiting if entry[1] != last]
+            for due, order, key in turn:
+                if self._is_head(due, self._all[order], key):
+                    self._run_out(self._all[order], key)
+
+    def _run_out(self, timer: Timer, key: str) -> None:
+        """Fire all that is due of one element under one key, one after the other."""
+        while len(waiting := timer.state.at(key)["due"]) and waiting[0] <= self.flow.now:
+            self._fire(timer, key, offer=False)
+        if len(waiting):
+            self.offer(waiting[0], timer, key)
 
     def _is_head(self, due: int, timer: Timer, key: str) -> bool:
         if key not in timer.state.flow_keys():

@@ -1,7 +1,7 @@
 """Joins (language text §8).
 
 What comes out of a side's handlers and window is joined event by event with what the other side holds. The matches of one event form a chunk; the chunks
-of one arrival form a group, whose results are delivered together (Siddhi 4: each by itself).
+of what the window lets out at once form a group, whose results are delivered together (Siddhi 4: each by itself).
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class JoinRuntime:
     ) -> None:
         self._flow = flow
         self._emit = emit
-        self._gathered: Group | None = None
         self._keeps_expired = query.keeps_expired
         sides = (plan.left, plan.right)
         for side in sides:
@@ -86,19 +85,8 @@ class JoinRuntime:
             steps.begin()
 
     def receive(self, side: str, chunk: Chunk) -> None:
-        """A chunk of one side. Everything that comes of it is delivered together."""
-        process = self._steps[0 if side == "left" else 1].process
-        if self._flow.compat == 4:
-            process(chunk)
-            return
-        self._gathered, before = [], self._gathered
-        try:
-            process(chunk)
-            group = self._gathered
-        finally:
-            self._gathered = before
-        if group:
-            self._emit(group)
+        """A chunk of one side. What comes of each chunk that its window lets out is delivered together."""
+        self._steps[0 if side == "left" else 1].process(chunk)
 
     def _triggering(self, slot: int, side: JoinSide) -> Callable[[Chunk], None]:
         """What the handlers and the window of a side push to."""
@@ -133,9 +121,7 @@ class JoinRuntime:
         self._deliver(group)
 
     def _deliver(self, group: Group) -> None:
-        if self._gathered is not None:
-            self._gathered.extend(group)
-        elif self._flow.compat == 4:
+        if self._flow.compat == 4:
             for chunk in group:
                 self._emit([chunk])
         elif group:

@@ -58,7 +58,10 @@ def make_limiter(query: Query, flow: Flow, emit: Emit) -> Limiter:
 
 
 class AllOfCount:
-    """`all every n events`: n are collected and go on as one chunk."""
+    """`all every n events`: n are collected and go on together. What one arrival completes is one chunk, also where that is several times n.
+
+    In 4.x each n are a chunk.
+    """
 
     def __init__(self, rate: Rate, count: int, flow: Flow, emit: Emit) -> None:
         self._flow, self._emit, self._count = flow, emit, count
@@ -69,20 +72,25 @@ class AllOfCount:
 
     def process(self, chunk: Chunk, keys: Keys = None) -> None:
         held: Map = self._state.at(self._flow.key)["held"]
+        full: Chunk = []
         for event in chunk:
             if event.kind >= RESET:
                 continue
             held.set(len(held), tuple(event))
             if len(held) == self._count:
-                full = [Event(*e) for e in held.values()]
+                full += [Event(*e) for e in held.values()]
                 held.clear()
-                self._emit(full)
+                if self._flow.compat == 4:
+                    self._emit(full)
+                    full = []
+        if full:
+            self._emit(full)
 
 
 class FirstOfCount:
     """`first every n events`: the first of each n, with `group by` of each n of its key.
 
-    With n = 1 only the very first event (of a key) ever passes, as in Siddhi.
+    With n = 1 only the very first event (of a key) ever passes, and without `group by` an R counts as an event, as in Siddhi.
     """
 
     def __init__(self, rate: Rate, count: int, flow: Flow, emit: Emit) -> None:
@@ -96,7 +104,7 @@ class FirstOfCount:
         seen: Map = self._state.at(self._flow.key)["seen"]
         passed: Chunk = []
         for i, event in enumerate(chunk):
-            if event.kind >= RESET:
+            if event.kind >= RESET and keys is not None:
                 continue
             key = keys[i] if keys is not None else ""
             count = seen.get(key, 0) + 1
@@ -108,7 +116,7 @@ class FirstOfCount:
 
 
 class LastOfCount:
-    """`last every n events`: the n-th, with `group by` the last one of each key after every n events."""
+    """`last every n events`: the n-th, with `group by` the last one of each key after every n events; those of one arrival as one chunk."""
 
     def __init__(self, rate: Rate, count: int, flow: Flow, emit: Emit) -> None:
         self._flow, self._emit, self._count = flow, emit, count
@@ -121,6 +129,7 @@ class LastOfCount:
         cells = self._state.at(self._flow.key)
         seen: Value = cells["seen"]
         last: Map = cells["last"]
+        passed: Chunk = []
         for i, event in enumerate(chunk):
             if event.kind >= RESET:
                 continue
@@ -128,9 +137,13 @@ class LastOfCount:
             count = (seen.get() or 0) + 1
             seen.set(count if count < self._count else 0)
             if count == self._count:
-                passed = [Event(*e) for e in last.values()]
+                passed += [Event(*e) for e in last.values()]
                 last.clear()
-                self._emit(passed)
+                if self._flow.compat == 4:
+                    self._emit(passed)
+                    passed = []
+        if passed:
+            self._emit(passed)
 
 
 class FirstOfTime:
@@ -149,7 +162,7 @@ class FirstOfTime:
         now = self._flow.now
         kept: Chunk = []
         for i, event in enumerate(chunk):
-            if event.kind >= RESET:
+            if event.kind >= RESET and self._grouped:
                 continue
             key = keys[i] if keys is not None else ""
             before = passed.get(key)

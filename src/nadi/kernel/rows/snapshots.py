@@ -84,6 +84,8 @@ class Snapshot:
             return [Event(CURRENT, ts, row) for _key, ts, row in held]
         if set(last) <= {""}:
             return [Event(CURRENT, ts, self._with_latest(row, last, "")) for _key, ts, row in held]
+        if self._flow.compat == 4:  # a row per event; from 5.x on a row per key
+            return [Event(CURRENT, ts, self._with_latest(row, last, key)) for key, ts, row in held]
         newest = {key: (ts, row) for key, ts, row in held}
         return [Event(CURRENT, ts, self._with_latest(row, last, key)) for key, (ts, row) in newest.items()]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nadi.kernel.cron import next_fire
 from nadi.kernel.rows.events import CURRENT, Event
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.junctions import Junction
+from nadi.plan.cron import next_fire
 from nadi.plan.nodes import Trigger
 
 

@@ -18,8 +18,8 @@ class LengthBatchWindow:
     """`lengthBatch(n [, stream.current.event])`.
 
     Cells: `batch` being collected, `previous` (only if X are wanted or the window is searched). With stream.current.event C pass at once, `batch` is what
-    has passed, and event n+1 brings [X(batch), R, C]. With n = 0: each event [C, X, R], in 4.x nothing. What counts is how many the batch holds: `collector`
-    tells which events those are.
+    has passed, and event n+1 brings [X(batch), R, C]. With n = 0: each event [C, X, R], a chunk of its own, in 4.x nothing. What counts is how many the batch
+    holds: `collector` tells which events those are.
     """
 
     def __init__(self, setup: Setup, collector: Collector = ALL) -> None:
@@ -47,9 +47,8 @@ class LengthBatchWindow:
         if self._flow.compat < 5:
             return
         now = self._flow.now
-        out = [part for e in arrived for part in (e, expired((e.ts, e.row), now), reset(now))]
-        if out:
-            self._emit(out)
+        for event in arrived:
+            self._emit([event, expired((event.ts, event.row), now), reset(now)])
 
     def _stream(self, arrived: Chunk) -> None:
         """Each C is a chunk of its own."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nadi.kernel.cron import next_fire
 from nadi.kernel.rows.events import CURRENT, Chunk, Event
 from nadi.kernel.rows.state import Cells, Deque, Value
 from nadi.kernel.rows.windows.contract import Setup, current, expired
+from nadi.plan.cron import next_fire
 
 
 class CronWindow:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nadi import lang
 from nadi.errors import error
 from nadi.functions.entries import Accumulator
 from nadi.kernel.rows.aggregation import CountedBag, accumulator_of
@@ -21,13 +20,11 @@ from nadi.kernel.rows.state import Cell, Cells, Deque, Map, Value
 from nadi.kernel.rows.windows.contract import Held, Setup, current, expired
 from nadi.lang.tree import Type
 from nadi.plan.context import Context
-from nadi.plan.expressions import Expressions
-from nadi.plan.nodes import Aggregate, Const, Expr
-from nadi.plan.scopes import Place, Scope
+from nadi.plan.nodes import Aggregate, Const
+from nadi.plan.windows import bind_condition
 
 Evaluate = Callable[[Any, int, Sequence[Any], Row], Any]
 _NOTHING = Const(None, Type.OBJECT)
-_NOW, _FIRST, _LAST = 0, 1, 2
 
 CELLS: dict[str, type[Cell]] = {"text": Value, "totals": Value, "bag": Map}
 """What a condition keeps: the text where it comes with the events, [state, value] of each aggregator, and the values that some must remember."""
@@ -49,20 +46,12 @@ def compile_expression(text: str, setup: Setup) -> Compiled:
         NadiError: the text is no expression, names what does not exist, or is no bool.
     """
     aggregates: list[Aggregate] = []
-    expr = _bound(text, setup, aggregates)
+    context = Context(setup.flow.registry, text, compat=setup.flow.compat)
+    expr = bind_condition(context, setup.schema, text, aggregates)
     holds = compile_values((expr,), setup.flow, setup.tables, EVENTS)
     arguments = [a.args[0] if a.args else _NOTHING for a in aggregates]
     values = compile_values(arguments, setup.flow, setup.tables, ROW)
     return Compiled(holds, values, tuple(accumulator_of(a, True, setup.flow) for a in aggregates))
-
-
-def _bound(text: str, setup: Setup, aggregates: list[Aggregate]) -> Expr:
-    schema = setup.schema
-    ends = (Place(_FIRST, ("first",), schema), Place(_LAST, ("last",), schema))
-    scope = Scope(((Place(_NOW, (), schema),), ends))
-    context = Context(setup.flow.registry, text, compat=setup.flow.compat)
-    tree = lang.parse_expression(text)
-    return Expressions(context, scope, aggregates, where="window").condition(tree, "window's expression")
 
 
 class Condition:

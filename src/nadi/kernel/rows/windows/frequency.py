@@ -77,7 +77,7 @@ class LossyFrequentWindow:
         bound = setup.constant(1)
         self._error: float = self._support / 10 if bound is None else bound
         self._width = math.ceil(1 / self._error)
-        self._key = _key(setup, 1 if bound is None else 2)
+        self._key = _key(setup, 2)
         self._state = setup.element(held=Map, counts=Map, total=Value)
 
     def begin(self) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from nadi.errors import NadiError
-from nadi.kernel.cron import next_fire
+from nadi.plan.cron import next_fire
 
 _FRIDAY = 1_500_000_000_000  # 2017-07-14 02:40:00
 

@@ -1,0 +1,67 @@
+"""The fault log of an app: what the targets of its sinks refused and `on.error='STREAM'` sends into the app again, a line per payload.
+
+It is `<state>/faults.jsonl`, an input like any other: events of a fault stream are made of what stands here, at the place that a cut gives it, and
+of nothing else. Lines are staged by the write stage and appended by the commit of their cut, exactly once; a batch that is repeated after that adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nadi.io.contract import Connector
+from nadi.io.linelog import LineLog
+from nadi.io.stagedlines import StagedLines
+from nadi.lang.tree import Annotation
+from nadi.plan.nodes import Schema
+
+TYPE = "faults"
+FAULTS = "what sinks refused"
+"""The name of the fault log among the inputs of an app; no stream can have this name."""
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """A payload that was refused: the events of one chunk of a fault stream.
+
+    `time` is the clock of the cut (ms), so that times never go back. `stream` is the key of the sink's stream, `sink` its ordinal, `number` that of the first
+    row within (stream, group). `rows` are [timestamp (ms), [values]]; a double that is no number is its text. The rows came out of `bucket` and go there again:
+    what the state is keyed by, they have in common with the events that they were made of.
+    """
+
+    time: int
+    stream: str
+    sink: int
+    cut: int
+    bucket: int
+    group: int
+    number: int
+    error: str
+    rows: list[tuple[int, list[Any]]]
+
+
+def fault_connector(ordinal: int) -> Connector:
+    """The fault log as one of an app's inputs."""
+    return Connector(FAULTS, Schema(()), TYPE, {}, Annotation("map"), ordinal)
+
+
+def fault_log(state: Path) -> LineLog:
+    """The log in the state folder of an app, as far as it is committed."""
+    lines = _lines(state)
+    return LineLog(lines.target, lines.committed)
+
+
+def stage(state: Path, cut: int, bucket: int, faults: Iterable[Fault]) -> int:
+    """Keeps what a bucket met for the commit of the cut; returns how many. A second call replaces the first. Errors: DISK_FULL."""
+    return _lines(state).stage(cut, bucket, faults)
+
+
+def commit(state: Path, cut: int, buckets: Sequence[int]) -> None:
+    """Appends what these buckets have staged for the cut, once. Errors: DISK_FULL, STAGE_MISSING, TARGET_CHANGED."""
+    _lines(state).commit(cut, buckets)
+
+
+def _lines(state: Path) -> StagedLines:
+    return StagedLines(state / "faults", state / "faults.jsonl")

@@ -1,0 +1,81 @@
+"""A file of JSON lines as an input: a line is a record with a `time` (ms), a position is the number of a line, lines stay as they are."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from nadi.io.contract import Messages
+
+LINES_PER_PIECE = 1_000
+
+
+class _Stamped(msgspec.Struct, frozen=True):
+    time: int
+
+
+class LineLog:
+    """See `nadi.io.contract.Log`: one partition, without an end.
+
+    `committed` says how many bytes of the file are there for good; by default all up to the last line end are. Places and times of lines are kept in
+    memory (16 bytes a line), lines are read when asked for.
+    """
+
+    def __init__(self, path: Path, committed: Callable[[], int] | None = None) -> None:
+        self._path = path
+        self._committed = committed
+        self._starts = array("q", [0])  # where line n begins; the last one is where the next line will
+        self._times = array("q")
+
+    def partitions(self) -> int:
+        return 1
+
+    def beginning(self, partition: int) -> int:
+        return 0
+
+    def end(self, partition: int) -> int:
+        try:
+            size = self._path.stat().st_size
+        except FileNotFoundError:
+            return 0
+        known = self._starts[-1]
+        if size > known and self._committed is not None:
+            size = min(size, self._committed())
+        if size > known:
+            self._take(self._bytes(known, size))
+        return len(self._times)
+
+    def _take(self, added: bytes) -> None:
+        for line in added[: added.rfind(b"\n") + 1].splitlines(keepends=True):
+            self._times.append(msgspec.json.decode(line, type=_Stamped).time)
+            self._starts.append(self._starts[-1] + len(line))
+
+    def _bytes(self, start: int, end: int) -> bytes:
+        with self._path.open("rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+
+    def finished(self) -> bool:
+        return False
+
+    def times(self, partition: int, start: int, end: int) -> npt.NDArray[np.int64]:
+        self.end(partition)
+        return np.array(self._times[start:end], np.int64)
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[Messages]:
+        self.end(partition)
+        for at in range(start, end, LINES_PER_PIECE):
+            stop = min(at + LINES_PER_PIECE, end)
+            lines = self._bytes(self._starts[at], self._starts[stop]).splitlines()
+            yield Messages(np.arange(at, stop), np.array(self._times[at:stop], np.int64), lines)
+
+    def acknowledge(self, partition: int, position: int) -> None:
+        """Nothing: records are kept."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
