@@ -3,18 +3,25 @@
 node = LocalNode(spec, monkeypatch)
 node.run()                          # batches until nothing more comes
 node.batch(spark_commits=False)     # a batch that is all done except that Spark does not know: the next one repeats it
+
+As a program that a test can kill, `python pipeline_local.py <spec json> <checkpoint>` runs an app to the end, from what the checkpoint has.
 """
 
 from __future__ import annotations
 
 import copy
+import pickle
+import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from nadi.pipeline import sinkstage, source
+from nadi.io.staging import write_atomically
+from nadi.pipeline import cutlog, sinkstage, source
 from nadi.pipeline.fatrows import pack
 from nadi.pipeline.hosted import Apps
 from nadi.pipeline.kernelstage import StoredState, ask_kernel
@@ -116,3 +123,17 @@ class LocalNode:
         told = answer.head
         after = stored.keep(told["token"], told["cut"], told["base"], answer.parts[: told["frames"]])
         return {**told, "query": "q", "bucket": bucket, "state_bytes": after.bytes}
+
+
+def main(described: str, checkpoint: Path) -> None:
+    spec = AppSpec.from_json(described)
+    node = LocalNode(replace(spec, epoch=cutlog.take_over(spec.place.state / "cuts")), pytest.MonkeyPatch())
+    if checkpoint.exists():
+        node.start, node.states = pickle.loads(checkpoint.read_bytes())
+    while node.batch():
+        write_atomically(checkpoint, pickle.dumps((node.start, node.states)))
+    node.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

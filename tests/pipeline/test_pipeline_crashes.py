@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pipeline_local
 import pytest
 from pipeline_local import LocalNode
 
@@ -77,6 +82,7 @@ class Fickle:
     def __init__(self) -> None:
         self.asked: Counter[tuple[str, int]] = Counter()
         self.taken: set[tuple[str, int]] = set()
+        self.before_answer: Callable[[], None] = lambda: None
         fickle = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -89,6 +95,7 @@ class Fickle:
                 takes = n % 3 != 0 or fickle.asked[place] > 1
                 if takes:
                     fickle.taken.add(place)
+                fickle.before_answer()
                 self.send_response(200 if takes else 422)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -182,6 +189,20 @@ def test_a_death_at_any_step_loses_no_row_and_doubles_none(
     tmp_path: Path, target: Fickle, monkeypatch: pytest.MonkeyPatch, how: str
 ):
     swept(tmp_path, target, monkeypatch, how, 1)
+
+
+def test_kill_9_while_the_target_is_about_to_answer_loses_no_row_and_doubles_none(tmp_path: Path, target: Fickle):
+    folder = tmp_path / "a"
+    given = spec(folder, target.url)
+    command = [sys.executable, str(Path(pipeline_local.__file__)), given.to_json(), str(tmp_path / "checkpoint")]
+    for asked in (3, 9, 4, 1):  # requests after which a life ends
+        with subprocess.Popen(command) as process:
+            left = itertools.count(asked - 1, -1)
+            target.before_answer = lambda: process.kill() if next(left) == 0 else None  # noqa: B023 (called in this turn)
+            assert process.wait(60) == -signal.SIGKILL
+    target.before_answer = lambda: None
+    assert subprocess.run(command, check=False, timeout=60).returncode == 0
+    checked(folder, target)
 
 
 def swept(folder: Path, target: Fickle, patch: pytest.MonkeyPatch, how: str, stride: int) -> None:

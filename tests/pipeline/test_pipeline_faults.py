@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from pipeline_local import LocalNode
 from pipeline_testlog import committed
 
+from nadi.errors import NadiError
 from nadi.io import errorstore
 from nadi.io.contract import Connector, Delivery, Messages, Undecodable
 from nadi.io.faultlog import Fault, fault_log
@@ -30,6 +33,8 @@ from nadi.pipeline.cutlog import CutLog
 from nadi.pipeline.cutmaker import read_status
 from nadi.pipeline.engine import make_kernel, plan_app
 from nadi.pipeline.faults import fault_record, reentry, undecodable_events, undecodable_text
+from nadi.pipeline.live import Live
+from nadi.pipeline.ondemand import ask
 from nadi.pipeline.pieces import Piece
 from nadi.pipeline.spec import AppSpec
 
@@ -380,6 +385,31 @@ def test_the_fault_log_keeps_its_ordinal_whatever_else_an_app_gets():
     assert inputs(start + plain + table + query) == [("test", 0), ("control", 1)]
     with_faults = [("test", 0), ("control", 1), ("faults", 2)]
     assert inputs(start + routed + query) == inputs(start + routed + table + query) == with_faults
+
+
+def test_an_on_demand_change_is_waited_for_in_its_own_input_though_the_fault_log_is_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    query = "define table T (k string); from In select k insert into T; " + AGAIN
+    app = refusing(tmp_path, monkeypatch, query=query)
+    app.refuse('"bad"')
+    app.put(["bad", 1])
+    assert app.node.run() == 2  # the fault log is at 1 now, the control input at 0
+    live = Live(app.node.spec, 0, "q")
+    with pytest.raises(NadiError) as late:
+        ask(live, "delete T on T.k == 'bad'", within=0.1)
+    assert late.value.condition == "ANSWER_LATE"
+    assert app.node.run() == 1
+    assert thread_result(lambda: ask(live, "delete T on T.k == 'a'", within=60), app.node.batch) is None
+
+
+def thread_result(call: Callable[[], Any], meanwhile: Callable[[], Any]) -> Any:
+    """What a call in another thread gives, while something else is done again and again."""
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(call)
+        while not answer.done():
+            meanwhile()
+        return answer.result()
 
 
 VALUES = st.tuples(
