@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from nadi.errors import NadiError
+from nadi.kernel.rows import flow as flow_module
 from nadi.kernel.rows.flow import Flow
+from nadi.runtime import Runtime
 
 
 def flow(playback: bool = False) -> Flow:
@@ -116,3 +121,15 @@ def test_unique_texts_differ_by_key_and_call_and_go_on_after_a_restart() -> None
     assert len(set(texts)) == 4
     at.store.load(state)
     assert at.unique() == texts[-1]
+
+
+def test_a_jump_of_the_playback_clock_that_would_wake_somebody_without_end_is_an_error(monkeypatch) -> None:
+    monkeypatch.setattr(flow_module, "MOST_IN_A_JUMP", 1_000)
+    app = Runtime(
+        "@app:playback define stream A (v int); define stream B (v int);"
+        "from every not A for 1 sec -> e2=B select e2.v as v insert into O;"
+    )
+    app.start()
+    with pytest.raises(NadiError, match="JUMP_TOO_FAR"):
+        app.send("B", [(1_500_000_000_000, (1,))])
+    app.shutdown()

@@ -7,6 +7,7 @@ from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.rate import make_limiter
 from nadi.lang.tree import Events, Type
 from nadi.plan.nodes import Attr, Column, InsertIntoStream, Query, Rate, Schema, Selection, SingleInput
+from nadi.runtime import Runtime
 
 SCHEMA = Schema((Column("k", Type.STRING), Column("v", Type.INT)))
 
@@ -122,3 +123,16 @@ def test_a_snapshot_without_a_window_repeats_the_last_event() -> None:
         limiter.process([Event(CURRENT, 0, row)])
     flow.timers.run_until(2000)
     assert out == [[("b", 2)], [("b", 2)]]
+
+
+def test_the_reset_of_a_batch_counts_for_the_first_of_each_two_where_nothing_is_aggregated() -> None:
+    app = Runtime(
+        "define stream S (k string); from S#window.timeBatch(1 sec) select k output first every 2 events insert into O;"
+    )
+    rows: list[object] = []
+    app.on_stream("O", lambda chunk: rows.extend(e.row[0] for e in chunk))
+    app.start()
+    for k in ("a1", "b2", "a3", "a4", "c5", "b6", "c7"):
+        app.send("S", [(None, (k,))])
+    app.advance(2000)
+    assert rows == ["b2", "a4", "b6"]

@@ -7,6 +7,7 @@ from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.tables import TableRuntime, lookup_of
 from nadi.lang.tree import Type
 from nadi.plan.nodes import TABLE, Attr, Column, Comparison, Const, Logic, Schema, Table
+from nadi.runtime import Runtime
 
 SCHEMA = Schema((Column("k", Type.STRING), Column("v", Type.INT)))
 
@@ -126,3 +127,16 @@ def test_rows_of_an_index_that_an_update_makes_equal_are_one_row_in_siddhi_4(
     assert list(table.rows()) == left
     assert table.lookup((0,), ("b",)) == left
     assert table.lookup((0,), ("a",)) == []
+
+
+def test_events_of_one_chunk_that_make_a_row_see_what_the_ones_before_made_of_it() -> None:
+    app = Runtime(
+        "define stream S (k string, d double); @primaryKey('k') define table T (k string, d double);"
+        "from S select k, d update or insert into T set T.d = T.d + d on T.k == k;"
+    )
+    app.start()
+    app.send("S", [(None, ("z", 2.5)), (None, ("z", 2.0)), (None, ("z", 1.0))])
+    found = app.query("from T select k, d")
+    assert found is not None
+    assert [e.row for e in found] == [("z", 5.5)]
+    app.shutdown()

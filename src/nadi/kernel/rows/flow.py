@@ -13,8 +13,12 @@ import heapq
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from nadi.errors import error
 from nadi.functions.registry import Registry, default_registry
 from nadi.kernel.rows.state import Deque, Element, Store, Value
+
+MOST_IN_A_JUMP = 1_000_000
+"""How often one timer may fire for one key while a jump of the playback clock makes up for lost time: a period of a second over eleven days."""
 
 
 class Flow:
@@ -174,8 +178,15 @@ class Timers:
                     self._run_out(self._all[order], key)
 
     def _run_out(self, timer: Timer, key: str) -> None:
-        """Fire all that is due of one element under one key, one after the other."""
+        """Fire all that is due of one element under one key, one after the other. Errors: JUMP_TOO_FAR, for what would practically never end."""
+        first, fired = None, 0
         while len(waiting := timer.state.at(key)["due"]) and waiting[0] <= self.flow.now:
+            first = waiting[0] if first is None else first
+            fired += 1
+            if fired > MOST_IN_A_JUMP:
+                raise error(
+                    "JUMP_TOO_FAR", element=timer.state.id, since=first, now=self.flow.now, times=MOST_IN_A_JUMP
+                )
             self._fire(timer, key, offer=False)
         if len(waiting):
             self.offer(waiting[0], timer, key)

@@ -97,7 +97,11 @@ class TableWriter:
         return candidates if on is None else [(n, held) for n, held in candidates if on(row, held)]
 
     def _updated(self, row: Row, held: Row) -> Row:
-        seen = held if self._blank is None else self._blank
+        """A row of the table after an event."""
+        return self._changed(row, held, held if self._blank is None else self._blank)
+
+    def _changed(self, row: Row, held: Row, seen: Row) -> Row:
+        """`held` with what is set; `seen` is what the values that are set read."""
         changed = list(held)
         for column, value in self._set:
             changed[column] = value(row, seen)
@@ -134,7 +138,7 @@ class TableWriter:
             merged = False
             for i, (first, made) in enumerate(misses):
                 if self._on is None or self._on(event.row, made):
-                    misses[i] = first, self._updated(event.row, made)
+                    misses[i] = first, self._changed(event.row, made, made)  # it is in no index yet
                     merged = True
             if not merged:
                 misses.append((event, tuple(event.row[i] for i in self._insert)))

@@ -65,7 +65,9 @@ class Selector:
         plain = not (selection.aggregates or self._grouped or self._ordered or selection.having)
         self._cuts = selection.limit is not None or bool(selection.offset)
         self._direct: Callable[[Chunk], Chunk] | None = None
-        if plain and not self._cuts and self._values is not None:
+        # the limiter of `first every …` counts an R, which goes on where nothing is aggregated
+        self._resets = query.rate is not None and query.rate.kind == "first" and not self._once
+        if plain and not self._cuts and self._values is not None and not self._resets:
             self._direct = compile_map(selection.values, flow, tables, shape, self._wanted)
         self.alone = self._direct is not None  # looks at each event by itself, whatever chunk it stands in
         self._aggregation: Aggregation | None = None
@@ -117,6 +119,8 @@ class Selector:
                 key = "" if self._key is None else self._key(event.row, event.ts)
                 if (selected := self._select(event, key, _NO_VALUES)) is not None:
                     made.append(selected)
+            elif event.kind == RESET and self._resets:
+                made.append((event, "", ()))
         return made
 
     def _aggregated(self, chunk: Chunk, aggregation: Aggregation) -> list[Selected]:
