@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nadi.kernel.contract import ORDER, TS, Segment
-from nadi.kernel.keys import key_group
-from nadi.pipeline.bucketing import bucket_of_group, make_splitter
+from nadi.kernel.keys import bucket_of_group, key_group
+from nadi.pipeline.bucketing import make_splitter
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.fatrows import gather, to_ipc
 from nadi.pipeline.frames import FLOOR, Directory, base_stream, delta_stream, from_frames, to_frames
