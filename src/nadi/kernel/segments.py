@@ -48,7 +48,7 @@ def parts_of(read: Callable[[int], bytes]) -> Iterator[Part]:
     if start[: len(MAGIC)] != MAGIC:
         raise ValueError("it is not a state of nadi")
     if start[len(MAGIC) :] != bytes([VERSION]):
-        raise ValueError(f"its version is {start[len(MAGIC):].hex() or 'missing'}, this nadi reads {VERSION}")
+        raise ValueError(f"its version is {start[len(MAGIC) :].hex() or 'missing'}, this nadi reads {VERSION}")
     while head := read(_HEAD.size):
         if len(head) < _HEAD.size:
             raise ValueError("it is cut short")

@@ -49,12 +49,16 @@ class ScalarEntry(Protocol):
 
 
 class WindowEntry(Protocol):
-    """A window; `check` raises SignatureError."""
+    """A window; `check` raises SignatureError. `batch` windows send X only where they are wanted, unless they are `cancels` windows."""
 
     @property
     def name(self) -> str: ...
     @property
     def check(self) -> Callable[[tuple[Argument, ...]], None]: ...
+    @property
+    def batch(self) -> bool: ...
+    @property
+    def cancels(self) -> bool: ...
 
 
 class StreamFunctionEntry(Protocol):

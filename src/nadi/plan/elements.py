@@ -153,9 +153,7 @@ def _of_definitions(app: App) -> Iterator[Stateful]:
         if table.storage is not None:  # its rows are elsewhere
             continue
         shape = (table.schema, table.primary_key, table.indexes)
-        yield Stateful(
-            table.id, table.name, "the rows of the table", shape, kind="table", schemas=(table.schema,)
-        )
+        yield Stateful(table.id, table.name, "the rows of the table", shape, kind="table", schemas=(table.schema,))
     for window in app.windows.values():
         call = window.window
         shape = (call.name, call.args, window.schema)
