@@ -142,7 +142,7 @@ def start(
     before: Sequence[str] = (),
     **variables: str,
 ) -> Node:
-    """Start `nadi run` on apps; `conf` without "nadi." before the names.
+    """Start `nadi run` on apps; `conf` without "nadi." before the names of nadi's own settings.
 
     `terminal` is a descriptor to print to instead of a file, `before` a command that executes what follows it.
     """
@@ -152,7 +152,7 @@ def start(
     command = [*before, *COMMAND, "run", *map(str, apps), "--state-dir", str(state), "--master", "local[2,4]"]
     command += ["--until-end"] if until_end else []
     for name, value in (conf or {}).items():
-        command += ["--conf", f"nadi.{name}={value}"]
+        command += ["--conf", f"{name if name.startswith('spark.') else f'nadi.{name}'}={value}"]
     with screen.open("ab") as out:
         to = out if terminal is None else terminal
         process = subprocess.Popen(
