@@ -20,9 +20,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from nadi.kernel.contract import GROUP, POSITION, TS, Arrivals, Kernel, Outputs, Segment
 from nadi.pipeline import engine
 from nadi.pipeline.fatrows import pack
-from nadi.pipeline.frames import Directory
 from nadi.pipeline.hostclient import hosts
 from nadi.pipeline.kernelstage import query_id
+from nadi.pipeline.layout import Directory
 from nadi.pipeline.session import activate, driver_jvm
 from nadi.pipeline.sinkstage import AppWriter, Written
 from nadi.pipeline.source import AppSource
