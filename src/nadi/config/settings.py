@@ -46,6 +46,7 @@ class Settings:
         5_000, "how long an input that cannot be reached holds up the others; then they go on without it", unit="ms"
     )
     journal_url: str = _setting("", "a NATS server for the journal instead of the embedded one")
+    cuts_url: str = _setting("", "a database for the cut logs, which nodes can share; else they are in the state folder")
     properties: Mapping[str, str] = field(
         default_factory=dict,
         metadata={

@@ -155,7 +155,11 @@ def _selector(pair: _Pair) -> Verdict:
 
 
 def _keys(pair: _Pair) -> Verdict:
-    return _UNCHANGED if pair.same(pair.before, pair.after) else Verdict(RESET, "the partition has other keys")
+    if not pair.same(pair.before, pair.after):
+        return Verdict(RESET, "the partition has other keys")
+    if pair.old.timed == pair.new.timed:
+        return _UNCHANGED
+    return Verdict(MIGRATED, "purging begins" if pair.new.timed else "purging ends")
 
 
 def _table(pair: _Pair) -> Verdict:

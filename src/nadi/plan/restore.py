@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from nadi.errors import error
 from nadi.plan.catalog import Catalog
 from nadi.plan.elements import Stateful, of_element, of_query, stateful
-from nadi.plan.matching import Matches, match
+from nadi.plan.matching import Matches, given_name, match
 from nadi.plan.migration import AS_IS, KEPT, MIGRATED, NEW, RESET, Change, verdict
 from nadi.plan.nodes import App, JoinInput, Partition, Query, SingleInput, StateInput, WindowCall
 
@@ -169,8 +169,8 @@ class _Planner:
         return replace(fate, fate=found.fate, reason=reason, change=found.change)
 
     def _why_gone(self, element: Stateful) -> str:
-        again = any(q.name == element.owner for q in self.new.queries)
-        return "its query reads something else, or it is not there any more" if again else "it is not there any more"
+        again = any(given_name(q) == element.owner for q in self.new.queries)
+        return "its query reads something else" if again else "it is not there any more"
 
     # ---- what goes together
 
