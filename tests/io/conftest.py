@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import Database
-from sqlalchemy import text
 
-from nadi.databases import Address, connect, engines
 from nadi.io.natsserver import NatsServer
 
 
@@ -50,21 +46,3 @@ def kafka(broker_module: Any, tmp_path_factory: pytest.TempPathFactory) -> Itera
         pytest.skip(str(reason))
     yield running.address
     running.stop()
-
-
-@pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
-    monkeypatch.setattr(engines, "BUSY_WITHIN", 0.5)
-    url = f"jdbc:sqlite:{tmp_path}/test.db"
-    engine = connect(Address(url))
-
-    @contextmanager
-    def away() -> Iterator[None]:
-        """Another writer holds it: what SQLite has in place of a server that is gone."""
-        with engine.connect() as other:
-            other.execute(text("begin immediate"))
-            yield
-            other.rollback()
-
-    yield Database(url, engine, away)
-    engine.dispose()

@@ -60,7 +60,7 @@ class Database:
             "mariadb": ["mariadb", "-h", "127.0.0.1", "-P", str(self.port), f"-u{self.user}", "-e", ""],
         }[self.kind]
         environment = {**os.environ, "PGPASSWORD": self.password, "MYSQL_PWD": self.password}
-        return subprocess.run(probe, capture_output=True, env=environment).returncode == 0
+        return subprocess.run(probe, check=False, capture_output=True, env=environment).returncode == 0
 
     def kill(self) -> None:
         """kill -9."""
@@ -125,7 +125,14 @@ def _folder(user: str | None) -> Iterator[Path]:
 
 def _run(command: list[str], user: str | None, folder: Path, **more: str) -> None:
     done = subprocess.run(
-        command, user=user, group=_group(user), cwd=folder, capture_output=True, text=True, env={**os.environ, **more}
+        command,
+        check=False,  # what it said is told
+        user=user,
+        group=_group(user),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **more},
     )
     if done.returncode:
         raise RuntimeError(f"{command[0]}: {done.stderr or done.stdout}")

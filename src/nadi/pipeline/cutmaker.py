@@ -19,7 +19,7 @@ from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.contract import Log
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.backlog import bounded
-from nadi.pipeline.cutlog import CutLog
+from nadi.pipeline.cutlogs import open_cut_log
 from nadi.pipeline.cuts import Cut, Place, Situation, Waiting, plan_cut
 from nadi.pipeline.progress import Progress, read_progress
 from nadi.pipeline.spec import AppSpec
@@ -85,7 +85,7 @@ class CutMaker:
         app = spec.load_engine().plan_app(spec.text)
         self._sources = spec.sources(app)
         self._logs: list[Log] = [spec.open_log(c) for c in self._sources]
-        self._cuts = CutLog(self._state / "cuts", spec.epoch)
+        self._cuts = open_cut_log(spec, spec.epoch)
         self._eager = acts_by_itself(app)
         self._away: dict[int, tuple[float, str]] = {}
         self._highs: tuple[int, dict[Place, int]] | None = None

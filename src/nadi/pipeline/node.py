@@ -122,6 +122,7 @@ def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal
         text.text,
         str(state),
         journal=journal,
+        cuts=settings.cuts_url,
         buckets=wanted,
         hosts=max(1, _given(settings.hosts, cores)),
         max_events=settings.batch_events,

@@ -21,7 +21,7 @@ from nadi.errors import error
 from nadi.io import errorstore
 from nadi.io.controllog import append, control_path
 from nadi.kernel.control import CONTROL
-from nadi.pipeline.cutlog import CutLog
+from nadi.pipeline.cutlogs import open_cut_log
 from nadi.pipeline.hostclient import Hosts, hosts
 from nadi.pipeline.live import Live
 from nadi.pipeline.progress import read_progress
@@ -102,7 +102,7 @@ def _wait(live: Live, state: Path, position: int, within: float) -> None:
         progress = read_progress(state)
         if progress is not None and progress.n != seen:  # the cut log is read only where there is something new in it
             seen = progress.n
-            if _taken(state, seen, position):
+            if _taken(live, seen, position):
                 return
         if time.monotonic() > until:
             what = "the change is noted and will be made"
@@ -110,8 +110,8 @@ def _wait(live: Live, state: Path, position: int, within: float) -> None:
         time.sleep(LOOK)
 
 
-def _taken(state: Path, n: int, position: int) -> bool:
-    cut = CutLog(state / "cuts", 0).at(n)
+def _taken(live: Live, n: int, position: int) -> bool:
+    cut = open_cut_log(live.spec).at(n)
     if cut is None:
         return False
     ordinal = max(ordinal for ordinal, _ in cut.ends)  # the control input is the last one

@@ -44,7 +44,8 @@ class Connectors(Protocol):
 class AppSpec:
     """One execution group of an app on one node.
 
-    `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `buckets` the number of kernels, `hosts` how many
+    `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `cuts` that of the database of the cut log ("": it
+    is in `state`), `buckets` the number of kernels, `hosts` how many
     host processes an executor has, `epoch` the fencing number of this run. A batch takes at most `max_events` events and about
     `max_bytes` bytes (0: no bound). `outputs` are the keys of the streams that are wanted outside, `properties` what
     the kernels read of the node. Not slotted: `id` is kept once computed.
@@ -55,6 +56,7 @@ class AppSpec:
     state: str
     group: str = ""
     journal: str = ""
+    cuts: str = ""
     buckets: int = 1
     hosts: int = 2
     epoch: int = 1

@@ -20,7 +20,7 @@ from nadi.errors import NadiError, error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.retry import Policy
 from nadi.io.sinks.log import new_lines
-from nadi.pipeline import cutlog
+from nadi.pipeline import cutlogs
 from nadi.pipeline.cutmaker import read_status, stop_flag
 from nadi.pipeline.live import Live, remove_live, write_live
 from nadi.pipeline.node import AppExit, AppProgress, AppText, ExitReport, NodeOptions
@@ -111,7 +111,7 @@ class Supervised:
         state = self._spec.place.state
         for old in state.glob("stop-*"):
             old.unlink()
-        spec = dataclasses.replace(self._spec, epoch=cutlog.take_over(state / "cuts"))
+        spec = dataclasses.replace(self._spec, epoch=cutlogs.take_over(self._spec))
         query = self._start(session, spec)
         write_live(state, Live(spec, driver_jvm(session), str(query.id)))
         try:

@@ -25,6 +25,7 @@ from nadi.io.sinks import ledger
 from nadi.io.sinks.numbers import producer
 from nadi.io.sinks.rdbmstable import LEDGER, Operation, Rows, made_table
 
+NOTHING = -1
 AT_ONCE = 5_000  # rows handed to the driver in one call
 
 
@@ -39,7 +40,7 @@ class RdbmsSink:
         self._engine = engine
         self._who = who
         self._apply = apply
-        self._ready = False
+        self._introduced: set[str] = set()
         self._lock = threading.Lock()
 
     def write(self, delivery: Delivery) -> Receipt:
@@ -49,7 +50,7 @@ class RdbmsSink:
         made_by = f"{producer(self._connector, self._place, delivery.bucket)}/{run}"
         rows: Rows = delivery.batch.select(self._connector.schema.names).to_pylist()
         try:
-            self._prepare()
+            self._prepare(made_by)
             with self._engine.begin() as connection:
                 if _entered(connection, made_by, delivery.cut):
                     for start in range(0, len(rows), AT_ONCE):
@@ -68,10 +69,10 @@ class RdbmsSink:
     def close(self) -> None:
         self._engine.dispose()
 
-    def _prepare(self) -> None:
-        """Make the tables that are missing, once. Several buckets may do so at the same moment: who loses finds them made."""
+    def _prepare(self, made_by: str) -> None:
+        """Make the tables and the row that are missing, once. Several buckets may do so at the same moment: who loses finds them made."""
         with self._lock:
-            if self._ready:
+            if made_by in self._introduced:
                 return
             for table in (LEDGER, self._apply.table):
                 try:
@@ -80,22 +81,26 @@ class RdbmsSink:
                     with self._engine.connect() as connection:
                         if not connection.dialect.has_table(connection, table.name, schema=table.schema):
                             raise
-            self._ready = True
+            _introduce(self._engine, made_by)
+            self._introduced.add(made_by)
+
+
+def _introduce(engine: Engine, made_by: str) -> None:
+    """Give a producer its row in the ledger, before the first cut: so that a cut only ever changes a row, which other attempts at it wait for."""
+    with engine.connect() as connection:
+        found = connection.execute(LEDGER.select().where(LEDGER.c.producer == made_by)).first()
+    if found is None:
+        try:
+            with engine.begin() as connection:
+                connection.execute(LEDGER.insert().values(producer=made_by, cut=NOTHING))
+        except IntegrityError:
+            return  # another attempt was faster
 
 
 def _entered(connection: Connection, made_by: str, cut: int) -> bool:
     """Enter a cut into the ledger; False where it was there before. Holds the producer's row until the transaction ends."""
-    row = LEDGER.c.producer == made_by
-    if connection.execute(LEDGER.update().where(row, LEDGER.c.cut < cut).values(cut=cut)).rowcount:
-        return True
-    if connection.execute(LEDGER.select().where(row)).first() is not None:
-        return False
-    try:
-        with connection.begin_nested():
-            connection.execute(LEDGER.insert().values(producer=made_by, cut=cut))
-    except IntegrityError:  # another attempt at this very cut was faster
-        return False
-    return True
+    newer = LEDGER.update().where(LEDGER.c.producer == made_by, LEDGER.c.cut < cut).values(cut=cut)
+    return connection.execute(newer).rowcount == 1
 
 
 def _open(connector: Connector, place: Place) -> Sink:
