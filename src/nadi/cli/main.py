@@ -95,6 +95,53 @@ def query(
 
 
 @cli.command()
+def replay(
+    app: Annotated[str, typer.Argument(help="The file of an app, or the name of one that runs.")],
+    output: Annotated[Path, typer.Option(help="The rows are written here, as JSON lines.", dir_okay=False)],
+    first: Annotated[
+        str, typer.Option("--from", help="The first cut, or a time; from the beginning if left out.")
+    ] = "",
+    last: Annotated[str, typer.Option("--to", help="The last cut, or a time; to the last cut if left out.")] = "",
+    state_dir: Annotated[Path, typer.Option(help="The state folder of its node.")] = Path(".nadi"),
+    conf: Annotated[
+        list[str] | None, typer.Option(help="key=value, as the node has them: properties, the journal.")
+    ] = None,
+) -> None:
+    """Make again what an app emitted, from its logs and beside it, and compare; exit status 1 where a file differs."""
+    from nadi.cli.replay import replay as run_replay
+
+    raise typer.Exit(run_replay(app, first, last, output, state_dir, conf or []))
+
+
+@cli.command()
+def backtest(
+    app: Annotated[Path, typer.Argument(help="A Siddhi app.", exists=True, dir_okay=False)],
+    inputs: Annotated[
+        list[str], typer.Option("--input", help="STREAM=FILE: Parquet, CSV or JSON lines, or a folder of such.")
+    ],
+    timestamp: Annotated[
+        str, typer.Option(help="The column with the time; event.time of the source if left out.")
+    ] = "",
+    streams: Annotated[
+        list[str] | None, typer.Option("--stream", help="Output streams; those with a sink if left out.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="A folder for the rows: Parquet, one folder per stream.", file_okay=False)
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="Another version of the app: show how the rows differ.", exists=True, dir_okay=False),
+    ] = None,
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*,4]",
+    conf: Annotated[list[str] | None, typer.Option(help="key=value: a setting of Spark (spark.…).")] = None,
+) -> None:
+    """Run an app over history, or two versions of it and compare them; exit status 1 where they differ."""
+    from nadi.cli.backtest import run as run_backtest
+
+    raise typer.Exit(run_backtest(app, inputs, timestamp, streams or [], output, against, master, conf or []))
+
+
+@cli.command()
 def functions(
     name: Annotated[str, typer.Argument(help="A function, or a namespace: all of them if left out.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON list.")] = False,
