@@ -12,6 +12,7 @@ import msgspec
 from chaosapps import OUT
 
 from nadi.kernel.contract import GROUP, NUMBER
+from nadi.pipeline.cutlog import CutLog
 from nadi.pipeline.live import Live
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.replay import Inputs, Replayer, logged
@@ -54,7 +55,7 @@ class Reference:
 
     def logged(self) -> int:
         """The number of the last cut in the cut log."""
-        return max((cut.n for _before, cut in logged(self._state / "cuts", self.at)), default=self.at)
+        return max((cut.n for _before, cut in logged(CutLog(self._state / "cuts", 0), self.at)), default=self.at)
 
     def follow(self, journal: str = "") -> None:
         """Take all cuts there are; `journal` is where the journal is, as the running node says where it is left out.
@@ -68,7 +69,7 @@ class Reference:
             self._inputs, self._journal = Inputs(spec), spec.journal
         if self._replayer is None:
             self._replayer = Replayer(spec)
-        for before, cut in logged(self._state / "cuts", self._replayer.at):
+        for before, cut in logged(CutLog(self._state / "cuts", 0), self._replayer.at):
             given = self._inputs.read(before, cut)
             self.ids.update(id_ for one in given for a in one.arrivals for id_ in a.batch.column("id").to_pylist())
             (emitted,) = self._replayer.take(cut, given)

@@ -47,7 +47,7 @@ def live(spec: AppSpec, cuts: int = 6) -> None:
     mapper, opened = registry.make_sink_mapper(sink), registry.open_sink(sink, spec.place)
     receipts: dict[int, list[Receipt]] = {n: [] for n in range(1, cuts + 1)}
     with Inputs(spec) as inputs:
-        for emitted in replayer.all(inputs, list(logged(spec.place.state / "cuts"))[:cuts]):
+        for emitted in replayer.all(inputs, list(logged(CutLog(spec.place.state / "cuts", 0)))[:cuts]):
             if (batch := emitted.batches.get("Out")) is not None:
                 delivery = Delivery(emitted.bucket, emitted.cut.n, batch, *mapper.encode(batch))
                 receipts[emitted.cut.n].append(opened.write(delivery))

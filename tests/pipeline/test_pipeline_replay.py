@@ -66,7 +66,7 @@ def test_a_replay_of_any_cuts_gives_the_rows_and_numbers_of_the_whole_input(tmp_
     cuts = logged_cuts(tmp_path, ends)
     spec = made_spec(tmp_path, buckets)
     with Inputs(spec) as inputs:
-        emitted = list(Replayer(spec).all(inputs, logged(cuts)))
+        emitted = list(Replayer(spec).all(inputs, logged(CutLog(cuts, 0))))
     assert [e.bucket for e in emitted] == list(range(buckets)) * len(ends)
     found = numbered(emitted)
     assert len(found) > 100
@@ -80,16 +80,26 @@ def test_a_replay_goes_on_from_the_state_after_a_cut(tmp_path: Path):
     spec = made_spec(tmp_path, 2)
     with Inputs(spec) as inputs:
         whole = Replayer(spec)
-        pairs = list(logged(cuts))
+        pairs = list(logged(CutLog(cuts, 0)))
         emitted = [e for before, cut in pairs[:2] for e in whole.take(cut, inputs.read(before, cut))]
         states = {bucket: list(kernel.dump()) for bucket, kernel in enumerate(whole._kernels)}
         rest = list(whole.all(inputs, pairs[2:]))
-        again = list(Replayer(spec, Start(pairs[1][1], states)).all(inputs, logged(cuts, after=2)))
+        again = list(Replayer(spec, Start(pairs[1][1], states)).all(inputs, logged(CutLog(cuts, 0), after=2)))
     assert sum(e.batches["Out"].num_rows for e in again if "Out" in e.batches) > 20
     for one, other in zip(rest, again, strict=True):
         assert (one.bucket, one.cut) == (other.bucket, other.cut)
         assert one.batches["Out"].equals(other.batches["Out"])
     assert numbered([*emitted, *again]) == expected(spec.text, tmp_path / "in")
+
+
+def test_a_cut_log_that_was_trimmed_is_no_place_to_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("nadi.pipeline.cutlog.CUTS_PER_FILE", 2)
+    write_input(tmp_path / "in", 30)
+    log = CutLog(logged_cuts(tmp_path, [3, 4, 5, 6, 7, 8]), 1)
+    log.trim(4)
+    with pytest.raises(NadiError, match=r"LOG_TRUNCATED.*cut log.* starts at 4"):
+        list(logged(log))
+    assert [cut.n for _before, cut in logged(log, after=4)] == [5, 6]
 
 
 def test_an_input_that_changed_gives_other_rows(tmp_path: Path):
@@ -102,7 +112,7 @@ def test_an_input_that_changed_gives_other_rows(tmp_path: Path):
     lines[100] = f"{time}\t{json.dumps([[k, n + 1] for k, n in json.loads(rows)])}"
     (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines))
     with Inputs(spec) as inputs:
-        assert numbered(list(Replayer(spec).all(inputs, logged(cuts)))) != before
+        assert numbered(list(Replayer(spec).all(inputs, logged(CutLog(cuts, 0))))) != before
 
 
 def test_messages_that_cannot_be_decoded_are_counted(tmp_path: Path):
@@ -113,7 +123,7 @@ def test_messages_that_cannot_be_decoded_are_counted(tmp_path: Path):
     cuts = logged_cuts(tmp_path, [size])
     spec = made_spec(tmp_path)
     with Inputs(spec) as inputs:
-        (emitted,) = Replayer(spec).all(inputs, logged(cuts))
+        (emitted,) = Replayer(spec).all(inputs, logged(CutLog(cuts, 0)))
     assert (emitted.undecodable, emitted.events) == (1, {"In": 50})
 
 

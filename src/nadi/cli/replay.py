@@ -68,7 +68,7 @@ def described(app: str, state: Path, conf: dict[str, str]) -> Iterator[AppSpec]:
     text = read_app(path)
     options = NodeOptions(state, conf=conf)
     planned = plan_app(text.text)
-    if not (state / planned.name / "cuts").is_dir():
+    if not (state / planned.name).is_dir():
         raise error("NO_STATE", app=planned.name, folder=state, hint=known_apps(planned.name, state))
     spec = make_spec(text, planned, options, os.cpu_count() or 1, options.settings().journal_url)
     live = read_live(state / spec.app)

@@ -1,7 +1,7 @@
 """The reference: what an app emits, made again from its input logs and its cut log, in this process and without Spark.
 
     with Inputs(spec) as inputs:
-        for emitted in Replayer(spec).all(inputs, logged(state / "cuts")):
+        for emitted in Replayer(spec).all(inputs, logged(open_cut_log(spec))):
             ...                                             # the numbered rows of one cut of one bucket
 
 The outputs of an app are a function of these logs, so this is what every run of it must have written, whatever was killed meanwhile. Nothing is
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from nadi.errors import error
 from nadi.kernel.contract import Failure, Kernel, Segment
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.bucketing import make_splitter
-from nadi.pipeline.cutlog import CutLog
+from nadi.pipeline.cutlog import Cuts
 from nadi.pipeline.cuts import Cut
 from nadi.pipeline.fatrows import Gathered, gather
 from nadi.pipeline.protocol import Part
@@ -56,19 +55,20 @@ class Emitted:
     events: Mapping[str, int] = field(default_factory=dict)
 
 
-def logged(folder: Path, after: int = 0) -> Iterator[tuple[Cut, Cut]]:
-    """Each cut of a cut log with the one before it, from the cut after `after` to what was the last one at the call.
+def logged(log: Cuts, after: int = 0) -> Iterator[tuple[Cut, Cut]]:
+    """Each cut of a cut log with the one before it, from the cut after `after` to what is the last one at the call.
 
-    Errors: CUT_LOG_DAMAGED.
+    Errors: CUT_LOG_DAMAGED, LOG_TRUNCATED where cut `after` is no longer there.
     """
-    log = CutLog(folder, 0)
     last = log.last()
-    before = log.at(after)
-    if last is None or before is None:
+    if last is None:
         return
+    before = log.at(after)
     for n in range(after + 1, last.n + 1):
         cut = log.at(n)
-        assert cut is not None  # the log has no gaps
+        if before is None or cut is None:
+            kept = next(m for m in range(n, last.n + 1) if log.at(m) is not None)
+            raise error("LOG_TRUNCATED", log="the cut log", position=after, first=kept)
         yield before, cut
         before = cut
 

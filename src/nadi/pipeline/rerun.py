@@ -14,6 +14,7 @@ import msgspec
 
 from nadi.kernel.contract import GROUP, NUMBER, TS
 from nadi.lang.tree import Type
+from nadi.pipeline.cutlogs import open_cut_log
 from nadi.pipeline.cuts import Cut
 from nadi.pipeline.readback import Verdict, read_back
 from nadi.pipeline.replay import Emitted, Inputs, Replayer, Start, logged
@@ -95,7 +96,7 @@ def rerun(spec: AppSpec, stretch: Stretch, out: BinaryIO, start: Start | None = 
     with Inputs(spec) as inputs, contextlib.ExitStack() as opened:
         for back in backs:
             opened.callback(back.close)
-        for before, cut in logged(spec.place.state / "cuts", replayer.at):
+        for before, cut in logged(open_cut_log(spec), replayer.at):
             if stretch.behind(cut) and cut.n > last:
                 break
             inside = stretch.has(cut)
