@@ -106,7 +106,7 @@ class IdentityWriter(DataSourceStreamArrowWriter):
         place = {"query": query_id(), "bucket": bucket}
         head = {"op": "process", **place, "heads": heads, "directory": Directory().pack()}
         told = hosts(self._spec.hosts).call_app(self._spec, bucket, head, bodies).head
-        meta = pa.array([pack({**told, **place, "state_bytes": 0})], pa.binary())
+        meta = pa.array([pack({**told, **place, "state_bytes": 0, "state_written": 0})], pa.binary())
         return self._writer.write(iter([pa.RecordBatch.from_arrays([meta], names=["meta"])]))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

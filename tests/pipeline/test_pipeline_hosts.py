@@ -6,7 +6,8 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from pipeline_testlog import committed
 from nadi.errors import NadiError
 from nadi.pipeline.fatrows import pack
 from nadi.pipeline.hostclient import Hosts, hosts_folder, sweep
+from nadi.pipeline.hosted import Apps
+from nadi.pipeline.kernels import IDLE, IDLE_FEEDING
 from nadi.pipeline.kernelstage import StoredState
-from nadi.pipeline.protocol import failure_head, raise_failure
+from nadi.pipeline.protocol import Frame, Part, failure_head, raise_failure
 from nadi.pipeline.spec import AppSpec
 
 
@@ -178,3 +181,69 @@ def test_folders_of_processes_that_are_gone_are_swept_away_and_others_stay():
     assert (gone.exists(), alive.exists()) == (False, True)
     (alive / "0.log").unlink()
     alive.rmdir()
+
+
+def test_a_host_forgets_an_app_that_has_ended_and_a_task_that_comes_late_defines_it_again(ask: Hosts, spec: AppSpec):
+    bucket = Bucket(ask, spec)
+    bucket.write(bucket.process(1, 0, 10))
+    before = ask.call(0, {"op": "ping"}).head["apps"]
+    ask.forget(spec.id)
+    assert ask.call(0, {"op": "ping"}).head["apps"] == before - 1
+    bucket.write(bucket.process(2, 10, 20))
+    assert rows(spec) == expected(20)
+
+
+def test_forgetting_starts_no_host(spec: AppSpec):
+    alone = Hosts(os.getppid(), 2)
+    alone.forget(spec.id)
+    assert alone._started == []
+    hosts_folder(os.getppid()).rmdir()
+
+
+class Within:
+    """Hosts in this process, without a socket."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.apps = Apps(scratch)
+
+    def call_app(self, spec: AppSpec, index: int, head: dict[str, object], parts: Sequence[Part] = ()) -> Frame:
+        return list(self.stream_app(spec, index, head, parts))[-1]
+
+    def stream_app(
+        self, spec: AppSpec, index: int, head: dict[str, object], parts: Sequence[Part] = ()
+    ) -> Iterator[Frame]:
+        self.apps.define(spec)
+        frames = self.apps.answer({**head, "app": spec.id}, list(parts))
+        return (frame for frame in frames if "end" not in frame.head)
+
+
+def test_kernels_and_fed_frames_that_nobody_asks_for_are_let_go_and_come_back_from_the_state(
+    spec: AppSpec, tmp_path: Path
+):
+    within = Within(tmp_path)
+    bucket = Bucket(within, spec)  # type: ignore[arg-type]
+    bucket.write(bucket.process(1, 0, 10))
+    kernels = within.apps._apps[spec.id].kernels
+    lost = {"query": "q", "bucket": 0, "token": "of a task that died"}
+    assert kernels.feed({**lost, "first": True}, [b"x"]).head == {"ok": True}
+    assert kernels.let_go_idle(time.monotonic() + IDLE_FEEDING + 1) == 0
+    assert kernels.feed({**lost, "first": False}, [b"y"]).head == {"need": "state"}
+    assert kernels.let_go_idle(time.monotonic() + IDLE + 1) == 1
+    told = bucket.process(2, 10, 20)
+    assert told["loading"] > 0
+    bucket.write(told)
+    assert rows(spec) == expected(20)
+
+
+def test_a_kernel_of_a_checkpoint_that_is_gone_is_let_go_when_another_takes_its_place(spec: AppSpec, tmp_path: Path):
+    within = Within(tmp_path)
+    for query in ("old", "new"):
+        bucket = Bucket(within, spec, query)  # type: ignore[arg-type]
+        bucket.process(1, 0, 10)
+    assert list(within.apps._apps[spec.id].kernels._held) == [("new", 0)]
+
+
+def test_an_answer_tells_how_much_memory_its_host_holds(spec: AppSpec, tmp_path: Path):
+    told = Bucket(Within(tmp_path), spec).process(1, 0, 10)  # type: ignore[arg-type]
+    ours = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    assert 0.5 * ours < told["memory"] <= 1.5 * ours

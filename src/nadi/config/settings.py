@@ -42,6 +42,12 @@ class Settings:
     hosts: int | None = _setting(
         None, "how many processes hold kernels and connections", unit="processes", otherwise=_CORES
     )
+    host_memory: int | None = _setting(
+        None,
+        "how much memory a host process should hold at most; above it a warning is shown",
+        unit="MB",
+        otherwise="half of the machine's, divided by the hosts",
+    )
     order_idle: int = _setting(
         5_000, "how long an input that cannot be reached holds up the others; then they go on without it", unit="ms"
     )

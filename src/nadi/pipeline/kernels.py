@@ -204,6 +204,7 @@ class Kernels:
             "state_bytes": plan.after.bytes,
             "memory": resident(),
             "loading": held.loading,
+            "snapshot": "" if held.snapshot is None else "dumping" if held.snapshot.dump is None else "copying",
         }
         held.loading = 0.0
         if want is not None:

@@ -117,6 +117,7 @@ def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal
     state.mkdir(parents=True, exist_ok=True)
     settings = options.settings()
     wanted = 1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, cores))
+    hosts = max(1, _given(settings.hosts, cores))
     spec = AppSpec(
         app.name,
         text.text,
@@ -124,10 +125,11 @@ def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal
         journal=journal,
         cuts=settings.cuts_url,
         buckets=wanted,
-        hosts=max(1, _given(settings.hosts, cores)),
+        hosts=hosts,
         max_events=settings.batch_events,
         max_bytes=settings.batch_bytes,
         order_idle=settings.order_idle,
+        host_memory=_given(settings.host_memory, _share_of_memory(hosts)),
         properties=dict(settings.properties),
         until_end=options.until_end,
         outputs=needed_outputs(app),
@@ -135,6 +137,11 @@ def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal
         connectors=options.connectors,
     )
     return dataclasses.replace(spec, buckets=_as_before(state, app, spec, wanted))
+
+
+def _share_of_memory(hosts: int) -> int:
+    """MB of this machine for each host, if half of it is theirs: a snapshot may hold as much again."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // hosts // 1_000_000
 
 
 def _given(value: int | None, otherwise: int) -> int:

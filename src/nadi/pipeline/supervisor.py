@@ -13,7 +13,7 @@ import dataclasses
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nadi.errors import NadiError, error
@@ -22,6 +22,7 @@ from nadi.io.retry import Policy
 from nadi.io.sinks.log import new_lines
 from nadi.pipeline import cutlogs
 from nadi.pipeline.cutmaker import read_status, stop_flag
+from nadi.pipeline.hostclient import hosts
 from nadi.pipeline.live import Live, remove_live, write_live
 from nadi.pipeline.node import AppExit, AppProgress, AppText, ExitReport, NodeOptions
 from nadi.pipeline.progress import read_progress
@@ -176,6 +177,7 @@ class Supervised:
                 "rate": self._rate(sum(totals.events_in.values())),
                 "entries": known.entries,
                 "state_bytes": known.state_bytes,
+                "warnings": memory_warnings(known.memory, self._spec.host_memory),
             }
         if status is not None:
             changes |= {"lag": status.waiting, "away": status.away}
@@ -191,8 +193,20 @@ class Supervised:
         return (after - before) / (last - first) if last > first else 0.0
 
     def _end(self, state: str, failure: NadiError | None = None) -> None:
+        if not driver_lost():
+            hosts(self._spec.hosts, driver_jvm(self._session)).forget(self._spec.id)
         self._note(state, **({"last_error": str(failure)} if failure is not None else {}))
         self.result = AppExit(self._spec.app, state, self._progress, failure)
+
+
+def memory_warnings(memory: Mapping[str, int], limit: int) -> tuple[str, ...]:
+    """What is said of hosts that hold more than `limit` MB (0: no bound).
+
+    >>> memory_warnings({"0": 5_000_000, "1": 2_000_000}, 3)[0].split("(")[0].strip()
+    '[HOST_MEMORY] host 0 holds 5 MB of memory, 3 MB are meant for it'
+    """
+    over = {host: held // 1_000_000 for host, held in sorted(memory.items()) if limit and held > limit * 1_000_000}
+    return tuple(str(error("HOST_MEMORY", host=host, held=held, limit=limit)) for host, held in over.items())
 
 
 def unreachable(failure: NadiError) -> bool:
