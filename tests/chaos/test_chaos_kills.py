@@ -30,7 +30,7 @@ from nadi.io.natsserver import NatsServer, free_port
 
 pytestmark = [pytest.mark.spark]
 
-PATIENCE = 120.0  # seconds after a kill within which both apps must write again
+PATIENCE = 300.0  # seconds after a kill within which both apps must write again
 LOOK = 0.05
 
 
