@@ -109,10 +109,23 @@ class DatabaseStore:
         """A transaction. Its tables are there."""
         with self._failing():
             if not self._made:
-                self._tables.revisions.metadata.create_all(self._engine)
-                self._made = True
+                self._make_tables()
             with self._engine.begin() as connection:
                 yield connection
+
+    def _make_tables(self) -> None:
+        """Two nodes that start at once may both find them missing: the one that comes second looks again."""
+        tables = self._tables.revisions.metadata
+        for left in reversed(range(len(tables.tables) + 1)):
+            with self._engine.connect() as connection:
+                try:
+                    with connection.begin():
+                        tables.create_all(connection)
+                    break
+                except DBAPIError:
+                    if not left:
+                        raise
+        self._made = True
 
     @contextmanager
     def _failing(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -79,7 +79,12 @@ class FileStore:
             lock = (folder / ".lock").open("a")
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            yield _Turn(self, app, folder)
+            turn = _Turn(self, app, folder)
+            try:
+                yield turn
+            except BaseException:
+                turn.undo()
+                raise
 
     def close(self) -> None:
         """Nothing is open."""
@@ -90,6 +95,13 @@ class _Turn:
 
     def __init__(self, store: FileStore, app: str, folder: Path) -> None:
         self._store, self._app, self._folder = store, app, folder
+        self._made: list[Path] = []
+
+    def undo(self) -> None:
+        """Give back the room that blobs took for nothing; a disk that refuses this leaves it to the next sweep."""
+        for path in self._made:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
     def names(self) -> list[str]:
         return self._store.names(self._app)
@@ -105,15 +117,20 @@ class _Turn:
 
     @contextmanager
     def blob(self, address: str) -> Iterator[Sink]:
-        with _written(_blob(self._folder, address)) as sink:
+        path = _blob(self._folder, address)
+        if not path.exists():
+            self._made += [path, _temporary(path)]
+        with _written(path) as sink:
             yield sink
 
     def save(self, name: str, manifest: bytes) -> None:
         with _failing(self._store.name):
             _sync_folder(self._folder / "segments")
         path = self._folder / _file_name(name)
+        self._made.append(_temporary(path))
         with _written(path) as sink:
             sink.write(manifest)
+        self._made.clear()
         with _failing(self._store.name):
             _sync_folder(self._folder)
 
@@ -143,6 +160,11 @@ def _blob(folder: Path, address: str) -> Path:
     return folder / "segments" / (address + _BLOB)
 
 
+def _temporary(path: Path) -> Path:
+    """Where a file is written first. There is one writer at a time: the next one takes it over."""
+    return path.with_name(f".{path.name}.new")
+
+
 class _File:
     """A file that is being written."""
 
@@ -159,7 +181,7 @@ class _File:
 @contextmanager
 def _written(path: Path) -> Iterator[_File]:
     """A file that is there, whole and durable, once this ends without an error; but for its name, which is durable when its folder is synced."""
-    temporary = path.with_name(f".{path.name}.new")  # one writer at a time: the next one takes it over
+    temporary = _temporary(path)
     with _failing(str(path)):
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o640)
         try:

@@ -116,6 +116,7 @@ def write_revision(
         before = turn.names()
         last = time_of_name(before[-1], meta.app) if before else None
         name = revision_name(meta.app, now if last is None else max(now, last + 1))
+        _sweep(turn, meta.app, before)  # what a writer that was killed left behind may be what fills the disk
         known = _sizes(turn, before, meta.app)
         buckets = [[_stored(turn, content, known) for content in pieces.cut(parts)] for parts in segments_by_bucket]
         made = Revision(FORMAT, name, now, meta, buckets)
