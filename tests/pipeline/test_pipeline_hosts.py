@@ -224,7 +224,7 @@ def test_kernels_and_fed_frames_that_nobody_asks_for_are_let_go_and_come_back_fr
     bucket = Bucket(within, spec)  # type: ignore[arg-type]
     bucket.write(bucket.process(1, 0, 10))
     kernels = within.apps._apps[spec.id].kernels
-    lost = {"query": "q", "bucket": 0, "token": "of a task that died"}
+    lost = {"bucket": 0, "feeding": "of a task that died"}
     assert kernels.feed({**lost, "first": True}, [b"x"]).head == {"ok": True}
     assert kernels.let_go_idle(time.monotonic() + IDLE_FEEDING + 1) == 0
     assert kernels.feed({**lost, "first": False}, [b"y"]).head == {"need": "state"}

@@ -15,6 +15,7 @@ import shutil
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from nadi.pipeline.hosted import Apps
 from nadi.pipeline.protocol import Frame, failure_head, receive, send
 from nadi.pipeline.snapshot import LOCK, sweep
 
+_TIDY = 60.0  # seconds between two looks at what nobody asks for
 _LOOK = 1.0  # seconds between looks where the system cannot tell of a process's end
 
 
@@ -66,10 +68,13 @@ def _collect_seldom() -> None:
 
 
 def _serve(listening: socket.socket, apps: Apps) -> None:
+    looked = time.monotonic()
     while True:
-        ready, _, _ = select.select([listening], [], [], 60.0)
-        if not ready:
+        ready, _, _ = select.select([listening], [], [], _TIDY)
+        if time.monotonic() - looked >= _TIDY:
+            looked = time.monotonic()
             apps.let_go_idle()
+        if not ready:
             continue
         connection, _ = listening.accept()
         threading.Thread(target=_converse, args=(connection, apps), daemon=True).start()

@@ -6,7 +6,6 @@ with another token than the kernel's gets `need: state` and must feed the frames
 
 from __future__ import annotations
 
-import gc
 import secrets
 import threading
 import time
@@ -19,7 +18,8 @@ from typing import Any
 from nadi.kernel.contract import Kernel, Outputs
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.fatrows import Gathered, gather, to_ipc, unpack
-from nadi.pipeline.frames import base_stream, delta_stream, from_frames, to_frames
+from nadi.pipeline.feeding import Feeding
+from nadi.pipeline.frames import base_stream, delta_stream, to_frames
 from nadi.pipeline.layout import POLICY, Directory, Plan, Policy, plan_base, plan_delta
 from nadi.pipeline.protocol import Frame, Part
 from nadi.pipeline.snapshot import Since, Snapshot, resident
@@ -69,14 +69,6 @@ class Held:
         self.kernel.load(())
 
 
-@dataclass(slots=True)
-class Feeding:
-    """Frames of a state that is being handed over."""
-
-    frames: list[Part] = field(default_factory=list)
-    used: float = field(default_factory=time.monotonic)
-
-
 class Kernels:
     """Makes, feeds and keeps them. `streams` names the inputs by ordinal; with `one_query` a kernel of another query than the one that asks is left from its
     past; snapshots are made in `scratch`.
@@ -97,7 +89,7 @@ class Kernels:
         self._policy = policy
         self._held: dict[Place, Held] = {}
         self._locks: dict[Place, threading.Lock] = {}
-        self._fed: dict[tuple[str, int, str], Feeding] = {}
+        self._fed: dict[str, Feeding] = {}
         self._lock = threading.Lock()
 
     @contextmanager
@@ -117,17 +109,19 @@ class Kernels:
     # ---- feeding
 
     def feed(self, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
-        """Take frames of a state, in order; `first` begins a new feeding."""
-        key = (head["query"], head["bucket"], head["token"])
+        """Take frames of a state, in order; `first` begins a new feeding, which the feeder has named."""
+        key = head["feeding"]
+        if head["first"]:
+            with self._lock:
+                self._fed[key] = Feeding(self._make(head["bucket"]))
+                over = [self._fed.pop(k) for k in list(self._fed)[:-KEPT_OPEN]]
+            for feeding in over:
+                feeding.give_up()
         with self._lock:
-            if head["first"]:
-                self._fed[key] = Feeding()
-                while len(self._fed) > KEPT_OPEN:
-                    self._fed.pop(next(iter(self._fed)))
-            elif key not in self._fed:
-                return Frame({"need": "state"}, [])
-            self._fed[key].frames.extend(parts)
-            self._fed[key].used = time.monotonic()
+            found = self._fed.get(key)
+        if found is None:
+            return Frame({"need": "state"}, [])
+        found.take(parts)
         return Frame({"ok": True}, [])
 
     # ---- one cut
@@ -148,7 +142,7 @@ class Kernels:
         if held is not None and repeated and held.answer is not None and not head.get("want"):
             return held.answer
         if held is None or held.token != directory.token:
-            held = self._kernel_at(place, directory, gathered.started)
+            held = self._kernel_at(place, directory, gathered.started, head.get("fed", ""))
             if held is None:
                 return Frame({"need": "state"}, [])
         if self._one_query:
@@ -162,23 +156,20 @@ class Kernels:
         self._held[place] = held
         return answer
 
-    def _kernel_at(self, place: Place, directory: Directory, started: int) -> Held | None:
+    def _kernel_at(self, place: Place, directory: Directory, started: int, fed: str) -> Held | None:
         """The kernel of a state, from what was fed; None where that is missing."""
         with self._lock:
-            fed = self._fed.pop((*place, directory.token), None)
-        if directory.token and directory.frames and (fed is None or len(fed.frames) != directory.frames):
-            return None
+            feeding = self._fed.pop(fed, None)
+        if directory.token:
+            kernel = None if feeding is None else feeding.finish(directory.frames)
+            if kernel is None or feeding is None:
+                return None
+            made = Held(kernel, directory.token, loading=feeding.loading)
+        else:
+            made = Held(self._make(place[1]), "")
+            made.kernel.start(started)
         if (other := self._held.pop(place, None)) is not None:
             other.release()
-        kernel = self._make(place[1])
-        made = Held(kernel, directory.token)
-        if not directory.token:
-            kernel.start(started)
-        else:
-            begin = time.monotonic()
-            with _uncollected():
-                kernel.load(from_frames(_taken(fed.frames if fed is not None else [])))
-            made.loading = time.monotonic() - begin
         return made
 
     def _run(self, held: Held, directory: Directory, gathered: Gathered, want: list[str] | None) -> Frame:
@@ -281,8 +272,9 @@ class Kernels:
     def let_go_idle(self, now: float) -> int:
         """Drop kernels and fed frames that nobody asked for in a long while (a later task feeds them again); how many kernels went."""
         with self._lock:
-            for key in [k for k, f in self._fed.items() if f.used < now - IDLE_FEEDING]:
-                del self._fed[key]
+            over = [self._fed.pop(k) for k, f in list(self._fed.items()) if f.used < now - IDLE_FEEDING]
+        for feeding in over:
+            feeding.give_up()
         idle = [place for place, held in list(self._held.items()) if held.used < now - IDLE]
         return sum(self._let_go(place) for place in idle)
 
@@ -294,7 +286,10 @@ class Kernels:
     def close(self) -> None:
         """Let go of all."""
         with self._lock:
+            over = list(self._fed.values())
             self._fed.clear()
+        for feeding in over:
+            feeding.give_up()
         for place in list(self._held):
             with self._lock_of(place):
                 held = self._held.pop(place, None)
@@ -304,31 +299,3 @@ class Kernels:
 
 def views(parts: Sequence[Part]) -> list[memoryview]:
     return [memoryview(p) for p in parts]
-
-
-def _taken(frames: list[Part]) -> Iterator[Part]:
-    """Each frame once, without keeping it."""
-    frames.reverse()
-    while frames:
-        yield frames.pop()
-
-
-_LOADING = threading.Lock()
-_loads = 0
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No garbage collection meanwhile, and none of what was made, ever: a state is millions of objects that make no garbage while they are loaded."""
-    global _loads  # noqa: PLW0603  # the collector is one for the process, and loads may overlap
-    with _LOADING:
-        _loads += 1
-        gc.disable()
-    try:
-        yield
-    finally:
-        with _LOADING:
-            _loads -= 1
-            if not _loads:
-                gc.freeze()
-                gc.enable()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -85,22 +86,24 @@ def ask_kernel(
         if answer.head.get("need") != "state":
             return answer, feeding
         begin = time.monotonic()
-        _feed(spec, ask, state, head)
+        head["fed"] = _feed(spec, ask, state, bucket)
         feeding += time.monotonic() - begin
     raise error("HOST_UNAVAILABLE", reason=f"the state of bucket {bucket} could not be handed over", log="host logs")
 
 
-def _feed(spec: AppSpec, ask: Hosts, state: StoredState, head: dict[str, Any]) -> None:
-    place = {"op": "feed", "query": head["query"], "bucket": head["bucket"], "token": state.directory.token}
-    ask.call_app(spec, head["bucket"], {**place, "first": True}, [])
+def _feed(spec: AppSpec, ask: Hosts, state: StoredState, bucket: int) -> str:
+    """Hand the state over; the name of this feeding: another task may be handing over the same at the same time."""
+    feed = {"op": "feed", "bucket": bucket, "feeding": secrets.token_hex(8)}
+    ask.call_app(spec, bucket, {**feed, "first": True})
     part: list[bytes] = []
     for frame in state.frames():
         part.append(frame)
         if len(part) == FEED_FRAMES:
-            ask.call_app(spec, head["bucket"], {**place, "first": False}, part)
+            ask.call_app(spec, bucket, {**feed, "first": False}, part)
             part = []
     if part:
-        ask.call_app(spec, head["bucket"], {**place, "first": False}, part)
+        ask.call_app(spec, bucket, {**feed, "first": False}, part)
+    return str(feed["feeding"])
 
 
 def query_id() -> str:

@@ -47,8 +47,8 @@ class AppSpec:
     `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `cuts` that of the database of the cut log ("": it
     is in `state`), `buckets` the number of kernels, `hosts` how many
     host processes an executor has, `epoch` the fencing number of this run. A batch takes at most `max_events` events and about
-    `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs` are the keys of the streams that are wanted outside, `properties` what
-    the kernels read of the node. Not slotted: `id` is kept once computed.
+    `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs` are the keys of
+    the streams that are wanted outside, `properties` what the kernels read of the node. Not slotted: `id` is kept once computed.
     """
 
     app: str
