@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from nadi.pipeline.hostclient import Hosts, hosts_folder
+from nadi.pipeline.hosted import Apps
 from nadi.pipeline.kernelstage import StoredState, ask_kernel
+from nadi.pipeline.protocol import Frame, Part
 from nadi.pipeline.spec import AppSpec
 
 
@@ -33,7 +35,7 @@ class DictState:
 class Bucket:
     """Reads, processes and writes cuts of bucket 0 as Spark's tasks would."""
 
-    def __init__(self, ask: Hosts, spec: AppSpec, query: str = "q") -> None:
+    def __init__(self, ask: Hosts | Within, spec: AppSpec, query: str = "q") -> None:
         self.ask, self.spec, self.query = ask, spec, query
         self.state = DictState()
 
@@ -57,6 +59,23 @@ class Bucket:
         receipts = self.ask.call_app(self.spec, 0, {"op": "write", **place}).head["receipts"]
         commit = {"op": "commit", "sink": 0, "cut": told["cut"], "receipts": [r[1:] for r in receipts]}
         self.ask.call_app(self.spec, 0, commit)
+
+
+class Within:
+    """Hosts in this process, without a socket."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.apps = Apps(scratch)
+
+    def call_app(self, spec: AppSpec, index: int, head: dict[str, Any], parts: Sequence[Part] = ()) -> Frame:
+        return list(self.stream_app(spec, index, head, parts))[-1]
+
+    def stream_app(
+        self, spec: AppSpec, index: int, head: dict[str, Any], parts: Sequence[Part] = ()
+    ) -> Iterator[Frame]:
+        self.apps.define(spec)
+        frames = self.apps.answer({**head, "app": spec.id}, list(parts))
+        return (frame for frame in frames if "end" not in frame.head)
 
 
 def close(ask: Hosts) -> None:

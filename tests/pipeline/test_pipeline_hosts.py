@@ -7,22 +7,21 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline_bucket import Bucket, close, hosts_of_this_process, kill
+from pipeline_bucket import Bucket, Within, close, hosts_of_this_process, kill
 from pipeline_testlog import committed
 
 from nadi.errors import NadiError
 from nadi.pipeline.fatrows import pack
 from nadi.pipeline.hostclient import Hosts, hosts_folder, sweep
-from nadi.pipeline.hosted import Apps
 from nadi.pipeline.kernels import IDLE, IDLE_FEEDING
 from nadi.pipeline.kernelstage import StoredState
-from nadi.pipeline.protocol import Frame, Part, failure_head, raise_failure
+from nadi.pipeline.protocol import failure_head, raise_failure
 from nadi.pipeline.spec import AppSpec
 
 
@@ -200,28 +199,11 @@ def test_forgetting_starts_no_host(spec: AppSpec):
     hosts_folder(os.getppid()).rmdir()
 
 
-class Within:
-    """Hosts in this process, without a socket."""
-
-    def __init__(self, scratch: Path) -> None:
-        self.apps = Apps(scratch)
-
-    def call_app(self, spec: AppSpec, index: int, head: dict[str, object], parts: Sequence[Part] = ()) -> Frame:
-        return list(self.stream_app(spec, index, head, parts))[-1]
-
-    def stream_app(
-        self, spec: AppSpec, index: int, head: dict[str, object], parts: Sequence[Part] = ()
-    ) -> Iterator[Frame]:
-        self.apps.define(spec)
-        frames = self.apps.answer({**head, "app": spec.id}, list(parts))
-        return (frame for frame in frames if "end" not in frame.head)
-
-
 def test_kernels_and_fed_frames_that_nobody_asks_for_are_let_go_and_come_back_from_the_state(
     spec: AppSpec, tmp_path: Path
 ):
     within = Within(tmp_path)
-    bucket = Bucket(within, spec)  # type: ignore[arg-type]
+    bucket = Bucket(within, spec)
     bucket.write(bucket.process(1, 0, 10))
     kernels = within.apps._apps[spec.id].kernels
     lost = {"bucket": 0, "feeding": "of a task that died"}
@@ -238,12 +220,12 @@ def test_kernels_and_fed_frames_that_nobody_asks_for_are_let_go_and_come_back_fr
 def test_a_kernel_of_a_checkpoint_that_is_gone_is_let_go_when_another_takes_its_place(spec: AppSpec, tmp_path: Path):
     within = Within(tmp_path)
     for query in ("old", "new"):
-        bucket = Bucket(within, spec, query)  # type: ignore[arg-type]
+        bucket = Bucket(within, spec, query)
         bucket.process(1, 0, 10)
     assert list(within.apps._apps[spec.id].kernels._held) == [("new", 0)]
 
 
 def test_an_answer_tells_how_much_memory_its_host_holds(spec: AppSpec, tmp_path: Path):
-    told = Bucket(Within(tmp_path), spec).process(1, 0, 10)  # type: ignore[arg-type]
+    told = Bucket(Within(tmp_path), spec).process(1, 0, 10)
     ours = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     assert 0.5 * ours < told["memory"] <= 1.5 * ours

@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pipeline_bucket import Bucket, host_pid, hosts_of_this_process, kill
+from pipeline_bucket import Bucket, Within, host_pid, hosts_of_this_process, kill
+from pipeline_faults import POLICY
 from pipeline_testlog import committed
 
 from nadi.kernel.contract import Kernel, Segment
-from nadi.pipeline import engine
+from nadi.pipeline import engine, snapshot
 from nadi.pipeline.fatrows import gather, unpack
 from nadi.pipeline.frames import from_frames
 from nadi.pipeline.hostclient import Hosts, hosts_folder
+from nadi.pipeline.kernels import WITHOUT_SNAPSHOT
 from nadi.pipeline.kernelstage import StoredState
 from nadi.pipeline.layout import Directory
 from nadi.pipeline.spec import AppSpec
@@ -58,7 +60,7 @@ def spec(tmp_path: Path) -> AppSpec:
 class Run:
     """Cuts one after the other; after each, what the store holds is loaded and compared with a kernel that nothing has happened to."""
 
-    def __init__(self, ask: Hosts, spec: AppSpec) -> None:
+    def __init__(self, ask: Hosts | Within, spec: AppSpec) -> None:
         self.ask, self.spec = ask, spec
         self.bucket = Bucket(ask, spec)
         self.cut = 0
@@ -109,6 +111,7 @@ class Run:
 
     @property
     def child(self) -> int | None:
+        assert isinstance(self.ask, Hosts)
         host = host_pid(self.ask, 0)
         return next(
             (int(p) for f in Path(f"/proc/{host}/task").glob("*/children") for p in f.read_text().split()), None
@@ -275,4 +278,30 @@ def test_a_zombie_takes_the_dump_with_it_but_never_becomes_part_of_the_state(ask
     assert zombie["token"] != run.directory.token
     run.step()
     assert run.directory.growing is None
+    run.finish()
+
+
+def test_without_memory_for_a_child_a_base_is_written_within_a_batch_before_deltas_grow_without_end(
+    spec: AppSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(snapshot, "enough_memory", lambda: False)
+    run = Run(Within(tmp_path), spec)
+    generations, most = set(), 0
+    while run.cut < CUTS:
+        run.step()
+        assert run.directory.growing is None
+        generations.add(run.directory.generation)
+        most = max(most, run.directory.deltas.bytes)
+    assert len(generations) > 3
+    assert most > WITHOUT_SNAPSHOT * POLICY.floor / 2
+    assert most < (WITHOUT_SNAPSHOT + 1) * POLICY.floor
+
+
+def test_two_hosts_of_a_machine_do_not_dump_at_the_same_time(ask: Hosts, spec: AppSpec):
+    run = Run(ask, spec)
+    begun(run)
+    assert snapshot._turn(hosts_folder(os.getpid())) is None
+    kill(ask, 0)
+    run.order("hold")
+    run.until(lambda: run.child is not None)
     run.finish()
