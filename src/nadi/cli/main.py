@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nadi.errors import NadiError
+from nadi.errors import NadiError, error
 
 cli = typer.Typer(
     name="nadi",
@@ -17,6 +17,11 @@ cli = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+revision = typer.Typer(
+    name="revision", help="List, show or delete what is kept of an app's state.", no_args_is_help=True
+)
+cli.add_typer(revision)
 
 Apps = Annotated[list[Path], typer.Argument(help="Siddhi apps: files, one app each.", exists=True, dir_okay=False)]
 
@@ -150,6 +155,69 @@ def functions(
     from nadi.cli.functions import show
 
     raise typer.Exit(show(name, as_json))
+
+
+AppName = Annotated[str, typer.Argument(help="The name of an app.")]
+Config = Annotated[
+    Path | None, typer.Option(help="A deployment.yaml; without one, files below the state folder.", dir_okay=False)
+]
+StateFolder = Annotated[Path, typer.Option(help="The state folder of the node: where relative locations begin.")]
+AsJson = Annotated[bool, typer.Option("--json", help="For tools: JSON.")]
+
+
+@revision.command("list")
+def revision_list(
+    app: AppName, config: Config = None, state_dir: StateFolder = Path(".nadi"), as_json: AsJson = False
+) -> None:
+    """List the revisions of an app, newest first."""
+    from nadi.cli.revision import show_list
+
+    raise typer.Exit(show_list(app, config, state_dir, as_json))
+
+
+@revision.command("show")
+def revision_show(
+    app: AppName,
+    name: Annotated[str, typer.Argument(help="A revision; the newest one if left out.")] = "",
+    config: Config = None,
+    state_dir: StateFolder = Path(".nadi"),
+    as_json: AsJson = False,
+) -> None:
+    """Show what is in a revision: elements, keys, sizes; exit status 1 where it is damaged."""
+    from nadi.cli.revision import show_revision
+
+    raise typer.Exit(show_revision(app, name, config, state_dir, as_json))
+
+
+@revision.command("delete")
+def revision_delete(
+    app: AppName,
+    name: Annotated[str, typer.Argument(help="A revision.")],
+    config: Config = None,
+    state_dir: StateFolder = Path(".nadi"),
+) -> None:
+    """Delete a revision, and what only it needs."""
+    from nadi.cli.revision import delete
+
+    raise typer.Exit(delete(app, name, config, state_dir))
+
+
+@cli.command()
+def restore(
+    app: Annotated[Path, typer.Argument(help="The Siddhi app that is to go on.", exists=True, dir_okay=False)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would become of the state, and stop.")] = False,
+    name: Annotated[str, typer.Option("--revision", help="A revision; the newest good one if left out.")] = "",
+    reset: Annotated[bool, typer.Option("--reset", help="Let go of state that does not fit.")] = False,
+    config: Config = None,
+    state_dir: StateFolder = Path(".nadi"),
+    as_json: AsJson = False,
+) -> None:
+    """Put a revision into an app, which may have changed since; so far with --dry-run only. Exit status 1 where state would be lost without --reset."""
+    from nadi.cli.revision import dry_run as plan
+
+    if not dry_run:
+        raise error("NOT_SUPPORTED", what="'nadi restore' without --dry-run", alternative="add --dry-run")
+    raise typer.Exit(plan(app, name, config, state_dir, reset, as_json))
 
 
 def main() -> None:
