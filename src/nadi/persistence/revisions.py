@@ -138,15 +138,16 @@ def _sizes(turn: Writing, names: list[str], app: str) -> dict[str, int]:
 
 
 def _stored(turn: Writing, content: pieces.Cut, known: dict[str, int]) -> Piece:
-    """The piece of a content, which the store then has."""
+    """The piece of a content, which the store then has; the content is let go, so that it is not held beside the next one."""
     address, size = content.digest()
-    there = turn.size(address)
-    if there is not None and there == known.get(address):
-        return content.described(address, size, there)
-    with turn.blob(address) as sink:
-        written = pieces.store(content, sink)
-    known[address] = written
-    return content.described(address, size, written)
+    stored = turn.size(address)
+    if stored is None or stored != known.get(address):
+        with turn.blob(address) as sink:
+            stored = pieces.store(content, sink)
+        known[address] = stored
+    made = content.described(address, size, stored)
+    content.parts.clear()
+    return made
 
 
 def _retain(turn: Writing, app: str, keep: int) -> None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from nadi.plan.annotations import first
 from nadi.plan.elements import canonical, of_query
-from nadi.plan.nodes import App, Partition, Query
+from nadi.plan.nodes import App, Partition, Query, StateInput
 from nadi.plan.walk import read
 
-_MEANINGLESS = frozenset({"id", "position", "schema", "schemas"})
-"""Fields that follow from where something stands, or from the names and types beside them."""
+_MEANINGLESS = frozenset({"id", "position", "schema", "schemas", "reference"})
+"""Fields that follow from where something stands, or from the names and types beside them; and e1 of `e1=S`, which may be called otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,10 @@ def given_name(query: Query | Partition) -> str | None:
 
 
 def sources(query: Query) -> tuple[str, ...]:
-    """What a query reads, by slot."""
+    """What a query reads: one stream, the two sides of a join, the streams of a pattern."""
     found = tuple(source for _slot, source in sorted(read(query).items()))
+    if isinstance(query.input, StateInput):  # which element reads which is a part of its shape
+        found = tuple(sorted(set(found)))
     return found if query.partition is None else tuple(s.replace(f"@{query.partition}", "@") for s in found)
 
 
