@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -146,11 +147,23 @@ def _broker(world: World, dice: random.Random) -> str:
     pid = world.broker.guard.process.pid
     kill(pid)  # the broker dies with its guard
     world.broker.guard.wait(60)
+    port = int(world.broker.address.split(":")[1])
+    nodes.until(
+        lambda: not _listens(port), 30
+    )  # it is a moment behind its guard; the next one is not to be taken for it
     away = dice.uniform(0, DARKEST)
     time.sleep(away)  # part of the fault: for so long nobody answers
-    world.broker = world.broker_module.start(world.folder / "kafka", int(world.broker.address.split(":")[1]))
+    world.broker = world.broker_module.start(world.folder / "kafka", port)
     world.brokers.append(world.broker)
     return f"broker {pid}, away for {away:.1f} s and its start"
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 _STRIKES: dict[str, Callable[[World, random.Random], str]] = {
