@@ -122,8 +122,8 @@ def test_a_dry_run_fails_where_state_would_be_lost_without_reset(tmp_path):
     assert {r["element"]: r["fate"] for r in rows} == {"s/window": "reset", "s/selector": "reset"}
 
 
-def test_a_restore_that_is_not_dry_says_that_it_is_not_there_yet(tmp_path):
+def test_a_restore_needs_a_revision(tmp_path):
     path = tmp_path / "sums.siddhi"
     path.write_text(APP, encoding="utf-8")
-    with pytest.raises(NadiError, match="NOT_SUPPORTED"):
-        nadi("restore", path)
+    with pytest.raises(NadiError, match="REVISION_NOT_FOUND"):
+        nadi("restore", path, "--state-dir", tmp_path)

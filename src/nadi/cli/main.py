@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nadi.errors import NadiError, error
+from nadi.errors import NadiError
 
 cli = typer.Typer(
     name="nadi",
@@ -67,11 +67,14 @@ def run(
         list[str] | None, typer.Option(help="key=value: a setting of Spark (spark.…) or nadi (nadi.…).")
     ] = None,
     until_end: Annotated[bool, typer.Option(help="Stop when all finite inputs are consumed.")] = False,
+    config: Annotated[
+        Path | None, typer.Option(help="A deployment.yaml: its state.persistence says when revisions are made.")
+    ] = None,
 ) -> None:
     """Run apps until Ctrl-C; the next start goes on where this one stopped."""
     from nadi.cli.run import run as run_apps
 
-    raise typer.Exit(run_apps(apps, master, state_dir, conf or [], until_end))
+    raise typer.Exit(run_apps(apps, master, state_dir, conf or [], until_end, config))
 
 
 @cli.command()
@@ -165,6 +168,18 @@ StateFolder = Annotated[Path, typer.Option(help="The state folder of the node: w
 AsJson = Annotated[bool, typer.Option("--json", help="For tools: JSON.")]
 
 
+@revision.command("create")
+def revision_create(
+    app: AppName,
+    state_dir: StateFolder = Path(".nadi"),
+    within: Annotated[float, typer.Option(help="Wait this long, in seconds.")] = 600.0,
+) -> None:
+    """Make a revision of an app that runs, where its node keeps them."""
+    from nadi.cli.revision import create
+
+    raise typer.Exit(create(app, state_dir, within))
+
+
 @revision.command("list")
 def revision_list(
     app: AppName, config: Config = None, state_dir: StateFolder = Path(".nadi"), as_json: AsJson = False
@@ -210,14 +225,20 @@ def restore(
     reset: Annotated[bool, typer.Option("--reset", help="Let go of state that does not fit.")] = False,
     config: Config = None,
     state_dir: StateFolder = Path(".nadi"),
+    conf: Annotated[list[str] | None, typer.Option(help="key=value, as the node will have them (nadi.…).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put a revision into an app, which may have changed since; so far with --dry-run only. Exit status 1 where state would be lost without --reset."""
-    from nadi.cli.revision import dry_run as plan
+    """Put a revision into an app that does not run and may have changed since: its next start goes on from there.
 
-    if not dry_run:
-        raise error("NOT_SUPPORTED", what="'nadi restore' without --dry-run", alternative="add --dry-run")
-    raise typer.Exit(plan(app, name, config, state_dir, reset, as_json))
+    Exit status 1 where state would be lost without --reset.
+    """
+    if dry_run:
+        from nadi.cli.revision import dry_run as plan
+
+        raise typer.Exit(plan(app, name, config, state_dir, reset, as_json))
+    from nadi.cli.restore import restore as put
+
+    raise typer.Exit(put(app, name, config, state_dir, conf or [], reset))
 
 
 def main() -> None:

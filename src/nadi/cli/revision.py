@@ -20,7 +20,7 @@ from nadi.errors import NadiError, did_you_mean, error
 from nadi.functions.registry import default_registry
 from nadi.lang import substitute
 from nadi.persistence.contract import Store, time_of_name
-from nadi.persistence.revisions import Revision, delete_revision, newest_good, read_revision
+from nadi.persistence.revisions import Revision, StoredRevision, delete_revision, newest_good, read_revision
 from nadi.persistence.stores import store_of
 from nadi.plan import RestorePlan, plan_app, plan_restore
 
@@ -34,6 +34,14 @@ def opened(config: Path | None, state: Path) -> Iterator[Store]:
         yield store
     finally:
         store.close()
+
+
+def create(app: str, state: Path, within: float) -> int:
+    """Have a revision of an app made by the node that runs it; -> exit status. Errors: APP_NOT_RUNNING, ANSWER_LATE, REVISION_FAILED."""
+    from nadi.pipeline.revisions import ask_for
+
+    print(ask_for(state / app, within))
+    return 0
 
 
 def show_list(app: str, config: Path | None, state: Path, as_json: bool) -> int:
@@ -138,14 +146,14 @@ def dry_run(path: Path, name: str, config: Path | None, state: Path, reset: bool
     registry = default_registry()
     new = plan_app(substitute(app_text(path), os.environ), registry, file=str(path))
     with opened(config, state) as store:
-        revision = _chosen(store, new.name, name)
+        revision = chosen(store, new.name, name).revision
     old = plan_app(revision.meta.text, registry)
     plan = plan_restore(old, new, registry, revision.meta.fingerprints, revision.held(old))
     if as_json:
         rows = [dict(zip(("element", "keeps", "fate", "reason"), row, strict=True)) for row in plan.table()]
         print(json.dumps({"revision": revision.name, "elements": rows}, ensure_ascii=False, indent=2))
     else:
-        _print_plan(plan, revision.name)
+        print_plan(plan, revision.name)
     if plan.dropped and not reset:
         if not as_json:
             print(f"{len(plan.dropped)} elements would lose their state: it takes --reset")
@@ -153,16 +161,18 @@ def dry_run(path: Path, name: str, config: Path | None, state: Path, reset: bool
     return 0
 
 
-def _chosen(store: Store, app: str, name: str) -> Revision:
+def chosen(store: Store, app: str, name: str) -> StoredRevision:
+    """A revision by name, or the newest good one; what is wrong with newer ones is printed."""
     if name:
-        return read_revision(store, app, name).revision
+        return read_revision(store, app, name)
     found, problems = newest_good(store, app)
     for problem in problems:
         print(problem)
-    return read_revision(store, app).revision if found is None else found.revision
+    return read_revision(store, app) if found is None else found
 
 
-def _print_plan(plan: RestorePlan, revision: str) -> None:
+def print_plan(plan: RestorePlan, revision: str) -> None:
+    """What becomes of each element."""
     table = Table("element", "keeps", "", "why", title=f"{revision} into {plan.app}", title_justify="left")
     styles = {"kept": "green", "migrated": "yellow", "reset": "red", "new": "cyan"}
     for element, keeps, fate, reason in plan.table():

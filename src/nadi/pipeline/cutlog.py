@@ -42,7 +42,7 @@ class Cuts(Protocol):
         ...
 
     def append(self, cut: Cut) -> None:
-        """Make a cut durable. Errors: CUT_FENCED, CUT_LOG_MISMATCH (not the next number), DISK_FULL, CONNECTION_UNAVAILABLE."""
+        """Make a cut durable. Errors: CUT_FENCED, CUT_LOG_MISMATCH (not the next number; an empty log takes any), DISK_FULL, CONNECTION_UNAVAILABLE."""
         ...
 
     def trim(self, before: int) -> None:
@@ -105,9 +105,8 @@ class CutLog:
             current = current_epoch(self._folder)
             if current != self._epoch:
                 raise error("CUT_FENCED", app=self._folder.parent.name, current=current, epoch=self._epoch)
-            last = -1 if self._last is None else self._last.n
-            if cut.n != last + 1:
-                raise error("CUT_LOG_MISMATCH", folder=self._folder, last=last, known=cut.n - 1)
+            if self._last is not None and cut.n != self._last.n + 1:
+                raise error("CUT_LOG_MISMATCH", folder=self._folder, last=self._last.n, known=cut.n - 1)
             self._write(cut)
         self._recent[cut.n] = self._last = cut
         if len(self._recent) > 2 * CUTS_PER_FILE:

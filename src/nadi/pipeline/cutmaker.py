@@ -22,6 +22,7 @@ from nadi.pipeline.backlog import bounded
 from nadi.pipeline.cutlogs import open_cut_log
 from nadi.pipeline.cuts import Cut, Place, Situation, Waiting, plan_cut
 from nadi.pipeline.progress import Progress, read_progress
+from nadi.pipeline.restored import begin_cut
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import AbsentElement, App, Rate, WindowCall
 from nadi.plan.walk import inside
@@ -96,7 +97,12 @@ class CutMaker:
     # ---- Spark's questions
 
     def initial(self) -> Cut:
-        """Cut 0, where everything begins: made once, then always the same."""
+        """Cut 0, where everything begins: made once, then always the same; after a restore its cut, which an empty log begins with."""
+        if self._spec.begin:
+            restored = begin_cut(self._spec.begin)
+            if self._cuts.last() is None:
+                self._cuts.append(restored)
+            return restored
         found = self._cuts.at(0)
         if found is not None:
             return found

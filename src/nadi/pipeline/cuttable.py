@@ -116,9 +116,8 @@ class TableCutLog:
             if current != self.epoch:
                 raise error("CUT_FENCED", app=self._app, current=current, epoch=self.epoch)
             newest = self._newest(connection)
-            last = -1 if newest is None else newest
-            if cut.n != last + 1:
-                raise error("CUT_LOG_MISMATCH", folder=self._address.shown, last=last, known=cut.n - 1)
+            if newest is not None and cut.n != newest + 1:
+                raise error("CUT_LOG_MISMATCH", folder=self._address.shown, last=newest, known=cut.n - 1)
             text = json.dumps(cut.to_offset(), separators=(",", ":"))
             connection.execute(CUTS.insert().values(app=self._app, n=cut.n, epoch=self.epoch, cut=text))
         self._known = {cut.n: cut}

@@ -23,6 +23,7 @@ from nadi.pipeline.kernels import Held, Kernels, views
 from nadi.pipeline.layout import POLICY
 from nadi.pipeline.protocol import Frame, Part
 from nadi.pipeline.reading import Input, Range, Read, read_range
+from nadi.pipeline.restored import begin_parts
 from nadi.pipeline.spec import AppSpec
 
 QUIET = 30.0  # seconds without work after which a host may take a pause to collect what dropped kernels have left
@@ -54,11 +55,18 @@ class LiveApp:
         self._inputs: dict[int, Input] = {}
         self._open: dict[int, OpenSink] = {}
         policy = getattr(self._engine, "POLICY", POLICY)  # that of a test has frames of some bytes
-        self.kernels = Kernels(self._make_kernel, self.streams, scratch, bool(spec.state), policy)
+        self.kernels = Kernels(self._make_kernel, self._start, self.streams, scratch, bool(spec.state), policy)
         self._lock = threading.Lock()
 
     def _make_kernel(self, bucket: int) -> Kernel:
         return self._engine.make_kernel(self.app, self.spec.outputs, bucket, self.spec.properties)
+
+    def _start(self, kernel: Kernel, bucket: int, started: int) -> None:
+        """Give a kernel without a state in Spark what it begins with: a restored state, or the start of the app at `started` (ms)."""
+        if self.spec.begin:
+            kernel.load(begin_parts(self.spec.begin, bucket))
+        else:
+            kernel.start(started)
 
     # ---- reading
 

@@ -77,12 +77,14 @@ class Kernels:
     def __init__(
         self,
         make: Callable[[int], Kernel],
+        start: Callable[[Kernel, int, int], None],
         streams: Mapping[int, str],
         scratch: Path,
         one_query: bool,
         policy: Policy = POLICY,
     ) -> None:
         self._make = make
+        self._start = start
         self._streams = streams
         self._scratch = scratch
         self._one_query = one_query
@@ -167,7 +169,7 @@ class Kernels:
             made = Held(kernel, directory.token, loading=feeding.loading)
         else:
             made = Held(self._make(place[1]), "")
-            made.kernel.start(started)
+            self._start(made.kernel, place[1], started)
         if (other := self._held.pop(place, None)) is not None:
             other.release()
         return made

@@ -27,6 +27,7 @@ from nadi.pipeline.live import Live, remove_live, write_live
 from nadi.pipeline.node import AppExit, AppProgress, AppText, ExitReport, NodeOptions
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.query import named_failure, start_query
+from nadi.pipeline.revisions import Keeping, Revisions
 from nadi.pipeline.session import driver_jvm, driver_lost, own_session
 from nadi.pipeline.spec import AppSpec
 
@@ -63,6 +64,7 @@ class Supervised:
         self._start = start
         self._spec = spec
         self._logs = options.state.resolve() / "logs" / "spark.log"
+        self._keeping = Keeping(options.persistence, options.state)
         self._stop = stop
         self._tell = tell
         self._progress = AppProgress(spec.app)
@@ -114,9 +116,10 @@ class Supervised:
             old.unlink()
         spec = dataclasses.replace(self._spec, epoch=cutlogs.take_over(self._spec))
         query = self._start(session, spec)
+        revisions = Revisions(self._session, spec, self._keeping)
         write_live(state, Live(spec, driver_jvm(session), str(query.id)))
         try:
-            how = self._watch(query, spec)
+            how = self._watch(query, spec, revisions)
             self._phases(query)
             return how
         finally:
@@ -124,20 +127,25 @@ class Supervised:
             if not driver_lost() and query.isActive:
                 query.stop()
 
-    def _watch(self, query: StreamingQuery, spec: AppSpec) -> str:
+    def _watch(self, query: StreamingQuery, spec: AppSpec, revisions: Revisions) -> str:
         state = spec.place.state
         asked = 0.0
         while query.isActive:
             status = read_status(state)
             mine = status if status is not None and status.epoch == spec.epoch else None
             if mine is not None and mine.finished:
+                revisions.before_stop()
                 return "finished"
             if self._stop.is_set() and not asked:
                 stop_flag(state, spec.epoch).touch()
                 asked = time.monotonic()
-            if asked and ((mine is not None and mine.stopped) or time.monotonic() - asked > STOPS_WITHIN):
+            if asked and mine is not None and mine.stopped:
+                revisions.before_stop()
+                return "stopped"
+            if asked and time.monotonic() - asked > STOPS_WITHIN:
                 return "stopped"
             self._look(query, "stopping" if asked else "running")
+            revisions.look()
             query.awaitTermination(LOOK)
         failure = query.exception()
         raise (
