@@ -178,6 +178,45 @@ def stages_table(result: dict[str, Any]) -> Table:
     return "In the hosts: median / p99 (number); the last dumps", header, rows
 
 
+def direct_table(result: dict[str, Any]) -> Table:
+    """Batches in their hosts, without Spark; ratios of processor time are to the smallest state."""
+    header = (
+        "state",
+        "MB",
+        "ms, median / p99",
+        "processor ms, median / p99",
+        "ratio",
+        "p99 ratio",
+        "while a child dumps",
+        "with slices",
+        "MB written, mean / p99",
+        "bytes an event",
+        "back after a kill, s: all = fed, loaded beside it, rest",
+        "host MB",
+    )
+    rows = []
+    first: dict[str, Any] = {}
+    for label, t in result["apps"].items():
+        cpu, back = t["cpu_ms"], t["back"]
+        first = first or cpu
+        rows.append(
+            [
+                label,
+                f"{t['state_bytes'] / 1e6:,.0f}",
+                f"{t['batch_ms']['median']:,.0f} / {t['batch_ms']['p99']:,.0f}",
+                f"{cpu['median']:,.0f} / {cpu['p99']:,.0f}",
+                _ratio(cpu["median"], first["median"]),
+                _ratio(cpu["p99"], first["p99"]),
+                *(_of_middle(t["by_snapshot"][kind]["cpu_ms"]) for kind in ("dumping", "copying")),
+                f"{t['written']['mean'] / 1e6:.2f} / {t['written']['p99'] / 1e6:.2f}",
+                f"{t['written_per_event']:,.0f}",
+                f"{back['ms'] / 1000:.1f} = {back['feeding_s']:.1f}, {back['loading']:.1f}, {back['starting_and_rest_s']:.1f}",
+                f"{t['memory'] / 1e6:,.0f}",
+            ]
+        )
+    return "Batches of 10,000 events in their hosts, all sizes in turn, without Spark", header, rows
+
+
 def _of_middle(told: dict[str, Any]) -> str:
     return f"{told['median']:,.0f} / {told['p99']:,.0f} ({told['count']})" if told["count"] else "–"
 
@@ -200,6 +239,8 @@ def recovery_table(result: dict[str, Any]) -> Table:
 def tables(result: dict[str, Any]) -> list[Table]:
     """All tables of a result that have rows."""
     if result.get("suite") == "state":
+        if "cpu_ms" in next(iter(result["apps"].values()), {}):
+            return [direct_table(result)]
         return [t for t in (sizes_table(result), stages_table(result), recovery_table(result)) if t[2]]
     if result.get("suite") == "rows":
         return [t for t in (rows_table(result), *([state_table(result)] if "state" in result["apps"] else [])) if t[2]]

@@ -38,6 +38,7 @@ from bench.report import tables
 from bench.rows import FEEDS, RowsSetting, measure_rows, measure_state
 from bench.rows_apps import ROWS_APPS
 from bench.state import BODIES, SIZES, StateSetting, measure_sizes
+from bench.state_direct import measure_direct
 
 EVENTS = {"pipeline": 1_000_000, "rows": 300_000, "state": 0}
 STATE = "state"  # what `--only` calls the bytes of state per key
@@ -191,6 +192,9 @@ def arguments() -> argparse.Namespace:
         "--size", type=int, action="append", help=f"MB of state (suite state; may be given again); by default {SIZES}"
     )
     options.add_argument(
+        "--direct", action="store_true", help="suite state without Spark: batches over all sizes in turn"
+    )
+    options.add_argument(
         "--batches", type=int, default=0, help="batches over a state (0: 100, or as many as renew its base)"
     )
     options.add_argument(
@@ -233,7 +237,12 @@ def run_state(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     result = Result(asked.json, told_settings(asked))
     result.save()
     try:
-        for app in asked.only or ["flat"]:
+        if asked.direct:
+            for name, told in measure_direct(
+                folder, "flat", list(asked.size or SIZES), asked.batches or 60, screen.show
+            ):
+                result.add(name, told)
+        for app in [] if asked.direct else asked.only or ["flat"]:
             for mb in asked.size or SIZES:
                 name = f"{app}, {mb} MB"
                 setting = StateSetting(folder / f"{app}-{mb}", app, mb, asked.batches, asked.master)

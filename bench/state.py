@@ -31,12 +31,16 @@ BATCH = 10_000
 HOUR_MS = 3_600_000
 SIZES = (10, 100, 1_000)  # MB
 EVENTS_PER_MB = 3_000  # of the flat app: about 330 bytes of state each
-EVENTS_PER_KEY = 3
+KEYS = 1_000_000  # over every size, so that all get the same batches: nearly each event has a key of its own, and as many leave
+EVENTS_PER_KEY = 3  # where each key has a window, which stays: there the number of keys makes the size
 NOTE = "x" * 230  # what makes an event as large as that
 LEAST_BATCHES = 60
-CYCLES = 0.9  # how often the batches over a state write as much as it is, so that the last part of a renewal of its base is among them
+CYCLES = (
+    1.2  # how often the batches over a full window write as much as it is, so that a renewal of its base is among them
+)
 AFTER_KILL = 8  # batches
-SPARE = 40  # batches of input beyond those, which a kill that takes effect late may need
+SPARE = 25  # batches of input beyond those, which a kill that takes effect late may need
+COUNTED = 0.6  # of the full window: batches over less are not counted
 PIECE = 100_000
 
 _IN = "define stream In (ts long, sym string, price double, vol int, note string);"
@@ -62,6 +66,10 @@ class StateSetting:
     def fill(self) -> int:
         """Events that are in the window."""
         return max(BATCH, self.mb * EVENTS_PER_MB // BATCH * BATCH)
+
+    @property
+    def keys(self) -> int:
+        return KEYS if self.app == "flat" else self.fill // EVENTS_PER_KEY
 
     @property
     def steady(self) -> int:
@@ -104,7 +112,7 @@ def app_text(setting: StateSetting) -> str:
 
 def events_of(setting: StateSetting, start: int, stop: int) -> Events:
     """Events [start, stop): `fill` of them to the hour."""
-    made = make_events(start, stop, setting.fill // EVENTS_PER_KEY)
+    made = make_events(start, stop, setting.keys)
     ts = FIRST_MS + np.arange(start, stop, dtype=np.int64) * HOUR_MS // setting.fill
     return Events(ts, made.key, made.cents, made.vol)
 
@@ -294,7 +302,7 @@ def figures(setting: StateSetting, times: dict[str, float]) -> dict[str, Any]:
     written = list(by_cut.values())
     return {
         "events": setting.fill,
-        "keys": setting.fill // EVENTS_PER_KEY,
+        "keys": setting.keys,
         "state_bytes": sum(max(s.state_bytes for s in mine if s.bucket == b) for b in {s.bucket for s in mine}),
         "batches": len(steady),
         "batch_ms": {"median": float(np.median(ms)), **{f"p{q}": float(np.percentile(ms, q)) for q in (90, 99)}, "max": max(ms)},
@@ -312,10 +320,10 @@ def figures(setting: StateSetting, times: dict[str, float]) -> dict[str, Any]:
 
 
 def _over_the_state(batches: Iterable[Batch], setting: StateSetting) -> list[Batch]:
-    """The batches over the full window."""
+    """The batches over a window that is full, or nearly."""
     found, before = [], 0
     for batch in batches:
-        if before >= setting.fill:
+        if before >= COUNTED * setting.fill:
             found.append(batch)
         before += batch.events
     return found

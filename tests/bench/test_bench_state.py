@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 from bench.checks import WrongOutputError, compare, window_rows
 from bench.node import Batch
 from bench.report import markdown
-from bench.state import BATCH, HOUR_MS, StateSetting, app_text, events_of, figures, read_output, write_input
+from bench.state import BATCH, HOUR_MS, StateSetting, app_text, events_of, figures, host_pids, read_output, write_input
+from bench.state_direct import measure_direct
 from nadi.pipeline.engine import plan_app
 
 BEGIN = 1_000.0  # s
@@ -59,6 +61,19 @@ def test_output_is_compared_row_by_row(tmp_path: Path) -> None:
     out.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines[1:]))
     with pytest.raises(WrongOutputError):
         compare(rows, read_output(out))
+
+
+def test_sizes_are_measured_in_turn_without_spark_and_come_back_after_a_kill(tmp_path: Path) -> None:
+    found = dict(measure_direct(tmp_path, "flat", [1, 4], 3, lambda _line: None))
+    assert list(found) == ["flat direct, 1 MB", "flat direct, 4 MB"]
+    large = found["flat direct, 4 MB"]
+    assert large["check"]["rows"] > 3 * BATCH
+    assert large["back"]["loading"] > 0
+    assert large["written"]["median"] > 1_000_000
+    assert host_pids(os.getpid()) == []
+    machine = dict.fromkeys(("commit", "cpu", "cores", "memory_gb", "java", "python", "pyspark"), 1)
+    told = {"suite": "state", "apps": found, "machine": {**machine, "load": [0.0]}, "settings": {}}
+    assert "| flat direct, 4 MB |" in markdown({**told, "started": "now", "complete": True})
 
 
 def stage(n: int, **more: Any) -> dict[str, Any]:

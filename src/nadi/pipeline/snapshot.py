@@ -19,6 +19,7 @@ import secrets
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -76,8 +77,8 @@ class Snapshot:
             return None
         folder = scratch / f"snapshot-{os.getpid()}-{secrets.token_hex(4)}"
         folder.mkdir(mode=0o700)
-        gc.collect(1)
-        gc.freeze()  # our own collector does not write to, hence copy, what the child reads
+        # our own collector does not write to, hence copy, what the child reads; to collect before would take longer than all the rest of this
+        gc.freeze()
         try:
             pid = _FORKER.submit(_fork, kernel, folder, turn, os.getpid()).result()
         except OSError:  # no process, no memory: the next batch asks again
@@ -122,7 +123,8 @@ class Snapshot:
         if self._file is not None:
             os.close(self._file)
             self._file = None
-        shutil.rmtree(self._folder, ignore_errors=True)
+        # a file of 1 GB takes a tenth of a second to go
+        threading.Thread(target=shutil.rmtree, args=(self._folder, True), daemon=True).start()
 
 
 def sweep(scratch: Path, alive: int) -> None:
