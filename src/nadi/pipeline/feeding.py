@@ -27,6 +27,7 @@ class Feeding:
         self._waiting: queue.Queue[Part | None] = queue.Queue(AHEAD)
         self._given = 0
         self._failure: Exception | None = None
+        self._ended = False
         self._over = False
         self.used = time.monotonic()
         self.loading = 0.0  # seconds of work
@@ -63,13 +64,19 @@ class Feeding:
                 self.loading = time.monotonic() - begin
         except Exception as reason:
             self._failure = reason
-            for _rest in iter(self._waiting.get, None):
+            for _rest in self._frames():
                 """Nobody shall wait for room in the queue."""
         if self._over:
             self._kernel.load(())
 
     def _frames(self) -> Iterator[Part]:
-        return iter(self._waiting.get, None)
+        """What comes until the end, which comes once."""
+        while not self._ended:
+            frame = self._waiting.get()
+            if frame is None:
+                self._ended = True
+            else:
+                yield frame
 
 
 _LOADING = threading.Lock()
