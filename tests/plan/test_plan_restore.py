@@ -176,3 +176,17 @@ def test_a_plan_that_changes_nothing_says_so():
     assert planned(text, text.replace("as s", "as total")).unchanged
     assert not planned(text, text.replace("length(3)", "length(4)")).unchanged
     assert not planned(text, text.replace("'q'", "'r'")).unchanged
+
+
+def test_a_query_that_is_added_behind_a_named_window_is_warned_of():
+    before = S + "define window W (k string, v int, ts long) length(5); from S insert into W; "
+    after = before + "@info(name='q') from W select sum(v) as s insert into Out;"
+    assert fate_of_new(before, after, "q/selector") == (
+        "new",
+        "it begins empty, and will see events leave W/window that it has not seen come",
+    )
+    assert fate_of_new(S, after, "q/selector") == ("new", "it begins empty")
+
+
+def fate_of_new(before, after, element):
+    return next((f.fate, f.reason) for f in planned(before, after).fates if f.new == element)

@@ -178,7 +178,8 @@ class _Planner:
         """Where events that leave a window are taken out of aggregates (or of a snapshot), all is kept or nothing."""
         members = [found[e.id] for e in of_query(self.new, query) if _in_step(e, query)]
         partner = self._queries.get(self._matches.queries.get(query.id, ""))
-        if partner is None or not members:
+        if partner is None:
+            self._warn(query, [f for f in members if f.kind == "selector"], found)
             return
         before, after = self._removes(self.old, partner), self._removes(self.new, query)
         broken = [f for f in members if f.fate in (RESET, NEW)]
@@ -192,6 +193,15 @@ class _Planner:
         for f in members:
             if f.fate in (KEPT, MIGRATED):
                 found[f.new] = replace(f, fate=RESET, reason=reason, change=AS_IS)
+
+    def _warn(self, query: Query, selectors: list[Fate], found: dict[str, Fate]) -> None:
+        """A new query may read a named window that holds events already."""
+        for source in _inputs(query):
+            window = self.new.windows.get(source.source)
+            if window is not None and found[window.window.id].fate in (KEPT, MIGRATED):
+                for f in selectors:
+                    reason = f"it begins empty, and will see events leave {window.window.id} that it has not seen come"
+                    found[f.new] = replace(f, reason=reason)
 
     def _lost_window(self, query: Query, found: Mapping[str, Fate]) -> str | None:
         """A named window that the query reads and that does not keep its events."""
