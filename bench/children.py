@@ -46,6 +46,10 @@ class Child:
         self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:

@@ -20,9 +20,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 from nadi.kernel.contract import GROUP, POSITION, TS, Arrivals, Kernel, Outputs, Segment
 from nadi.pipeline import engine
 from nadi.pipeline.fatrows import pack
-from nadi.pipeline.frames import Directory
 from nadi.pipeline.hostclient import hosts
 from nadi.pipeline.kernelstage import query_id
+from nadi.pipeline.layout import Directory
 from nadi.pipeline.session import activate, driver_jvm
 from nadi.pipeline.sinkstage import AppWriter, Written
 from nadi.pipeline.source import AppSource
@@ -106,7 +106,7 @@ class IdentityWriter(DataSourceStreamArrowWriter):
         place = {"query": query_id(), "bucket": bucket}
         head = {"op": "process", **place, "heads": heads, "directory": Directory().pack()}
         told = hosts(self._spec.hosts).call_app(self._spec, bucket, head, bodies).head
-        meta = pa.array([pack({**told, **place, "state_bytes": 0})], pa.binary())
+        meta = pa.array([pack({**told, **place, "state_bytes": 0, "state_written": 0})], pa.binary())
         return self._writer.write(iter([pa.RecordBatch.from_arrays([meta], names=["meta"])]))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -126,8 +126,122 @@ def state_table(result: dict[str, Any]) -> Table:
     return "State of a pattern with two steps, one match waiting per key", header, rows
 
 
+def sizes_table(result: dict[str, Any]) -> Table:
+    """Batches over states of several sizes; the ratio is to the smallest one of the same app."""
+    header = (
+        "state",
+        "MB",
+        "batch ms",
+        "ratio",
+        "p90",
+        "p99",
+        "max",
+        "MB written a batch",
+        "p99",
+        "bytes an event",
+        "batches",
+    )
+    first: dict[str, float] = {}
+    rows = []
+    for label, t in result["apps"].items():
+        ms = t["batch_ms"]
+        base = first.setdefault(label.partition(",")[0], ms["median"])
+        rows.append(
+            [
+                label,
+                f"{t['state_bytes'] / 1e6:,.0f}",
+                f"{ms['median']:,.0f}",
+                _ratio(ms["median"], base),
+                *(f"{ms[q]:,.0f}" for q in ("p90", "p99", "max")),
+                f"{t['written']['mean'] / 1e6:.2f}",
+                f"{t['written']['p99'] / 1e6:.2f}",
+                f"{t['written_per_event']:,.0f}",
+                f"{t['batches']:,}",
+            ]
+        )
+    return "Batches of 10,000 events over a window of an hour, grouped by key", header, rows
+
+
+def stages_table(result: dict[str, Any]) -> Table:
+    """Where a batch's time goes in the hosts, and what a snapshot beside it costs."""
+    header = ("state", "kernel ms", "delta ms", "stage ms: alone", "child dumps", "slices", "dumps, s", "host MB")
+    rows = [
+        [
+            label,
+            *(_of_middle(t["host_ms"][p]) for p in ("kernel", "delta")),
+            *(_of_middle(t["stage_ms"][p]) for p in ("alone", "dumping", "copying")),
+            ", ".join(f"{s:,.1f}" for s in t["dumps_s"][-3:]) or "–",
+            f"{t['memory_of_hosts'] / 1e6:,.0f}",
+        ]
+        for label, t in result["apps"].items()
+    ]
+    return "In the hosts: median / p99 (number); the last dumps", header, rows
+
+
+def direct_table(result: dict[str, Any]) -> Table:
+    """Batches in their hosts, without Spark; ratios of processor time are to the smallest state."""
+    header = (
+        "state",
+        "MB",
+        "ms, median / p99",
+        "processor ms, median / p99",
+        "ratio",
+        "p99 ratio",
+        "while a child dumps",
+        "with slices",
+        "MB written, mean / p99",
+        "bytes an event",
+        "back after a kill, s: all = fed, loaded beside it, rest",
+        "host MB",
+    )
+    rows = []
+    first: dict[str, Any] = {}
+    for label, t in result["apps"].items():
+        cpu, back = t["cpu_ms"], t["back"]
+        first = first or cpu
+        rows.append(
+            [
+                label,
+                f"{t['state_bytes'] / 1e6:,.0f}",
+                f"{t['batch_ms']['median']:,.0f} / {t['batch_ms']['p99']:,.0f}",
+                f"{cpu['median']:,.0f} / {cpu['p99']:,.0f}",
+                _ratio(cpu["median"], first["median"]),
+                _ratio(cpu["p99"], first["p99"]),
+                *(_of_middle(t["by_snapshot"][kind]["cpu_ms"]) for kind in ("dumping", "copying")),
+                f"{t['written']['mean'] / 1e6:.2f} / {t['written']['p99'] / 1e6:.2f}",
+                f"{t['written_per_event']:,.0f}",
+                f"{back['ms'] / 1000:.1f} = {back['feeding_s']:.1f}, {back['loading']:.1f}, {back['starting_and_rest_s']:.1f}",
+                f"{t['memory'] / 1e6:,.0f}",
+            ]
+        )
+    return "Batches of 10,000 events in their hosts, all sizes in turn, without Spark", header, rows
+
+
+def _of_middle(told: dict[str, Any]) -> str:
+    return f"{told['median']:,.0f} / {told['p99']:,.0f} ({told['count']})" if told["count"] else "–"
+
+
+def recovery_table(result: dict[str, Any]) -> Table:
+    header = ("state, killed", "MB", "whole s", "Spark s", "until stage s", "fed s", "loaded s", "cut s", "commit s")
+    names = ("until_stage_s", "feeding_s", "loading_s", "rest_of_stage_s", "after_stage_s")
+    rows = []
+    for label, t in result["apps"].items():
+        for what in ("hosts", "node"):
+            told = t[f"recovery_of_{what}"]
+            if told:
+                spark = told.get("spark_s", 0.0)
+                whole = [f"{told['whole_s'] + spark:.1f}", f"{spark:.1f}" if spark else "–"]
+                rest = [f"{told[name]:.1f}" for name in names]
+                rows.append([f"{label}, {what}", f"{told['bytes'] / 1e6:,.0f}", *whole, *rest])
+    return "From kill -9 (of the node: from its start) to the end of the first batch", header, rows
+
+
 def tables(result: dict[str, Any]) -> list[Table]:
     """All tables of a result that have rows."""
+    if result.get("suite") == "state":
+        if "cpu_ms" in next(iter(result["apps"].values()), {}):
+            return [direct_table(result)]
+        return [t for t in (sizes_table(result), stages_table(result), recovery_table(result)) if t[2]]
     if result.get("suite") == "rows":
         return [t for t in (rows_table(result), *([state_table(result)] if "state" in result["apps"] else [])) if t[2]]
     made = [
@@ -146,6 +260,8 @@ def facts(result: dict[str, Any]) -> str:
     where = f"{result['started']}, commit {m['commit']}: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {load}; "
     if result.get("suite") == "rows":
         return f"{where}Python {m['python']}. {s['events']:,} events, {s['repeat']} runs each.{state}"
+    if result.get("suite") == "state":
+        return f"{where}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}.{state}"
     profiled = " **Profiled: slower than in truth.**" if s["profile"] else ""
     return (
         f"{where}Java {m['java']}, Python {m['python']}, "

@@ -1,4 +1,6 @@
-"""Measures the pipeline, or the rows kernel alone: `python bench/run.py --suite pipeline|rows --json FILE`. See README.md.
+"""Measures the pipeline, the rows kernel alone, or batches over states of several sizes.
+
+`python bench/run.py --suite pipeline|rows|state --json FILE`, see README.md.
 
 Exit status: 0, 1 where an app put out something wrong or did not run, 130 after Ctrl-C (the file then holds what was measured, marked as incomplete).
 """
@@ -35,8 +37,10 @@ from bench.measure import Setting, measure
 from bench.report import tables
 from bench.rows import FEEDS, RowsSetting, measure_rows, measure_state
 from bench.rows_apps import ROWS_APPS
+from bench.state import BODIES, SIZES, StateSetting, measure_sizes
+from bench.state_direct import measure_direct
 
-EVENTS = {"pipeline": 1_000_000, "rows": 300_000}
+EVENTS = {"pipeline": 1_000_000, "rows": 300_000, "state": 0}
 STATE = "state"  # what `--only` calls the bytes of state per key
 LINE_EVERY = 5.0  # seconds between two lines where the screen is no terminal
 
@@ -180,9 +184,18 @@ def arguments() -> argparse.Namespace:
     options.add_argument("--at-most", type=float, default=45.0, help="seconds of a throughput run (0: to its end)")
     options.add_argument(
         "--only",
-        choices=tuple(dict.fromkeys([*APPS, *ROWS_APPS, STATE])),
+        choices=tuple(dict.fromkeys([*APPS, *ROWS_APPS, STATE, *BODIES])),
         action="append",
         help="this app (of the pipeline identity, too); may be given again",
+    )
+    options.add_argument(
+        "--size", type=int, action="append", help=f"MB of state (suite state; may be given again); by default {SIZES}"
+    )
+    options.add_argument(
+        "--direct", action="store_true", help="suite state without Spark: batches over all sizes in turn"
+    )
+    options.add_argument(
+        "--batches", type=int, default=0, help="batches over a state (0: 100, or as many as renew its base)"
     )
     options.add_argument(
         "--profile",
@@ -192,7 +205,7 @@ def arguments() -> argparse.Namespace:
     options.add_argument("--master", default="local[*,4]", help="Spark's master")
     options.add_argument("--keep", type=Path, help="keep all files in this (new) folder")
     asked = options.parse_args()
-    known = (*ROWS_APPS, STATE) if asked.suite == "rows" else APPS
+    known = {"rows": (*ROWS_APPS, STATE), "state": tuple(BODIES), "pipeline": APPS}[asked.suite]
     if strange := [app for app in asked.only or () if app not in known]:
         options.error(f"the suite {asked.suite} has no {strange[0]}: it has {', '.join(known)}")
     if asked.events is None:
@@ -217,6 +230,36 @@ def show_tables(console: Console, result: dict[str, Any]) -> None:
 
 def told_settings(asked: argparse.Namespace) -> dict[str, Any]:
     return {k: str(v) if isinstance(v, Path) else v for k, v in vars(asked).items()}
+
+
+def run_state(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure batches over states of several sizes; -> exit status."""
+    result = Result(asked.json, told_settings(asked))
+    result.save()
+    try:
+        if asked.direct:
+            for name, told in measure_direct(
+                folder, "flat", list(asked.size or SIZES), asked.batches or 60, screen.show
+            ):
+                result.add(name, told)
+        for app in [] if asked.direct else asked.only or ["flat"]:
+            for mb in asked.size or SIZES:
+                name = f"{app}, {mb} MB"
+                setting = StateSetting(folder / f"{app}-{mb}", app, mb, asked.batches, asked.master)
+                result.add(name, measure_sizes(setting, screen.show))
+                told = result.told["apps"][name]
+                screen.say(f"{name}: batch {told['batch_ms']['median']:,.0f} ms, p99 {told['batch_ms']['p99']:,.0f} ms")
+    except KeyboardInterrupt:
+        result.end(False, "interrupted")
+        return 130
+    except (WrongOutputError, ChildFailedError) as reason:
+        result.end(False, str(reason))
+        screen.say(f"FAILED: {reason}")
+        return 1
+    result.end(True)
+    show_tables(screen.console, result.told)
+    screen.say(f"{asked.json}; every output was checked row by row")
+    return 0
 
 
 def run_rows(asked: argparse.Namespace, screen: Screen) -> int:
@@ -322,6 +365,8 @@ def main() -> int:
     folder = asked.keep.resolve() if asked.keep else Path(tempfile.mkdtemp(prefix="nadi-bench-"))
     try:
         with Screen() as screen:
+            if asked.suite == "state":
+                return run_state(asked, folder, screen)
             return run_rows(asked, screen) if asked.suite == "rows" else run(asked, folder, screen)
     except KeyboardInterrupt:
         return 130

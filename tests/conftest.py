@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from servers.emptydatabase import database, database_server
+
+__all__ = ["database", "database_server"]  # fixtures for all
 
 ONE_PROCESS = ("spark", "slow", "long")  # two of these at a time would fight for the machine
 

@@ -140,9 +140,10 @@ def start(
     conf: Mapping[str, object] | None = None,
     terminal: int | None = None,
     before: Sequence[str] = (),
+    config: Path | None = None,
     **variables: str,
 ) -> Node:
-    """Start `nadi run` on apps; `conf` without "nadi." before the names.
+    """Start `nadi run` on apps; `conf` without "nadi." before the names of nadi's own settings.
 
     `terminal` is a descriptor to print to instead of a file, `before` a command that executes what follows it.
     """
@@ -151,8 +152,9 @@ def start(
     screen = state.parent / f"{state.name}.screen"
     command = [*before, *COMMAND, "run", *map(str, apps), "--state-dir", str(state), "--master", "local[2,4]"]
     command += ["--until-end"] if until_end else []
+    command += ["--config", str(config)] if config is not None else []
     for name, value in (conf or {}).items():
-        command += ["--conf", f"nadi.{name}={value}"]
+        command += ["--conf", f"{name if name.startswith('spark.') else f'nadi.{name}'}={value}"]
     with screen.open("ab") as out:
         to = out if terminal is None else terminal
         process = subprocess.Popen(

@@ -12,59 +12,22 @@ from __future__ import annotations
 import copy
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pipeline_bucket import DictState, Within
 
 from nadi.io.staging import write_atomically
 from nadi.pipeline import cutlog, sinkstage, source
 from nadi.pipeline.fatrows import pack
-from nadi.pipeline.hosted import Apps
 from nadi.pipeline.kernelstage import StoredState, ask_kernel
 from nadi.pipeline.labels import labels
-from nadi.pipeline.protocol import Frame
 from nadi.pipeline.sinkstage import AppWriter
 from nadi.pipeline.source import AppReader
 from nadi.pipeline.spec import AppSpec
-
-
-class DictState:
-    """A MapState."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[int], tuple[bytes]] = {}
-
-    def getValue(self, key: tuple[int]) -> tuple[bytes] | None:  # noqa: N802
-        return self.values.get(key)
-
-    def updateValue(self, key: tuple[int], value: tuple[bytes]) -> None:  # noqa: N802
-        self.values[key] = value
-
-    def clear(self) -> None:
-        self.values.clear()
-
-
-class LocalHosts:
-    """All hosts as one, in this process."""
-
-    def __init__(self) -> None:
-        self.apps = Apps()
-
-    def call_app(self, spec: AppSpec, _index: int, head: dict[str, Any], parts: Sequence[Any] = ()) -> Frame:
-        (answer,) = self.stream_app(spec, 0, head, parts)
-        return answer
-
-    def stream_app(
-        self, spec: AppSpec, _index: int, head: dict[str, Any], parts: Sequence[Any] = ()
-    ) -> Iterator[Frame]:
-        self.apps.define(spec)
-        for answer in self.apps.answer({**head, "app": spec.id}, parts):
-            if not answer.head.get("end"):
-                yield answer
 
 
 class LocalNode:
@@ -72,7 +35,7 @@ class LocalNode:
 
     def __init__(self, spec: AppSpec, patch: pytest.MonkeyPatch, before: LocalNode | None = None) -> None:
         self.spec = spec
-        self._hosts = LocalHosts()
+        self._hosts = Within(spec.place.state / "scratch")
         patch.setattr(source, "hosts", lambda *_: self._hosts)
         patch.setattr(sinkstage, "hosts", lambda *_: self._hosts)
         self._reader, self._writer = AppReader(spec), AppWriter(spec, 0)
@@ -119,10 +82,9 @@ class LocalNode:
     def _kernel(self, bucket: int, rows: list[tuple[bytes, bytes]], values: DictState) -> dict[str, Any]:
         stored = StoredState(values, bucket)
         head = {"query": "q", "bucket": bucket, "heads": [h for h, _ in rows]}
-        answer = ask_kernel(self.spec, self._hosts, stored, head, [b for _, b in rows])  # type: ignore[arg-type]
-        told = answer.head
-        after = stored.keep(told["token"], told["cut"], told["base"], answer.parts[: told["frames"]])
-        return {**told, "query": "q", "bucket": bucket, "state_bytes": after.bytes}
+        answer, _seconds = ask_kernel(self.spec, self._hosts, stored, head, [b for _, b in rows])  # type: ignore[arg-type]
+        stored.keep(answer.head, answer.parts)
+        return {**answer.head, "query": "q", "bucket": bucket, "state_written": 0, "feeding": 0.0}
 
 
 def main(described: str, checkpoint: Path) -> None:

@@ -87,3 +87,13 @@ def test_a_crash_between_a_new_file_and_its_first_cut_loses_nothing(tmp_path: Pa
     assert log.last() == cut(1)
     log.append(cut(2))
     assert CutLog(tmp_path, 1).last() == cut(2)
+
+
+def test_trimming_removes_files_of_older_cuts_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cutlog, "CUTS_PER_FILE", 2)
+    log = filled(tmp_path, 7)
+    log.trim(5)
+    assert [p.name for p in sorted(tmp_path.glob("cuts-*"))] == ["cuts-000000000004.jsonl", "cuts-000000000006.jsonl"]
+    log.append(cut(7))
+    again = CutLog(tmp_path, 1)
+    assert [again.at(n) for n in (3, 4, 7)] == [None, cut(4), cut(7)]

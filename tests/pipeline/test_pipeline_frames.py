@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nadi.kernel.contract import ORDER, TS, Segment
-from nadi.kernel.keys import key_group
-from nadi.pipeline.bucketing import bucket_of_group, make_splitter
+from nadi.kernel.keys import bucket_of_group, key_group
+from nadi.pipeline.bucketing import make_splitter
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.fatrows import gather, to_ipc
-from nadi.pipeline.frames import FLOOR, Directory, base_stream, delta_stream, from_frames, to_frames
+from nadi.pipeline.frames import base_stream, delta_stream, from_frames, to_frames
 from nadi.pipeline.labels import labels, spark_hash
 
 
@@ -35,28 +35,6 @@ def test_a_state_that_is_cut_short_is_not_loaded():
     frames = to_frames(delta_stream(b"x" * 100), 50)
     with pytest.raises(ValueError, match="cut short"):
         list(from_frames(frames[:-1]))
-
-
-def test_a_base_is_rewritten_only_when_the_deltas_have_grown_to_its_size():
-    base = Directory().with_base("t", 1, 10, 20 * FLOOR)
-    written, bases = 0, 0
-    for cut in range(2, 400):
-        if base.wants_base(FLOOR // 2):
-            base, bases = base.with_base("t", cut, 10, 20 * FLOOR), bases + 1
-            written += 20 * FLOOR
-        else:
-            base = base.with_delta("t", cut, 1, FLOOR // 2)
-            written += FLOOR // 2
-    assert bases > 0
-    assert written < 3 * 398 * FLOOR // 2
-
-
-def test_small_states_do_not_gather_endless_deltas():
-    directory = Directory().with_base("t", 1, 1, 100)
-    for cut in range(2, 500):
-        wants = directory.wants_base(10)
-        directory = directory.with_base("t", cut, 1, 100) if wants else directory.with_delta("t", cut, 1, 10)
-        assert directory.frames < 70
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8, 16, 3, 7])

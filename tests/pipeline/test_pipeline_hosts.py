@@ -6,64 +6,28 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pipeline_bucket import Bucket, Within, close, hosts_of_this_process, kill
 from pipeline_testlog import committed
 
 from nadi.errors import NadiError
 from nadi.pipeline.fatrows import pack
 from nadi.pipeline.hostclient import Hosts, hosts_folder, sweep
-from nadi.pipeline.kernelstage import StoredState, ask_kernel
+from nadi.pipeline.kernels import IDLE, IDLE_FEEDING
+from nadi.pipeline.kernelstage import StoredState
 from nadi.pipeline.protocol import failure_head, raise_failure
 from nadi.pipeline.spec import AppSpec
 
 
-class DictState:
-    """A MapState."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[int], tuple[bytes]] = {}
-
-    def getValue(self, key: tuple[int]) -> tuple[bytes] | None:  # noqa: N802
-        return self.values.get(key)
-
-    def updateValue(self, key: tuple[int], value: tuple[bytes]) -> None:  # noqa: N802
-        self.values[key] = value
-
-    def clear(self) -> None:
-        self.values.clear()
-
-
 @pytest.fixture(scope="module")
 def ask() -> Iterator[Hosts]:
-    made = Hosts(os.getpid(), 2)
-    yield made
-    for index in range(2):
-        kill(made, index)
-    close(made)
-    for left in hosts_folder(os.getpid()).iterdir():
-        left.unlink()
-    hosts_folder(os.getpid()).rmdir()
-
-
-def close(ask: Hosts) -> None:
-    ask.close()
-    for process in ask._started:
-        process.wait()
-
-
-def kill(ask: Hosts, index: int) -> None:
-    """kill -9 of a host, by the process that holds its lock file."""
-    path = hosts_folder(ask.jvm) / f"{index}.alive"
-    inode = path.stat().st_ino if path.exists() else -1
-    for line in Path("/proc/locks").read_text().splitlines():
-        fields = line.split()
-        if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}"):
-            os.kill(int(fields[4]), signal.SIGKILL)
+    yield from hosts_of_this_process(2)
 
 
 @pytest.fixture
@@ -76,34 +40,6 @@ def spec(tmp_path: Path) -> AppSpec:
     state = tmp_path / "state"
     state.mkdir()
     return AppSpec("Sums", text, str(state), outputs=("Out",), connectors="pipeline_testlog")
-
-
-class Bucket:
-    """Reads, processes and writes cuts of bucket 0 as Spark's tasks would."""
-
-    def __init__(self, ask: Hosts, spec: AppSpec, query: str = "q") -> None:
-        self.ask, self.spec, self.query = ask, spec, query
-        self.state = DictState()
-
-    def read(self, n: int, start: int, end: int, high: int | None) -> tuple[list[bytes], list[bytes]]:
-        head = {"op": "read", "n": n, "clock": end * 10, "started": 0, "ranges": [[0, 0, start, end, 0, high]]}
-        frames = list(self.ask.stream_app(self.spec, 0, head))
-        return [bytes(f.parts[0]) for f in frames], [bytes(f.parts[1]) for f in frames]
-
-    def process(self, n: int, start: int, end: int, keep: bool = True) -> dict[str, Any]:
-        heads, bodies = self.read(n, start, end, (start - 1) * 10 if start else None)
-        stored = StoredState(self.state, 0)
-        answer = ask_kernel(self.spec, self.ask, stored, {"query": self.query, "bucket": 0, "heads": heads}, bodies)
-        told = answer.head
-        if keep:
-            stored.keep(told["token"], told["cut"], told["base"], answer.parts)
-        return {**told, "query": self.query, "bucket": 0}
-
-    def write(self, told: dict[str, Any]) -> None:
-        place = {name: told[name] for name in ("query", "bucket", "cut", "token")}
-        receipts = self.ask.call_app(self.spec, 0, {"op": "write", **place}).head["receipts"]
-        commit = {"op": "commit", "sink": 0, "cut": told["cut"], "receipts": [r[1:] for r in receipts]}
-        self.ask.call_app(self.spec, 0, commit)
 
 
 def rows(spec: AppSpec) -> list[tuple[object, ...]]:
@@ -221,7 +157,7 @@ def test_failures_keep_their_names_on_the_way(ask: Hosts, spec: AppSpec):
 def test_frames_that_are_missing_are_named(ask: Hosts, spec: AppSpec):
     bucket = Bucket(ask, spec)
     bucket.process(1, 0, 10)
-    del bucket.state.values[(0,)]
+    del bucket.state.values[next(key for key in bucket.state.values if key != (-1,))]
     kill(ask, 0)
     with pytest.raises(NadiError) as caught:
         bucket.process(2, 10, 20)
@@ -244,3 +180,52 @@ def test_folders_of_processes_that_are_gone_are_swept_away_and_others_stay():
     assert (gone.exists(), alive.exists()) == (False, True)
     (alive / "0.log").unlink()
     alive.rmdir()
+
+
+def test_a_host_forgets_an_app_that_has_ended_and_a_task_that_comes_late_defines_it_again(ask: Hosts, spec: AppSpec):
+    bucket = Bucket(ask, spec)
+    bucket.write(bucket.process(1, 0, 10))
+    before = ask.call(0, {"op": "ping"}).head["apps"]
+    ask.forget(spec.id)
+    assert ask.call(0, {"op": "ping"}).head["apps"] == before - 1
+    bucket.write(bucket.process(2, 10, 20))
+    assert rows(spec) == expected(20)
+
+
+def test_forgetting_starts_no_host(spec: AppSpec):
+    alone = Hosts(os.getppid(), 2)
+    alone.forget(spec.id)
+    assert alone._started == []
+    hosts_folder(os.getppid()).rmdir()
+
+
+def test_kernels_and_fed_frames_that_nobody_asks_for_are_let_go_and_come_back_from_the_state(
+    spec: AppSpec, tmp_path: Path
+):
+    within = Within(tmp_path)
+    bucket = Bucket(within, spec)
+    bucket.write(bucket.process(1, 0, 10))
+    kernels = within.apps._apps[spec.id].kernels
+    lost = {"bucket": 0, "feeding": "of a task that died"}
+    assert kernels.feed({**lost, "first": True}, [b"x"]).head == {"ok": True}
+    assert kernels.let_go_idle(time.monotonic() + IDLE_FEEDING + 1) == 0
+    assert kernels.feed({**lost, "first": False}, [b"y"]).head == {"need": "state"}
+    assert kernels.let_go_idle(time.monotonic() + IDLE + 1) == 1
+    told = bucket.process(2, 10, 20)
+    assert told["loading"] > 0
+    bucket.write(told)
+    assert rows(spec) == expected(20)
+
+
+def test_a_kernel_of_a_checkpoint_that_is_gone_is_let_go_when_another_takes_its_place(spec: AppSpec, tmp_path: Path):
+    within = Within(tmp_path)
+    for query in ("old", "new"):
+        bucket = Bucket(within, spec, query)
+        bucket.process(1, 0, 10)
+    assert list(within.apps._apps[spec.id].kernels._held) == [("new", 0)]
+
+
+def test_an_answer_tells_how_much_memory_its_host_holds(spec: AppSpec, tmp_path: Path):
+    told = Bucket(Within(tmp_path), spec).process(1, 0, 10)
+    ours = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    assert 0.5 * ours < told["memory"] <= 1.5 * ours

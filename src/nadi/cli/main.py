@@ -18,6 +18,11 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+revision = typer.Typer(
+    name="revision", help="List, show or delete what is kept of an app's state.", no_args_is_help=True
+)
+cli.add_typer(revision)
+
 Apps = Annotated[list[Path], typer.Argument(help="Siddhi apps: files, one app each.", exists=True, dir_okay=False)]
 
 
@@ -62,11 +67,14 @@ def run(
         list[str] | None, typer.Option(help="key=value: a setting of Spark (spark.…) or nadi (nadi.…).")
     ] = None,
     until_end: Annotated[bool, typer.Option(help="Stop when all finite inputs are consumed.")] = False,
+    config: Annotated[
+        Path | None, typer.Option(help="A deployment.yaml: its state.persistence says when revisions are made.")
+    ] = None,
 ) -> None:
     """Run apps until Ctrl-C; the next start goes on where this one stopped."""
     from nadi.cli.run import run as run_apps
 
-    raise typer.Exit(run_apps(apps, master, state_dir, conf or [], until_end))
+    raise typer.Exit(run_apps(apps, master, state_dir, conf or [], until_end, config))
 
 
 @cli.command()
@@ -95,6 +103,53 @@ def query(
 
 
 @cli.command()
+def replay(
+    app: Annotated[str, typer.Argument(help="The file of an app, or the name of one that runs.")],
+    output: Annotated[Path, typer.Option(help="The rows are written here, as JSON lines.", dir_okay=False)],
+    first: Annotated[
+        str, typer.Option("--from", help="The first cut, or a time; from the beginning if left out.")
+    ] = "",
+    last: Annotated[str, typer.Option("--to", help="The last cut, or a time; to the last cut if left out.")] = "",
+    state_dir: Annotated[Path, typer.Option(help="The state folder of its node.")] = Path(".nadi"),
+    conf: Annotated[
+        list[str] | None, typer.Option(help="key=value, as the node has them: properties, the journal.")
+    ] = None,
+) -> None:
+    """Make again what an app emitted, from its logs and beside it, and compare; exit status 1 where a file differs."""
+    from nadi.cli.replay import replay as run_replay
+
+    raise typer.Exit(run_replay(app, first, last, output, state_dir, conf or []))
+
+
+@cli.command()
+def backtest(
+    app: Annotated[Path, typer.Argument(help="A Siddhi app.", exists=True, dir_okay=False)],
+    inputs: Annotated[
+        list[str], typer.Option("--input", help="STREAM=FILE: Parquet, CSV or JSON lines, or a folder of such.")
+    ],
+    timestamp: Annotated[
+        str, typer.Option(help="The column with the time; event.time of the source if left out.")
+    ] = "",
+    streams: Annotated[
+        list[str] | None, typer.Option("--stream", help="Output streams; those with a sink if left out.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="A folder for the rows: Parquet, one folder per stream.", file_okay=False)
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(help="Another version of the app: show how the rows differ.", exists=True, dir_okay=False),
+    ] = None,
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*,4]",
+    conf: Annotated[list[str] | None, typer.Option(help="key=value: a setting of Spark (spark.…).")] = None,
+) -> None:
+    """Run an app over history, or two versions of it and compare them; exit status 1 where they differ."""
+    from nadi.cli.backtest import run as run_backtest
+
+    raise typer.Exit(run_backtest(app, inputs, timestamp, streams or [], output, against, master, conf or []))
+
+
+@cli.command()
 def functions(
     name: Annotated[str, typer.Argument(help="A function, or a namespace: all of them if left out.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON list.")] = False,
@@ -103,6 +158,87 @@ def functions(
     from nadi.cli.functions import show
 
     raise typer.Exit(show(name, as_json))
+
+
+AppName = Annotated[str, typer.Argument(help="The name of an app.")]
+Config = Annotated[
+    Path | None, typer.Option(help="A deployment.yaml; without one, files below the state folder.", dir_okay=False)
+]
+StateFolder = Annotated[Path, typer.Option(help="The state folder of the node: where relative locations begin.")]
+AsJson = Annotated[bool, typer.Option("--json", help="For tools: JSON.")]
+
+
+@revision.command("create")
+def revision_create(
+    app: AppName,
+    state_dir: StateFolder = Path(".nadi"),
+    within: Annotated[float, typer.Option(help="Wait this long, in seconds.")] = 600.0,
+) -> None:
+    """Make a revision of an app that runs, where its node keeps them."""
+    from nadi.cli.revision import create
+
+    raise typer.Exit(create(app, state_dir, within))
+
+
+@revision.command("list")
+def revision_list(
+    app: AppName, config: Config = None, state_dir: StateFolder = Path(".nadi"), as_json: AsJson = False
+) -> None:
+    """List the revisions of an app, newest first."""
+    from nadi.cli.revision import show_list
+
+    raise typer.Exit(show_list(app, config, state_dir, as_json))
+
+
+@revision.command("show")
+def revision_show(
+    app: AppName,
+    name: Annotated[str, typer.Argument(help="A revision; the newest one if left out.")] = "",
+    config: Config = None,
+    state_dir: StateFolder = Path(".nadi"),
+    as_json: AsJson = False,
+) -> None:
+    """Show what is in a revision: elements, keys, sizes; exit status 1 where it is damaged."""
+    from nadi.cli.revision import show_revision
+
+    raise typer.Exit(show_revision(app, name, config, state_dir, as_json))
+
+
+@revision.command("delete")
+def revision_delete(
+    app: AppName,
+    name: Annotated[str, typer.Argument(help="A revision.")],
+    config: Config = None,
+    state_dir: StateFolder = Path(".nadi"),
+) -> None:
+    """Delete a revision, and what only it needs."""
+    from nadi.cli.revision import delete
+
+    raise typer.Exit(delete(app, name, config, state_dir))
+
+
+@cli.command()
+def restore(
+    app: Annotated[Path, typer.Argument(help="The Siddhi app that is to go on.", exists=True, dir_okay=False)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would become of the state, and stop.")] = False,
+    name: Annotated[str, typer.Option("--revision", help="A revision; the newest good one if left out.")] = "",
+    reset: Annotated[bool, typer.Option("--reset", help="Let go of state that does not fit.")] = False,
+    config: Config = None,
+    state_dir: StateFolder = Path(".nadi"),
+    conf: Annotated[list[str] | None, typer.Option(help="key=value, as the node will have them (nadi.…).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a revision into an app that does not run and may have changed since: its next start goes on from there.
+
+    Exit status 1 where state would be lost without --reset.
+    """
+    if dry_run:
+        from nadi.cli.revision import dry_run as plan
+
+        raise typer.Exit(plan(app, name, config, state_dir, reset, as_json))
+    from nadi.cli.restore import restore as put
+
+    raise typer.Exit(put(app, name, config, state_dir, conf or [], reset))
 
 
 def main() -> None:

@@ -75,6 +75,7 @@ def plain(p: AppProgress) -> str:
     if p.errors:
         parts.append(f"errors {number(p.errors)}")
     parts += [f"{name} is away: {why}" for name, why in p.away.items()]
+    parts += [line.splitlines()[0] for line in p.warnings]
     if p.last_error:
         parts.append(p.last_error.splitlines()[0])
     return " · ".join(parts)
@@ -96,6 +97,8 @@ def panel(p: AppProgress) -> RenderableType:
         table.add_row("errors", Text(f"{number(p.errors)} in the error store", style="yellow"))
     for name, why in p.away.items():
         table.add_row("away", Text(f"{name}: {why}", style="yellow"))
+    for line in p.warnings:
+        table.add_row("warning", Text(line.splitlines()[0], style="yellow"))
     if p.last_error:
         table.add_row("last error", Text(p.last_error.splitlines()[0], style="red"))
     title = Text.assemble((p.app, "bold"), "  ", (p.state, STYLES.get(p.state, "cyan")))

@@ -11,6 +11,7 @@ from types import FrameType
 
 from nadi.cli.apptext import app_text
 from nadi.cli.panel import Screen, screen
+from nadi.config import Persistence, read_persistence
 from nadi.errors import NadiError, error
 from nadi.lang import substitute
 from nadi.pipeline.node import AppProgress, AppText, ExitReport, NodeOptions
@@ -67,10 +68,18 @@ def summary(report: ExitReport) -> list[str]:
     return lines
 
 
-def run(apps: Sequence[Path], master: str, state: Path, conf: Sequence[str], until_end: bool) -> int:
+def run(
+    apps: Sequence[Path],
+    master: str,
+    state: Path,
+    conf: Sequence[str],
+    until_end: bool,
+    config: Path | None = None,
+) -> int:
     """Run apps; -> exit status."""
+    persistence = Persistence() if config is None else read_persistence(config)
     texts = [read_app(path) for path in apps]
-    options = NodeOptions(state, master, settings(conf), until_end)
+    options = NodeOptions(state, master, settings(conf), until_end, persistence)
     shown = screen()
     try:
         with shown:

@@ -1,5 +1,6 @@
 """What a node is configured with."""
 
+from nadi.config.persistence import DataSource, Persistence, read_persistence
 from nadi.config.settings import Settings, read_settings, settings_table
 
-__all__ = ["Settings", "read_settings", "settings_table"]
+__all__ = ["DataSource", "Persistence", "Settings", "read_persistence", "read_settings", "settings_table"]

@@ -42,10 +42,19 @@ class Settings:
     hosts: int | None = _setting(
         None, "how many processes hold kernels and connections", unit="processes", otherwise=_CORES
     )
+    host_memory: int | None = _setting(
+        None,
+        "how much memory a host process should hold at most; above it a warning is shown",
+        unit="MB",
+        otherwise="half of the machine's, divided by the hosts",
+    )
     order_idle: int = _setting(
         5_000, "how long an input that cannot be reached holds up the others; then they go on without it", unit="ms"
     )
     journal_url: str = _setting("", "a NATS server for the journal instead of the embedded one")
+    cuts_url: str = _setting(
+        "", "a database for the cut logs, which nodes can share; else they are in the state folder"
+    )
     properties: Mapping[str, str] = field(
         default_factory=dict,
         metadata={

@@ -34,6 +34,7 @@ SINKS: dict[str, str] = {
     "kafka": "nadi.io.sinks.kafka",
     "http": "nadi.io.sinks.http",
     "inmemory": "nadi.io.sinks.inmemory",
+    "rdbms": "nadi.io.sinks.rdbms",
 }
 
 MAPPERS: dict[str, str] = {

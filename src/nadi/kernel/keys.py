@@ -7,9 +7,11 @@ from functools import lru_cache
 from nadi.functions.arithmetic import java_text
 from nadi.kernel.contract import KEY_GROUPS
 
-__all__ = ["java_text", "key_group", "murmur3"]
+__all__ = ["COUNTER", "bucket_of_group", "flow_key_group", "java_text", "key_group", "murmur3"]
 
 _MASK = 0xFFFFFFFF
+COUNTER = "\x00"
+"""Opens the flow key of the numbers of a key-group, so that they stay in that group's segment."""
 
 
 def murmur3(data: bytes, seed: int = 0) -> int:
@@ -46,3 +48,23 @@ def key_group(text: str) -> int:
     0
     """
     return murmur3(text.encode("utf-8", "surrogatepass")) % KEY_GROUPS
+
+
+def flow_key_group(key: str) -> int:
+    """The key-group of a flow key in an app that is sharded by key: state outside partitions ("") belongs to group 0.
+
+    >>> flow_key_group(""), flow_key_group(COUNTER + "5")
+    (0, 5)
+    """
+    if key.startswith(COUNTER):
+        return int(key[1:])
+    return key_group(key) if key else 0
+
+
+def bucket_of_group(group: int, buckets: int) -> int:
+    """Buckets are ranges of key-groups.
+
+    >>> [bucket_of_group(group, 4) for group in (0, 31, 32, 127)]
+    [0, 0, 1, 3]
+    """
+    return group * buckets // KEY_GROUPS

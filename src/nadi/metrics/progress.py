@@ -33,7 +33,8 @@ def _sum(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
 class Progress:
     """After cut `n`: when the next timer is due (ms), running maxima of log times, totals, state.
 
-    `highs` are triples (ordinal, partition, ms). `entries` is what each element holds, over all buckets; `state_bytes` the size of the state frames.
+    `highs` are triples (ordinal, partition, ms). `entries` is what each element holds, over all buckets (of a large state: at its last snapshot); `state_bytes`
+    the size of the state frames that count, `state_written` the bytes of frames that the cut wrote; `memory` the bytes that each host holds, by its number.
     """
 
     n: int
@@ -43,6 +44,8 @@ class Progress:
     counts: Counts = field(default_factory=Counts)
     entries: dict[str, int] = field(default_factory=dict)
     state_bytes: int = 0
+    state_written: int = 0
+    memory: dict[str, int] = field(default_factory=dict)
 
     @property
     def totals(self) -> Counts:
@@ -61,7 +64,7 @@ class AppProgress:
     `state` is starting, running, waiting (for the next attempt after `last_error`), stopping, stopped, finished or failed. `rate` is events in
     per second, lately. `batch_ms` is the last batch by phase, as Spark names them ("triggerExecution" is the whole). `lag` counts messages that
     wait, per stream; `away` says which inputs cannot be reached and why. `entries` is what each stateful element holds.
-    `said` are the lines that its log sinks have written since the snapshot before.
+    `warnings` are conditions that do not keep it from running. `said` are the lines that its log sinks have written since the snapshot before.
     """
 
     app: str
@@ -78,4 +81,5 @@ class AppProgress:
     state_bytes: int = 0
     restarts: int = 0
     last_error: str = ""
+    warnings: tuple[str, ...] = ()
     said: tuple[str, ...] = ()

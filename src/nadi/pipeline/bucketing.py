@@ -33,11 +33,6 @@ Splitter = Callable[[pa.RecordBatch, Ints, int], Split]
 """(events, index of each event's message, input partition) → split."""
 
 
-def bucket_of_group(group: int, buckets: int) -> int:
-    """Buckets are ranges of key-groups."""
-    return group * buckets // KEY_GROUPS
-
-
 def make_splitter(app: App, stream: str, schema: Schema, buckets: int) -> Splitter:
     """How the events of a stream are spread over the buckets, as the app's sharding says."""
     if app.sharding.kind == "key":

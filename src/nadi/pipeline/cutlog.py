@@ -1,6 +1,6 @@
 """The cut log of an execution group: every cut, durable before it is used, appended by one run only.
 
-A folder with
+On one node it is a folder with
 
     epoch                   the epoch of the run that may append: a number, replaced atomically
     lock                    locked (flock) during every append and every change of the epoch
@@ -8,6 +8,8 @@ A folder with
 
 An append compares the epoch in the folder with its own and fails with CUT_FENCED where they differ: who cannot append cannot process.
 A last line without an end was never acknowledged to anyone; the next append removes it.
+
+Where nodes share it, it is in a database: `nadi.pipeline.cuttable`.
 """
 
 from __future__ import annotations
@@ -17,13 +19,35 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
+from typing import Protocol
 
 from nadi.errors import error
 from nadi.io.staging import sync_folder
 from nadi.pipeline.cuts import Cut
 
 CUTS_PER_FILE = 20_000
+
+
+class Cuts(Protocol):
+    """The log as one run sees it, with the epoch that it was opened for; readers open it for epoch 0."""
+
+    def last(self) -> Cut | None:
+        """The newest cut."""
+        ...
+
+    def at(self, n: int) -> Cut | None:
+        """Cut `n`, None where the log does not have it (any more)."""
+        ...
+
+    def append(self, cut: Cut) -> None:
+        """Make a cut durable. Errors: CUT_FENCED, CUT_LOG_MISMATCH (not the next number; an empty log takes any), DISK_FULL, CONNECTION_UNAVAILABLE."""
+        ...
+
+    def trim(self, before: int) -> None:
+        """Forget cuts before number `before`, so far as that costs little; the newest one stays."""
+        ...
 
 
 @contextmanager
@@ -55,11 +79,7 @@ def take_over(folder: Path) -> int:
 
 
 class CutLog:
-    """The log as one run sees it. `appending` may be None for readers.
-
-    >>> folder = Path(tmp_path)                       # doctest: +SKIP
-    >>> log = CutLog(folder, take_over(folder))       # doctest: +SKIP
-    """
+    """A cut log in a folder. Cuts are trimmed a file at a time."""
 
     def __init__(self, folder: Path, epoch: int) -> None:
         self._folder = folder
@@ -85,13 +105,21 @@ class CutLog:
             current = current_epoch(self._folder)
             if current != self._epoch:
                 raise error("CUT_FENCED", app=self._folder.parent.name, current=current, epoch=self._epoch)
-            last = -1 if self._last is None else self._last.n
-            if cut.n != last + 1:
-                raise error("CUT_LOG_MISMATCH", folder=self._folder, last=last, known=cut.n - 1)
+            if self._last is not None and cut.n != self._last.n + 1:
+                raise error("CUT_LOG_MISMATCH", folder=self._folder, last=self._last.n, known=cut.n - 1)
             self._write(cut)
         self._recent[cut.n] = self._last = cut
         if len(self._recent) > 2 * CUTS_PER_FILE:
             self._recent = {n: c for n, c in self._recent.items() if n > cut.n - CUTS_PER_FILE}
+
+    def trim(self, before: int) -> None:
+        """Remove the files that have nothing but older cuts."""
+        files = self._files()
+        for path, following in pairwise(files):
+            if _first_of(following) <= before:
+                path.unlink()
+        self._recent = {n: c for n, c in self._recent.items() if n >= before}
+        sync_folder(self._folder)
 
     def _write(self, cut: Cut) -> None:
         files = self._files()

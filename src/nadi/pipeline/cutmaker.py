@@ -20,9 +20,10 @@ from nadi.io.contract import Log
 from nadi.io.faultlog import FAULTS
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.backlog import bounded
-from nadi.pipeline.cutlog import CutLog
+from nadi.pipeline.cutlogs import open_cut_log
 from nadi.pipeline.cuts import Cut, Place, Situation, Waiting, plan_cut
 from nadi.pipeline.progress import Progress, read_progress
+from nadi.pipeline.restored import begin_cut
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import AbsentElement, App, Rate, WindowCall
 from nadi.plan.walk import inside
@@ -86,7 +87,7 @@ class CutMaker:
         app = spec.load_engine().plan_app(spec.text)
         self._sources = spec.sources(app)
         self._logs: list[Log] = [spec.open_log(c) for c in self._sources]
-        self._cuts = CutLog(self._state / "cuts", spec.epoch)
+        self._cuts = open_cut_log(spec, spec.epoch)
         self._eager = acts_by_itself(app)
         self._away: dict[int, tuple[float, str]] = {}
         self._highs: tuple[int, dict[Place, int]] | None = None
@@ -97,7 +98,12 @@ class CutMaker:
     # ---- Spark's questions
 
     def initial(self) -> Cut:
-        """Cut 0, where everything begins: made once, then always the same."""
+        """Cut 0, where everything begins: made once, then always the same; after a restore its cut, which an empty log begins with."""
+        if self._spec.begin:
+            restored = begin_cut(self._spec.begin)
+            if self._cuts.last() is None:
+                self._cuts.append(restored)
+            return restored
         found = self._cuts.at(0)
         if found is not None:
             return found

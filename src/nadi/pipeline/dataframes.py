@@ -265,9 +265,7 @@ class TypedKernelStage(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         assert self._state is not None
         bucket = self._buckets[int(key[0])]
-        told, found, _size = process_rows(
-            self._spec, self._state, bucket, rows, streams=self._streams, want=[self._output]
-        )
+        told, found = process_rows(self._spec, self._state, bucket, rows, streams=self._streams, want=[self._output])
         _tell_failures(told["failures"], told["failed"])
         for body in found:
             batch = from_ipc(body)

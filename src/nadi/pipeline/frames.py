@@ -1,82 +1,45 @@
-"""How the state of a bucket lies in Spark's state store: numbered frames of at most 2 MB in a MapState, and a directory at key -1.
+"""How the state of a bucket becomes frames, and frames a state again.
 
-The frames of a *generation* are a base (everything, as records) followed by deltas; the directory says which numbers belong to which.
 A base stream is a sequence of records: 1 byte kind (1: segment), 8 bytes length (big endian), MessagePack `[element, key-group, payload]`; a delta is
-the same with kind 2 and the delta itself. Streams are cut into frames anywhere; every new delta begins a new frame. Key → value of the MapState: long → binary.
+the same with kind 2 and the delta itself. Streams are cut into frames anywhere; every delta begins a new frame. `nadi.pipeline.layout` says under which keys.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import msgspec
 
 from nadi.kernel.contract import Segment
+from nadi.pipeline.layout import POLICY
 from nadi.pipeline.protocol import Part
 
-FRAME_BYTES = 2 * 1024 * 1024
-DIRECTORY_KEY = -1
-FORMAT = 1
 _RECORD = struct.Struct("!BQ")
 _SEGMENT, _DELTA = 1, 2
-# A base is written anew when reading the deltas would cost more than reading it: their bytes and a share per frame, but not for less than the floor.
-FLOOR = 1024 * 1024
-COST_PER_FRAME = 16 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Directory:
-    """What a bucket has in the store: after cut `cut`, under `token` (random, new with every cut), frames [0, frames), the first
-    `base_frames` of them the base. `started` is whether the kernel has begun.
-    """
-
-    token: str = ""
-    cut: int = 0
-    frames: int = 0
-    base_frames: int = 0
-    base_bytes: int = 0
-    delta_bytes: int = 0
-    version: int = FORMAT
-
-    def pack(self) -> bytes:
-        return msgspec.msgpack.encode(self)
-
-    @staticmethod
-    def unpack(value: bytes) -> Directory:
-        return msgspec.msgpack.decode(value, type=Directory)
-
-    @property
-    def bytes(self) -> int:
-        return self.base_bytes + self.delta_bytes
-
-    def wants_base(self, delta: int) -> bool:
-        """Whether, with a delta of so many bytes to come, a new base is cheaper in the long run."""
-        deltas = self.frames - self.base_frames + 1
-        return self.delta_bytes + delta + deltas * COST_PER_FRAME > max(FLOOR, self.base_bytes)
-
-    def with_base(self, token: str, cut: int, frames: int, size: int) -> Directory:
-        return Directory(token, cut, frames, frames, size, 0)
-
-    def with_delta(self, token: str, cut: int, frames: int, size: int) -> Directory:
-        return Directory(token, cut, self.frames + frames, self.base_frames, self.base_bytes, self.delta_bytes + size)
+_ARRAY_OF_3 = b"\x93"
+_BINARY = struct.Struct("!BI")  # MessagePack's bin 32
+_BINARY_32 = 0xC6
+_BODY = msgspec.msgpack.Decoder(tuple[str, int, memoryview])
 
 
 def base_stream(segments: Iterable[Segment]) -> Iterator[bytes]:
-    """The records of a base."""
+    """The records of a base, in pieces: a payload may have hundreds of MB and is not copied."""
     for segment in segments:
-        body = msgspec.msgpack.encode([segment.element, segment.group, segment.payload])
-        yield _RECORD.pack(_SEGMENT, len(body)) + body
+        named = msgspec.msgpack.encode(segment.element) + msgspec.msgpack.encode(segment.group)
+        head = _ARRAY_OF_3 + named + _BINARY.pack(_BINARY_32, len(segment.payload))
+        yield _RECORD.pack(_SEGMENT, len(head) + len(segment.payload)) + head
+        yield segment.payload
 
 
 def delta_stream(delta: bytes) -> Iterator[bytes]:
     """The record of a delta; nothing for an empty one."""
     if delta:
-        yield _RECORD.pack(_DELTA, len(delta)) + delta
+        yield _RECORD.pack(_DELTA, len(delta))
+        yield delta
 
 
-def to_frames(stream: Iterable[bytes], size: int = FRAME_BYTES) -> list[bytes]:
+def to_frames(stream: Iterable[bytes], size: int = POLICY.frame_bytes) -> list[bytes]:
     """Cut a stream of records into frames of at most `size` bytes."""
     frames: list[bytes] = []
     buffer = bytearray()
@@ -91,22 +54,31 @@ def to_frames(stream: Iterable[bytes], size: int = FRAME_BYTES) -> list[bytes]:
 
 
 def from_frames(frames: Iterable[Part]) -> Iterator[Segment | bytes]:
-    """The segments, then the deltas, of frames in the order of their numbers. Raises ValueError where a record is cut short."""
+    """The segments, then the deltas, of frames in the order of their keys. Raises ValueError where a record is cut short."""
     buffer = bytearray()
+    wanted = _RECORD.size  # bytes until there is something to see
     for frame in frames:
         buffer += frame
+        if len(buffer) < wanted:
+            continue
         at = 0
         while len(buffer) - at >= _RECORD.size:
             kind, length = _RECORD.unpack_from(buffer, at)
-            if len(buffer) - at - _RECORD.size < length:
+            wanted = _RECORD.size + length
+            if len(buffer) - at < wanted:
                 break
-            body = bytes(buffer[at + _RECORD.size : at + _RECORD.size + length])
-            at += _RECORD.size + length
-            if kind == _SEGMENT:
-                element, group, payload = msgspec.msgpack.decode(body)
-                yield Segment(element, group, payload)
-            else:
-                yield body
+            yield _part(kind, buffer, at + _RECORD.size, at + wanted)
+            at += wanted
+            wanted = _RECORD.size
         del buffer[:at]
     if buffer:
         raise ValueError("the last record is cut short")
+
+
+def _part(kind: int, buffer: bytearray, start: int, end: int) -> Segment | bytes:
+    with memoryview(buffer) as whole, whole[start:end] as body:
+        if kind == _DELTA:
+            return bytes(body)
+        element, group, payload = _BODY.decode(body)
+        with payload:  # a buffer that somebody looks at cannot be cut
+            return Segment(element, group, bytes(payload))

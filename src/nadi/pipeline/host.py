@@ -11,9 +11,11 @@ import fcntl
 import gc
 import os
 import select
+import shutil
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +23,9 @@ from pathlib import Path
 from nadi.errors import NadiError
 from nadi.pipeline.hosted import Apps
 from nadi.pipeline.protocol import Frame, failure_head, receive, send
+from nadi.pipeline.snapshot import LOCK, sweep
 
+_TIDY = 60.0  # seconds between two looks at what nobody asks for
 _LOOK = 1.0  # seconds between looks where the system cannot tell of a process's end
 
 
@@ -36,7 +40,8 @@ def main(arguments: Sequence[str]) -> int:
         path = folder / f"{index}.sock"
         path.unlink(missing_ok=True)
         threading.Thread(target=_end_with, args=(jvm, folder, index), daemon=True).start()
-        apps = Apps()
+        sweep(folder, os.getpid())
+        apps = Apps(folder)
         _import_heavy()
         _collect_seldom()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
@@ -63,10 +68,13 @@ def _collect_seldom() -> None:
 
 
 def _serve(listening: socket.socket, apps: Apps) -> None:
+    looked = time.monotonic()
     while True:
-        ready, _, _ = select.select([listening], [], [], 60.0)
-        if not ready:
+        ready, _, _ = select.select([listening], [], [], _TIDY)
+        if time.monotonic() - looked >= _TIDY:
+            looked = time.monotonic()
             apps.let_go_idle()
+        if not ready:
             continue
         connection, _ = listening.accept()
         threading.Thread(target=_converse, args=(connection, apps), daemon=True).start()
@@ -112,8 +120,10 @@ def _poll(jvm: int) -> None:
 
 
 def _leave(folder: Path, index: int) -> None:
-    for ending in ("sock", "lock", "alive"):
-        (folder / f"{index}.{ending}").unlink(missing_ok=True)
+    for name in (f"{index}.sock", f"{index}.lock", f"{index}.alive", LOCK):
+        (folder / name).unlink(missing_ok=True)
+    for left in folder.glob(f"snapshot-{os.getpid()}-*"):
+        shutil.rmtree(left, ignore_errors=True)
     with contextlib.suppress(OSError):  # other hosts of this JVM are still leaving, or a log is kept there
         folder.rmdir()
     os._exit(0)

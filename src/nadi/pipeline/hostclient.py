@@ -124,6 +124,12 @@ class Hosts:
         self.call_app(spec, index, {"op": "know"})
         return self.stream(index, {**head, "app": spec.id})
 
+    def forget(self, app: str) -> None:
+        """Tell the hosts that are up that an app has ended: they close its inputs and sinks and let go of its kernels. Errors: HOST_UNAVAILABLE."""
+        for index in range(self.count):
+            if self._answers(index):
+                self.call(index, {"op": "forget", "app": app})
+
     def close(self) -> None:
         """Close the connections; the hosts stay."""
         with self._lock:

@@ -1,16 +1,13 @@
-"""What lives in a host: apps with their inputs and sinks, and the kernels of their buckets. A cache; nothing is lost with it.
-
-A kernel is found by (query, bucket) and recognised by its *token*, which is random, new after every cut and stored with the state. Whoever comes
-with another token than the kernel's gets `need: state` and must feed the frames of the state first.
-"""
+"""What lives in a host: apps with their inputs and sinks, and the kernels of their buckets. A cache; nothing is lost with it."""
 
 from __future__ import annotations
 
-import secrets
+import gc
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,37 +15,19 @@ import msgspec
 from nadi.errors import error
 from nadi.io import errorstore, faultlog
 from nadi.io.contract import Connector, Delivery, Receipt, Sink, SinkMapper
-from nadi.kernel.contract import Kernel, Outputs
-from nadi.kernel.control import CONTROL
+from nadi.kernel.contract import Kernel
 from nadi.pipeline import errorrows
-from nadi.pipeline.fatrows import FatRow, Gathered, gather, pack, to_ipc, unpack
-from nadi.pipeline.frames import Directory, base_stream, delta_stream, from_frames, to_frames
+from nadi.pipeline.fatrows import FatRow, pack, unpack
+from nadi.pipeline.kernels import Held, Kernels, views
+from nadi.pipeline.layout import POLICY
 from nadi.pipeline.protocol import Frame, Part
 from nadi.pipeline.reading import Input, Range, Read, open_input, read_range
 from nadi.pipeline.refused import Refused
+from nadi.pipeline.restored import begin_parts
 from nadi.pipeline.spec import AppSpec
 
-IDLE_KERNEL = 1_800.0  # seconds after which the cache lets go of a kernel
-SIZES_EVERY = 2.0  # seconds: counting entries costs as much as there is state
-KEPT_OPEN = 8  # feedings under way
+QUIET = 30.0  # seconds without work after which a host may take a pause to collect what dropped kernels have left
 ROWS = msgspec.msgpack.Encoder(enc_hook=str)  # objects as their text
-
-
-@dataclass(slots=True)
-class Held:
-    """A live kernel: at `token` after cut `cut`; `before` was its token before that cut, whose answer and outputs are kept for repeated tasks."""
-
-    kernel: Kernel
-    token: str
-    before: str = ""
-    cut: int = -1
-    clock: int = 0
-    answer: Frame | None = None
-    outputs: Outputs | None = None
-    errors: list[list[Any]] = field(default_factory=list)
-    entries: dict[str, int] = field(default_factory=dict)
-    counted: float = 0.0
-    used: float = 0.0
 
 
 @dataclass(slots=True)
@@ -64,7 +43,7 @@ class OpenSink:
 class LiveApp:
     """One app in this host: its plan, its inputs and sinks opened on first use, its kernels."""
 
-    def __init__(self, spec: AppSpec) -> None:
+    def __init__(self, spec: AppSpec, scratch: Path) -> None:
         self.spec = spec
         self._engine = spec.load_engine()
         self._registry = spec.load_connectors()
@@ -75,10 +54,19 @@ class LiveApp:
         self.streams = {c.ordinal: c.stream for c in self.sources}
         self._inputs: dict[int, Input] = {}
         self._open: dict[int, OpenSink] = {}
-        self._kernels: dict[tuple[str, int], Held] = {}
-        self._locks: dict[tuple[str, int], threading.Lock] = {}
-        self._fed: dict[tuple[str, int, str], list[Part]] = {}
+        policy = getattr(self._engine, "POLICY", POLICY)  # that of a test has frames of some bytes
+        self.kernels = Kernels(self._make_kernel, self._start, self.streams, scratch, bool(spec.state), policy)
         self._lock = threading.Lock()
+
+    def _make_kernel(self, bucket: int) -> Kernel:
+        return self._engine.make_kernel(self.app, self.spec.outputs, bucket, self.spec.properties)
+
+    def _start(self, kernel: Kernel, bucket: int, started: int) -> None:
+        """Give a kernel without a state in Spark what it begins with: a restored state, or the start of the app at `started` (ms)."""
+        if self.spec.begin:
+            kernel.load(begin_parts(self.spec.begin, bucket))
+        else:
+            kernel.start(started)
 
     # ---- reading
 
@@ -107,98 +95,6 @@ class LiveApp:
         for bucket in range(self.spec.buckets):
             yield FatRow(bucket, {**clock, "bytes": total if bucket == 0 else 0})
 
-    # ---- kernels
-
-    def feed(self, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
-        """Take frames of a state, in order; `first` begins a new feeding."""
-        key = (head["query"], head["bucket"], head["token"])
-        with self._lock:
-            if head["first"]:
-                self._fed[key] = []
-                while len(self._fed) > KEPT_OPEN:
-                    self._fed.pop(next(iter(self._fed)))
-            elif key not in self._fed:
-                return Frame({"need": "state"}, [])
-            self._fed[key].extend(parts)
-        return Frame({"ok": True}, [])
-
-    def process(self, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
-        """One cut of one bucket: (state token, fat rows) → (new token, frames to write)."""
-        place = (head["query"], head["bucket"])
-        with self._kernel_lock(place):
-            return self._process(place, head, parts)
-
-    def _kernel_lock(self, place: tuple[str, int]) -> threading.Lock:
-        """A kernel has one user at a time."""
-        with self._lock:
-            return self._locks.setdefault(place, threading.Lock())
-
-    def _process(self, place: tuple[str, int], head: dict[str, Any], parts: Sequence[Part]) -> Frame:
-        directory = Directory.unpack(head["directory"])
-        rows = [(unpack(h), body) for h, body in zip(head["heads"], parts, strict=True)]
-        streams = {int(k): v for k, v in head["streams"].items()} if "streams" in head else self.streams
-        gathered = gather(rows, streams)
-        held = self._kernels.get(place)
-        repeated = held is not None and held.before == directory.token and held.cut == gathered.n
-        if held is not None and repeated and held.answer is not None and not head.get("want"):
-            return held.answer
-        if held is None or held.token != directory.token:
-            held = self._kernel_at(place, directory, gathered.started)
-            if held is None:
-                return Frame({"need": "state"}, [])
-        self._kernels.pop(place, None)  # a kernel that fails half-way is not met again
-        answer = self._run(held, directory, gathered, head.get("want"))
-        self._kernels[place] = held
-        return answer
-
-    def _kernel_at(self, place: tuple[str, int], directory: Directory, started: int) -> Held | None:
-        with self._lock:
-            fed = self._fed.pop((*place, directory.token), None)
-        if directory.frames and fed is None:
-            return None
-        kernel = self._engine.make_kernel(self.app, self.spec.outputs, place[1], self.spec.properties)
-        if not directory.token:
-            kernel.start(started)
-        elif fed is None or len(fed) != directory.frames:
-            return None
-        else:
-            kernel.load(from_frames(fed))
-        return Held(kernel, directory.token)
-
-    def _run(self, held: Held, directory: Directory, gathered: Gathered, want: list[str] | None) -> Frame:
-        kernel = held.kernel
-        outputs = kernel.process(gathered.arrivals, gathered.clock)
-        delta = kernel.delta()
-        based = not directory.token or directory.wants_base(len(delta))
-        stream = base_stream(kernel.dump()) if based else delta_stream(delta)
-        frames: list[Part] = [*to_frames(stream)]
-        held.before, held.token, held.cut = held.token, secrets.token_hex(8), gathered.n
-        held.clock = gathered.clock
-        held.used = time.monotonic()
-        if held.used - held.counted > SIZES_EVERY:
-            held.entries, held.counted = kernel.size(), held.used
-        head = {
-            "token": held.token,
-            "cut": held.cut,
-            "base": based,
-            "frames": len(frames),
-            "due": kernel.next_timer(),
-            "in": {stream: n for stream, n in gathered.events.items() if stream != CONTROL},
-            "out": {k: b.num_rows for k, b in outputs.batches.items()},
-            "entries": held.entries,
-            "highs": [[o, p, high] for (o, p), high in sorted(gathered.highs.items())],
-            "bytes": gathered.bytes,
-        }
-        if want is not None:
-            given = [name for name in want if name in outputs.batches]
-            bodies = [to_ipc(outputs.batches[name]) for name in given]
-            failures = [f.message for f in outputs.failures]
-            told = {**head, "outputs": given, "failed": len(failures), "failures": failures[:5]}
-            return Frame(told, [*_views(frames), *_views(bodies)])
-        held.outputs, held.errors = outputs, gathered.errors
-        held.answer = Frame(head, _views(frames))
-        return held.answer
-
     # ---- on-demand queries
 
     def find(self, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
@@ -206,12 +102,9 @@ class LiveApp:
 
         Where no kernel of the bucket is here: `need: kernel`.
         """
-        place = (head["query"], head["bucket"])
-        with self._kernel_lock(place):
-            held = self._kernels.get(place)
+        with self.kernels.user((head["query"], head["bucket"])) as held:
             if held is None:
                 return Frame({"need": "kernel"}, [])
-            held.used = time.monotonic()
             question = self._engine.plan_on_demand(self.app, head["text"])
             given = [tuple(row) for row in unpack(parts[0])] if parts else None
             rows = held.kernel.find(question) if given is None else held.kernel.select(question, given)
@@ -222,8 +115,8 @@ class LiveApp:
     def write(self, head: dict[str, Any]) -> Frame:
         """Hand the outputs of a cut to the sinks. Errors: OUTPUTS_GONE where this host no longer has them, those of the sinks."""
         bucket, cut = head["bucket"], head["cut"]
-        held = self._kernels.get((head["query"], bucket))
-        if held is None or held.token != head["token"] or held.outputs is None:
+        held = self.kernels.written((head["query"], bucket), head["token"])
+        if held is None or held.outputs is None:
             raise error("OUTPUTS_GONE", cut=cut, bucket=bucket)
         receipts, refused = [], Refused(self.app, held.clock)
         for ordinal, connector in enumerate(self.sinks):
@@ -272,15 +165,9 @@ class LiveApp:
 
     # ---- housekeeping
 
-    def let_go_idle(self) -> None:
-        """Drop kernels that nobody asked for in a long while; a later task feeds them again."""
-        before = time.monotonic() - IDLE_KERNEL
-        for place, held in list(self._kernels.items()):
-            if held.used < before:
-                self._kernels.pop(place, None)
-
     def close(self) -> None:
-        """Close inputs and sinks."""
+        """Close inputs and sinks, let go of kernels."""
+        self.kernels.close()
         for source in self._inputs.values():
             source.log.close()
         for target in self._open.values():
@@ -290,9 +177,11 @@ class LiveApp:
 
 
 class Apps:
-    """All apps of a host, and its operations by name."""
+    """All apps of a host, and its operations by name. `scratch` is the folder for its snapshots."""
 
-    def __init__(self) -> None:
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._garbage = False
         self._apps: dict[str, LiveApp] = {}
         self._lock = threading.Lock()
 
@@ -304,7 +193,16 @@ class Apps:
             for id_, other in list(self._apps.items()):
                 if spec.state and (other.spec.state, other.spec.group) == (spec.state, spec.group):
                     self._apps.pop(id_).close()
-            self._apps[spec.id] = LiveApp(spec)
+                    self._garbage = True
+            self._apps[spec.id] = LiveApp(spec, self._scratch)
+
+    def forget(self, id_: str) -> None:
+        """Let go of an app that has ended: its inputs, sinks and kernels. Another task that needs it defines it again."""
+        with self._lock:
+            app = self._apps.pop(id_, None)
+        if app is not None:
+            app.close()
+            self._garbage = True
 
     def answer(self, head: dict[str, Any], parts: Sequence[Part]) -> Iterator[Frame]:
         """The frames that answer a request."""
@@ -316,21 +214,25 @@ class Apps:
         if operation == "ping":
             yield Frame({"ok": True, "apps": len(self._apps)}, [])
             return
+        if operation == "forget":
+            self.forget(head["app"])
+            yield Frame({"ok": True}, [])
+            return
         app = self._apps.get(head["app"])
         if app is None:
             yield Frame({"need": "app"}, [])
         elif operation == "read":
             for row in app.read(head):
-                yield Frame({"bucket": row.bucket}, _views([pack(row.head), row.body]))
+                yield Frame({"bucket": row.bucket}, views([pack(row.head), row.body]))
             yield Frame({"end": True}, [])
         else:
             yield self._single(app, operation, head, parts)
 
     def _single(self, app: LiveApp, operation: str, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
         if operation == "process":
-            return app.process(head, parts)
+            return app.kernels.process(head, parts)
         if operation == "feed":
-            return app.feed(head, parts)
+            return app.kernels.feed(head, parts)
         if operation == "write":
             return app.write(head)
         if operation == "commit":
@@ -342,9 +244,12 @@ class Apps:
         return Frame({"error": {"message": f"no operation {operation}"}}, [])
 
     def let_go_idle(self) -> None:
-        for app in list(self._apps.values()):
-            app.let_go_idle()
-
-
-def _views(parts: Sequence[Part]) -> list[memoryview]:
-    return [memoryview(p) for p in parts]
+        """Drop what nobody has asked for in a long while, and when the host has nothing to do collect what dropped kernels have left."""
+        now = time.monotonic()
+        apps = list(self._apps.values())
+        self._garbage |= sum(app.kernels.let_go_idle(now) for app in apps) > 0
+        if self._garbage and max((app.kernels.last_use for app in apps), default=0.0) < now - QUIET:
+            self._garbage = False
+            gc.unfreeze()  # kernels are frozen after a load or a snapshot
+            gc.collect()
+            gc.freeze()

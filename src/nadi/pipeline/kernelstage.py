@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,14 +17,15 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from nadi.errors import error
 from nadi.pipeline.fatrows import pack
-from nadi.pipeline.frames import DIRECTORY_KEY, Directory
 from nadi.pipeline.hostclient import Hosts, hosts
+from nadi.pipeline.layout import DIRECTORY_KEY, Directory
 from nadi.pipeline.protocol import Frame, Part
 from nadi.pipeline.spec import AppSpec
 
 OUTPUT = "bk int, meta binary"
 FEED_FRAMES = 8
 FEEDINGS = 4  # a host may die while it is fed
+STORED = ("directory", "writes", "removes", "frames")  # of an answer: done with once it is kept
 
 FRAME_KEY = StructType([StructField("k", LongType(), False)])
 FRAME_VALUE = StructType([StructField("v", BinaryType(), False)])
@@ -38,65 +41,69 @@ class StoredState:
         self.directory = Directory() if found is None else Directory.unpack(bytes(found[0]))
 
     def frames(self) -> Iterator[bytes]:
-        """All frames by number. Errors: STATE_FRAMES_DAMAGED."""
-        for number in range(self.directory.frames):
-            found = self._frames.getValue((number,))
+        """All frames that count, in order. Errors: STATE_FRAMES_DAMAGED."""
+        for key in self.directory.live():
+            found = self._frames.getValue((key,))
             if found is None:
-                raise error("STATE_FRAMES_DAMAGED", bucket=self._bucket, frame=number)
+                raise error("STATE_FRAMES_DAMAGED", bucket=self._bucket, frame=key)
             yield bytes(found[0])
 
-    def keep(self, token: str, cut: int, base: bool, frames: Sequence[Part]) -> Directory:
-        """Write the frames of a new base (instead of all there is) or of a delta, and the directory."""
-        size = sum(map(len, frames))
-        if base:
-            if self.directory.frames:
-                self._frames.clear()
-            first, after = 0, self.directory.with_base(token, cut, len(frames), size)
-        else:
-            first = self.directory.frames
-            after = self.directory.with_delta(token, cut, len(frames), size)
-        for number, frame in enumerate(frames, first):
-            self._frames.updateValue((number,), (bytes(frame),))
-        self._frames.updateValue((DIRECTORY_KEY,), (after.pack(),))
-        return after
+    def keep(self, told: Mapping[str, Any], parts: Sequence[Part]) -> int:
+        """Write and remove what the host told, and the directory: bytes that were written."""
+        keys = [key for first, end in told["writes"] for key in range(first, end)]
+        frames = parts[: len(keys)]
+        for key, frame in zip(keys, frames, strict=True):
+            self._frames.updateValue((key,), (bytes(frame),))
+        for first, end in told["removes"]:
+            for key in range(first, end):
+                self._frames.removeKey((key,))
+        self._frames.updateValue((DIRECTORY_KEY,), (told["directory"],))
+        return sum(map(len, frames)) + len(told["directory"])
 
 
 def process_rows(
     spec: AppSpec, frames: MapState, bucket: int, rows: Iterator[pd.DataFrame], **more: Any
-) -> tuple[dict[str, Any], Sequence[Part], int]:
-    """Take the fat rows of a cut through the kernel of a bucket, keep what changed: (what the host told, its other parts, bytes of state)."""
+) -> tuple[dict[str, Any], Sequence[Part]]:
+    """Take the fat rows of a cut through the kernel of a bucket, keep what changed: (what the host told, its other parts)."""
     heads, bodies = fat_rows(rows)
     state = StoredState(frames, bucket)
     head = {"query": query_id(), "bucket": bucket, "heads": heads, **more}
-    answer = ask_kernel(spec, hosts(spec.hosts), state, head, bodies)
-    told, kept = answer.head, answer.head["frames"]
-    after = state.keep(told["token"], told["cut"], told["base"], answer.parts[:kept])
-    return told, answer.parts[kept:], after.bytes
+    answer, feeding = ask_kernel(spec, hosts(spec.hosts), state, head, bodies)
+    written = state.keep(answer.head, answer.parts)
+    told = {name: value for name, value in answer.head.items() if name not in STORED}
+    return {**told, "state_written": written, "feeding": feeding}, answer.parts[answer.head["frames"] :]
 
 
-def ask_kernel(spec: AppSpec, ask: Hosts, state: StoredState, head: dict[str, Any], bodies: Sequence[Part]) -> Frame:
-    """The answer of the kernel of a bucket; its host is fed from the state where it holds another one."""
+def ask_kernel(
+    spec: AppSpec, ask: Hosts, state: StoredState, head: dict[str, Any], bodies: Sequence[Part]
+) -> tuple[Frame, float]:
+    """The answer of the kernel of a bucket; its host is fed from the state where it holds another one, and seconds that took."""
     bucket = head["bucket"]
     head = {**head, "op": "process", "directory": state.directory.pack()}
+    feeding = 0.0
     for _ in range(FEEDINGS):
         answer = ask.call_app(spec, bucket, head, bodies)
         if answer.head.get("need") != "state":
-            return answer
-        _feed(spec, ask, state, head)
+            return answer, feeding
+        begin = time.monotonic()
+        head["fed"] = _feed(spec, ask, state, bucket)
+        feeding += time.monotonic() - begin
     raise error("HOST_UNAVAILABLE", reason=f"the state of bucket {bucket} could not be handed over", log="host logs")
 
 
-def _feed(spec: AppSpec, ask: Hosts, state: StoredState, head: dict[str, Any]) -> None:
-    place = {"op": "feed", "query": head["query"], "bucket": head["bucket"], "token": state.directory.token}
-    ask.call_app(spec, head["bucket"], {**place, "first": True}, [])
+def _feed(spec: AppSpec, ask: Hosts, state: StoredState, bucket: int) -> str:
+    """Hand the state over; the name of this feeding: another task may be handing over the same at the same time."""
+    feed = {"op": "feed", "bucket": bucket, "feeding": secrets.token_hex(8)}
+    ask.call_app(spec, bucket, {**feed, "first": True})
     part: list[bytes] = []
     for frame in state.frames():
         part.append(frame)
         if len(part) == FEED_FRAMES:
-            ask.call_app(spec, head["bucket"], {**place, "first": False}, part)
+            ask.call_app(spec, bucket, {**feed, "first": False}, part)
             part = []
     if part:
-        ask.call_app(spec, head["bucket"], {**place, "first": False}, part)
+        ask.call_app(spec, bucket, {**feed, "first": False}, part)
+    return str(feed["feeding"])
 
 
 def query_id() -> str:
@@ -134,8 +141,8 @@ class KernelStage(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         assert self._state is not None
         bucket = self._buckets[int(key[0])]
-        told, _nothing, size = process_rows(self._spec, self._state, bucket, rows)
-        meta = {**told, "query": query_id(), "bucket": bucket, "state_bytes": size}
+        told, _nothing = process_rows(self._spec, self._state, bucket, rows)
+        meta = {**told, "query": query_id(), "bucket": bucket}
         yield pd.DataFrame({"bk": [int(key[0])], "meta": [pack(meta)]})
 
     def close(self) -> None:

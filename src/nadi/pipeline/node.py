@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nadi.config import Settings, read_settings
+from nadi.config import Persistence, Settings, read_settings
 from nadi.errors import NadiError, error
 from nadi.metrics import AppProgress
+from nadi.pipeline.restored import settle
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
 
@@ -39,12 +40,14 @@ class AppText:
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """`state` is the state folder. `conf` has settings of Spark (`spark.…`) and of nadi (`nadi.…`, see `nadi.config.Settings`)."""
+    """`state` is the state folder. `conf` has settings of Spark (`spark.…`) and of nadi (`nadi.…`, see `nadi.config.Settings`). `persistence` is about
+    revisions; its relative locations begin in `state`."""
 
     state: Path = Path(".nadi")
     master: str = "local[*,4]"
     conf: Mapping[str, str] = field(default_factory=dict)
     until_end: bool = False
+    persistence: Persistence = field(default_factory=Persistence)
     engine: str = "nadi.pipeline.engine"
     connectors: str = "nadi.io.registry"
 
@@ -113,16 +116,29 @@ def needed_outputs(app: App) -> tuple[str, ...]:
 
 def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
     """The description of an app on this node; what its state folder fixes stays as it was. Errors: APP_CHANGED, INVALID_SETTING."""
+    begin = settle(options.state.resolve() / app.name)
+    spec = dataclasses.replace(_spec(text, app, options, cores, journal), begin=begin)
+    return dataclasses.replace(spec, buckets=_as_before(spec.place.state, app, spec, spec.buckets))
+
+
+def spec_to_restore(text: AppText, app: App, options: NodeOptions, cores: int, buckets: int) -> AppSpec:
+    """The description of an app that is to go on from a revision with so many buckets: the settings may want another number. Errors: INVALID_SETTING."""
+    spec = _spec(text, app, options, cores, options.settings().journal_url)
+    wanted = _given(options.settings().buckets, buckets)
+    return dataclasses.replace(spec, buckets=1 if app.sharding.kind == "single" else wanted)
+
+
+def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
     state = (options.state / app.name).resolve()
     state.mkdir(parents=True, exist_ok=True)
     settings = options.settings()
-    wanted = 1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, cores))
-    spec = AppSpec(
+    return AppSpec(
         app.name,
         text.text,
         str(state),
         journal=journal,
-        buckets=wanted,
+        cuts=settings.cuts_url,
+        buckets=1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, cores)),
         hosts=max(1, _given(settings.hosts, cores)),
         max_events=settings.batch_events,
         max_bytes=settings.batch_bytes,
@@ -133,7 +149,6 @@ def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal
         engine=options.engine,
         connectors=options.connectors,
     )
-    return dataclasses.replace(spec, buckets=_as_before(state, app, spec, wanted))
 
 
 def _given(value: int | None, otherwise: int) -> int:

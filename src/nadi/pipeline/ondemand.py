@@ -21,7 +21,7 @@ from nadi.errors import error
 from nadi.io import errorstore
 from nadi.io.controllog import append, control_path
 from nadi.kernel.control import CONTROL
-from nadi.pipeline.cutlog import CutLog
+from nadi.pipeline.cutlogs import open_cut_log
 from nadi.pipeline.hostclient import Hosts, hosts
 from nadi.pipeline.live import Live
 from nadi.pipeline.progress import read_progress
@@ -103,7 +103,7 @@ def _wait(live: Live, state: Path, record: tuple[int, int], within: float) -> No
         progress = read_progress(state)
         if progress is not None and progress.n != seen:  # the cut log is read only where there is something new in it
             seen = progress.n
-            if _taken(state, seen, *record):
+            if _taken(live, seen, *record):
                 return
         if time.monotonic() > until:
             what = "the change is noted and will be made"
@@ -111,6 +111,6 @@ def _wait(live: Live, state: Path, record: tuple[int, int], within: float) -> No
         time.sleep(LOOK)
 
 
-def _taken(state: Path, n: int, ordinal: int, position: int) -> bool:
-    cut = CutLog(state / "cuts", 0).at(n)
+def _taken(live: Live, n: int, ordinal: int, position: int) -> bool:
+    cut = open_cut_log(live.spec).at(n)
     return cut is not None and cut.ends[(ordinal, 0)] > position

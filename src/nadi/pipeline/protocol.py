@@ -74,7 +74,8 @@ def _exactly(connection: socket.socket, size: int) -> memoryview | None:
     buffer = memoryview(bytearray(size))
     at = 0
     while at < size:
-        got = connection.recv_into(buffer[at:])
+        # in one call where the system can: after each one this thread waits up to 5 ms for the interpreter's lock, if another one computes
+        got = connection.recv_into(buffer[at:], 0, socket.MSG_WAITALL)
         if got == 0:
             if at == 0:
                 return None

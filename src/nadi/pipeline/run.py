@@ -112,7 +112,8 @@ class Node:
         if len(specs) > 1:
             conf = {"spark.scheduler.mode": "FAIR", **conf}
         name = f"nadi {' '.join(s.app for s in specs)}"
-        session = build_session(SessionOptions(options.master, options.state / "logs", conf, name))
+        master = with_slot(options.master) if options.persistence.enabled else options.master
+        session = build_session(SessionOptions(master, options.state / "logs", conf, name))
         jvm = driver_jvm(session)
         try:
             sweep()
@@ -131,6 +132,15 @@ class Node:
         server.start()
         started.callback(server.stop)
         return server.url
+
+
+def with_slot(master: str) -> str:
+    """The local master that takes as many tasks as there are cores, with a slot more: for the copies that revisions are made of.
+
+    >>> with_slot("spark://host:7077")
+    'spark://host:7077'
+    """
+    return master.replace("local[*", f"local[{(os.cpu_count() or 1) + 1}", 1)
 
 
 def needs_journal(app: App, registry: Connectors) -> bool:

@@ -56,7 +56,7 @@ class AppWriter(DataSourceStreamArrowWriter):
             state, cut = self._spec.place.state, buckets[0]["cut"]
             errorstore.commit(state, cut, [b["bucket"] for b in buckets if b["errors"]])
             faultlog.commit(state, cut, [b["bucket"] for b in buckets if b["faults"]])
-            write_progress(state, progress_of(buckets))
+            write_progress(state, progress_of(buckets, self._spec.hosts))
 
     def _commit_sinks(self, buckets: Sequence[Mapping[str, Any]]) -> None:
         receipts: dict[int, list[list[Any]]] = {}
@@ -72,16 +72,19 @@ class AppWriter(DataSourceStreamArrowWriter):
         """Nothing: what was written without a commit is written again under the same numbers."""
 
 
-def progress_of(buckets: Sequence[Mapping[str, Any]]) -> Progress:
-    """The progress of a cut from what its buckets told."""
+def progress_of(buckets: Sequence[Mapping[str, Any]], hosts: int) -> Progress:
+    """The progress of a cut from what its buckets told; bucket b is in host b mod `hosts`."""
     dues = [b["due"] for b in buckets if b["due"] is not None]
     counts = Counts()
     entries: dict[str, int] = {}
     highs: dict[tuple[int, int], int] = {}
+    memory: dict[str, int] = {}
     for b in buckets:
         counts = counts.plus(Counts(b["in"], b["out"], b["errors"], b["bytes"]))
         for element, size in b["entries"].items():
             entries[element] = entries.get(element, 0) + size
+        host = str(b["bucket"] % hosts)
+        memory[host] = max(memory.get(host, 0), b["memory"])
         highs |= {(o, p): high for o, p, high in b["highs"]}
     return Progress(
         buckets[0]["cut"],
@@ -90,6 +93,8 @@ def progress_of(buckets: Sequence[Mapping[str, Any]]) -> Progress:
         counts=counts,
         entries=entries,
         state_bytes=sum(b["state_bytes"] for b in buckets),
+        state_written=sum(b["state_written"] for b in buckets),
+        memory=memory,
     )
 
 

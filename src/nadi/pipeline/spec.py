@@ -48,10 +48,11 @@ class Connectors(Protocol):
 class AppSpec:
     """One execution group of an app on one node.
 
-    `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `buckets` the number of kernels, `hosts` how many
+    `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `cuts` that of the database of the cut log ("": it
+    is in `state`), `begin` the folder of a restored state to begin with ("": with nothing), `buckets` the number of kernels, `hosts` how many
     host processes an executor has, `epoch` the fencing number of this run. A batch takes at most `max_events` events and about
-    `max_bytes` bytes (0: no bound). `outputs` are the keys of the streams that are wanted outside, `properties` what
-    the kernels read of the node. Not slotted: `id` is kept once computed.
+    `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs` are the keys of
+    the streams that are wanted outside, `properties` what the kernels read of the node. Not slotted: `id` is kept once computed.
     """
 
     app: str
@@ -59,12 +60,15 @@ class AppSpec:
     state: str
     group: str = ""
     journal: str = ""
+    cuts: str = ""
+    begin: str = ""
     buckets: int = 1
     hosts: int = 2
     epoch: int = 1
     max_events: int = 100_000
     max_bytes: int = 256_000_000
     order_idle: int = 5_000
+    host_memory: int = 0
     until_end: bool = False
     outputs: tuple[str, ...] = ()
     engine: str = "nadi.pipeline.engine"
@@ -80,6 +84,7 @@ class AppSpec:
             self.text,
             self.state,
             self.journal,
+            self.begin,
             self.buckets,
             self.outputs,
             self.properties,

@@ -13,19 +13,21 @@ import dataclasses
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nadi.errors import NadiError, error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.retry import Policy
 from nadi.io.sinks.log import new_lines
-from nadi.pipeline import cutlog
+from nadi.pipeline import cutlogs
 from nadi.pipeline.cutmaker import read_status, stop_flag
+from nadi.pipeline.hostclient import hosts
 from nadi.pipeline.live import Live, remove_live, write_live
 from nadi.pipeline.node import AppExit, AppProgress, AppText, ExitReport, NodeOptions
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.query import named_failure, start_query
+from nadi.pipeline.revisions import Keeping, Revisions
 from nadi.pipeline.session import driver_jvm, driver_lost, own_session
 from nadi.pipeline.spec import AppSpec
 
@@ -62,6 +64,7 @@ class Supervised:
         self._start = start
         self._spec = spec
         self._logs = options.state.resolve() / "logs" / "spark.log"
+        self._keeping = Keeping(options.persistence, options.state)
         self._stop = stop
         self._tell = tell
         self._progress = AppProgress(spec.app)
@@ -111,11 +114,12 @@ class Supervised:
         state = self._spec.place.state
         for old in state.glob("stop-*"):
             old.unlink()
-        spec = dataclasses.replace(self._spec, epoch=cutlog.take_over(state / "cuts"))
+        spec = dataclasses.replace(self._spec, epoch=cutlogs.take_over(self._spec))
         query = self._start(session, spec)
+        revisions = Revisions(self._session, spec, self._keeping)
         write_live(state, Live(spec, driver_jvm(session), str(query.id)))
         try:
-            how = self._watch(query, spec)
+            how = self._watch(query, spec, revisions)
             self._phases(query)
             return how
         finally:
@@ -123,20 +127,25 @@ class Supervised:
             if not driver_lost() and query.isActive:
                 query.stop()
 
-    def _watch(self, query: StreamingQuery, spec: AppSpec) -> str:
+    def _watch(self, query: StreamingQuery, spec: AppSpec, revisions: Revisions) -> str:
         state = spec.place.state
         asked = 0.0
         while query.isActive:
             status = read_status(state)
             mine = status if status is not None and status.epoch == spec.epoch else None
             if mine is not None and mine.finished:
+                revisions.before_stop()
                 return "finished"
             if self._stop.is_set() and not asked:
                 stop_flag(state, spec.epoch).touch()
                 asked = time.monotonic()
-            if asked and ((mine is not None and mine.stopped) or time.monotonic() - asked > STOPS_WITHIN):
+            if asked and mine is not None and mine.stopped:
+                revisions.before_stop()
+                return "stopped"
+            if asked and time.monotonic() - asked > STOPS_WITHIN:
                 return "stopped"
             self._look(query, "stopping" if asked else "running")
+            revisions.look()
             query.awaitTermination(LOOK)
         failure = query.exception()
         raise (
@@ -176,6 +185,7 @@ class Supervised:
                 "rate": self._rate(sum(totals.events_in.values())),
                 "entries": known.entries,
                 "state_bytes": known.state_bytes,
+                "warnings": memory_warnings(known.memory, self._spec.host_memory),
             }
         if status is not None:
             changes |= {"lag": status.waiting, "away": status.away}
@@ -191,8 +201,20 @@ class Supervised:
         return (after - before) / (last - first) if last > first else 0.0
 
     def _end(self, state: str, failure: NadiError | None = None) -> None:
+        if not driver_lost():
+            hosts(self._spec.hosts, driver_jvm(self._session)).forget(self._spec.id)
         self._note(state, **({"last_error": str(failure)} if failure is not None else {}))
         self.result = AppExit(self._spec.app, state, self._progress, failure)
+
+
+def memory_warnings(memory: Mapping[str, int], limit: int) -> tuple[str, ...]:
+    """What is said of hosts that hold more than `limit` MB (0: no bound).
+
+    >>> memory_warnings({"0": 5_000_000, "1": 2_000_000}, 3)[0].split("(")[0].strip()
+    '[HOST_MEMORY] host 0 holds 5 MB of memory, 3 MB are meant for it'
+    """
+    over = {host: held // 1_000_000 for host, held in sorted(memory.items()) if limit and held > limit * 1_000_000}
+    return tuple(str(error("HOST_MEMORY", host=host, held=held, limit=limit)) for host, held in over.items())
 
 
 def unreachable(failure: NadiError) -> bool:

@@ -4,10 +4,12 @@ from nadi.plan.binder import bind, bind_collecting, diagnose, plan_app
 from nadi.plan.elements import fingerprints, stateful
 from nadi.plan.explain import explained, explanation
 from nadi.plan.on_demand import bind_on_demand
+from nadi.plan.restore import RestorePlan, plan_restore
 from nadi.plan.sharding import groups, shard
 from nadi.plan.streams import input_streams
 
 __all__ = [
+    "RestorePlan",
     "bind",
     "bind_collecting",
     "bind_on_demand",
@@ -18,6 +20,7 @@ __all__ = [
     "groups",
     "input_streams",
     "plan_app",
+    "plan_restore",
     "shard",
     "stateful",
 ]

@@ -49,7 +49,10 @@ class ScalarEntry(Protocol):
 
 
 class WindowEntry(Protocol):
-    """A window; `check` raises SignatureError, or INVALID_CRON. The first argument of a `conditional` one is the text of an expression."""
+    """A window; `check` raises SignatureError, or INVALID_CRON. The first argument of a `conditional` one is the text of an expression.
+
+    `batch` windows send X only where they are wanted, unless they are `cancels` windows.
+    """
 
     @property
     def name(self) -> str: ...
@@ -57,6 +60,10 @@ class WindowEntry(Protocol):
     def check(self) -> Callable[[tuple[Argument, ...]], None]: ...
     @property
     def conditional(self) -> bool: ...
+    @property
+    def batch(self) -> bool: ...
+    @property
+    def cancels(self) -> bool: ...
 
 
 class StreamFunctionEntry(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 
 from nadi.plan.nodes import (
@@ -64,7 +64,8 @@ _NOTHING = object()
 class Stateful:
     """A stateful element. `owner` is the name of the query or definition, `what` says in words what is kept.
 
-    `shape` is everything that the kept state depends on; `timed` whether timers wake it.
+    `shape` is everything that the kept state depends on; `timed` whether timers wake it. `kind` is "table", "window", "trigger", "aggregation",
+    "function", "pattern", "selector", "rate" or "keys"; `schemas` are those of the rows that are kept, by slot.
     """
 
     id: str
@@ -73,6 +74,8 @@ class Stateful:
     shape: object
     timed: bool = False
     partition: str | None = None
+    kind: str = ""
+    schemas: tuple[Schema, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -80,8 +83,8 @@ class Stateful:
         return hashlib.sha256(canonical(self.shape).encode()).hexdigest()[:16]
 
 
-def canonical(shape: object) -> str:
-    """A shape as text that stays the same when plan nodes get new fields: fields that have their default are left out.
+def canonical(shape: object, without: frozenset[str] = frozenset()) -> str:
+    """A shape as text that stays the same when plan nodes get new fields: fields that have their default, or are among `without`, are left out.
 
     >>> from nadi.lang.tree import Type
     >>> canonical(WindowCall("q/window", "length", (Const(3, Type.INT),)))
@@ -101,7 +104,11 @@ def canonical(shape: object) -> str:
         elif isinstance(here, tuple):
             waiting += _in_order("[", [("", part) for part in here], "]")
         elif is_dataclass(here):
-            given = [(f"{f.name}=", getattr(here, f.name)) for f in fields(here) if getattr(here, f.name) != f.default]
+            given = [
+                (f"{f.name}=", value)
+                for f in fields(here)
+                if f.name not in without and (value := getattr(here, f.name)) != f.default
+            ]
             waiting += _in_order(f"{type(here).__name__}(", given, ")")
         elif here is not _NOTHING:
             texts.append(repr(here))
@@ -129,11 +136,11 @@ def of_element(app: App, element: Query | Partition) -> tuple[Stateful, ...]:
     if isinstance(element, Query):
         return tuple(of_query(app, element))
     purged = element.purge_idle is not None
-    seen = Stateful(f"{element.id}/keys", element.id, "the keys that were seen", element.keys, purged, element.id)
+    what = "the keys that were seen"
     return (
-        seen,
+        Stateful(f"{element.id}/keys", element.id, what, element.keys, purged, element.id, "keys"),
         *(
-            Stateful(e.id, e.owner, e.what, (element.keys, e.shape), e.timed, element.id)
+            replace(e, shape=(element.keys, e.shape), partition=element.id)
             for query in element.queries
             for e in of_query(app, query)
         ),
@@ -146,17 +153,20 @@ def _of_definitions(app: App) -> Iterator[Stateful]:
         if table.storage is not None:  # its rows are elsewhere
             continue
         shape = (table.schema, table.primary_key, table.indexes)
-        yield Stateful(table.id, table.name, "the rows of the table", shape)
+        yield Stateful(table.id, table.name, "the rows of the table", shape, kind="table", schemas=(table.schema,))
     for window in app.windows.values():
         call = window.window
         shape = (call.name, call.args, window.schema)
-        yield Stateful(call.id, window.name, f"the events of the window {called(call)}", shape, is_timed(call))
+        what = f"the events of the window {called(call)}"
+        yield Stateful(call.id, window.name, what, shape, is_timed(call), kind="window", schemas=(window.schema,))
     for trigger in app.triggers.values():
         if not trigger.start:
-            yield Stateful(trigger.id, trigger.name, "when it fires next", (trigger.every, trigger.cron), True)
+            shape = (trigger.every, trigger.cron)
+            yield Stateful(trigger.id, trigger.name, "when it fires next", shape, True, kind="trigger")
     for a in app.aggregations.values():
         shape = (a.input.steps, a.selection, a.timestamp, a.durations)
-        yield Stateful(a.id, a.name, "buckets per " + ", ".join(a.durations), shape, True)
+        what = "buckets per " + ", ".join(a.durations)
+        yield Stateful(a.id, a.name, what, shape, True, kind="aggregation", schemas=(a.input.schema,))
 
 
 def of_query(app: App, query: Query) -> Iterator[Stateful]:
@@ -169,12 +179,18 @@ def of_query(app: App, query: Query) -> Iterator[Stateful]:
                 yield from _of_steps(query, side.input.steps, _schema(app, side.input))
         case StateInput() as state:
             what = "partial matches of the " + ("sequence" if state.sequence else "pattern")
-            yield Stateful(state.id, query.name, what, (state.root, state.within), has_absent(state.root))
+            shape = (state.root, state.within)
+            yield Stateful(
+                state.id, query.name, what, shape, has_absent(state.root), kind="pattern", schemas=state.schemas
+            )
     yield from _of_selection(query)
     if query.rate is not None:
         rate = query.rate
-        shape = (rate.kind, rate.every, rate.events, query.selection)
-        yield Stateful(rate.id, query.name, "what waits for the next output", shape, rate.every is not None)
+        kept = (rate.kind, rate.every, rate.events, query.selection)
+        what = "what waits for the next output"
+        yield Stateful(
+            rate.id, query.name, what, kept, rate.every is not None, kind="rate", schemas=(query.selection.schema,)
+        )
 
 
 def _schema(app: App, source: SingleInput) -> Schema:
@@ -189,10 +205,12 @@ def _of_steps(query: Query, steps: tuple[Step, ...], schema: Schema) -> Iterator
         if isinstance(step, WindowStep):
             call = step.call
             what = f"the events of the window {called(call)}"
-            yield Stateful(call.id, query.name, what, (call.name, call.args, schema), is_timed(call))
+            shape = (call.name, call.args, schema)
+            yield Stateful(call.id, query.name, what, shape, is_timed(call), kind="window", schemas=(schema,))
         elif isinstance(step, FunctionStep):
             if step.name not in STATELESS_FUNCTIONS:
-                yield Stateful(step.id, query.name, f"what #{step.name} keeps", (step.name, step.args, schema), True)
+                what, shape = f"what #{step.name} keeps", (step.name, step.args, schema)
+                yield Stateful(step.id, query.name, what, shape, True, kind="function", schemas=(schema,))
             schema = Schema((*schema.columns, *step.adds))
 
 
@@ -202,7 +220,7 @@ def _of_selection(query: Query) -> Iterator[Stateful]:
         names = ", ".join(dict.fromkeys(f"{a.function}()" for a in selection.aggregates))
         per = " per group" if selection.group_by else ""
         shape = (selection.aggregates, selection.group_by)
-        yield Stateful(query.selector_id, query.name, f"{names}{per}", shape)
+        yield Stateful(query.selector_id, query.name, f"{names}{per}", shape, kind="selector")
 
 
 def called(call: WindowCall) -> str:

@@ -11,11 +11,12 @@ from nadi.functions.scripts import RunnerOf, with_scripts
 from nadi.kernel.arrow import OutputBuffer, chunks
 from nadi.kernel.contract import KEY_GROUPS, Arrivals, Outputs, Segment
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
-from nadi.kernel.keys import key_group
+from nadi.kernel.keys import COUNTER, flow_key_group
 from nadi.kernel.rows.assembly import assemble
 from nadi.kernel.rows.events import CURRENT, Chunk, Row
 from nadi.kernel.rows.finds import ask, matching, selected
 from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.partitions import PartitionRuntime
 from nadi.kernel.rows.playback import Idle
 from nadi.kernel.rows.queries import QueryCallback
 from nadi.kernel.rows.state import Value
@@ -26,9 +27,7 @@ from nadi.plan.nodes import App, OnDemand
 if TYPE_CHECKING:
     from nadi.functions.registry import Registry
 
-_COUNTER = "\x00"
-"""Opens the flow key of the numbers of a key-group, so that they stay in that group's segment."""
-_COUNTERS = tuple(f"{_COUNTER}{group}" if group else "" for group in range(KEY_GROUPS))
+_COUNTERS = tuple(f"{COUNTER}{group}" if group else "" for group in range(KEY_GROUPS))
 
 
 class RowsKernel:
@@ -50,7 +49,7 @@ class RowsKernel:
         self.app = app
         registry = with_scripts(registry, app.scripts, scripts)
         sharded = app.sharding.kind == "key"
-        group_of = _group_of if sharded else _group_zero
+        group_of = flow_key_group if sharded else _group_zero
         self.flow = Flow(group_of, app.playback is not None, app.compat, registry, f"{app.name}/{bucket}")
         self._grouped = sharded
         self.flow.properties = properties or {}
@@ -95,6 +94,12 @@ class RowsKernel:
         self.flow.arrival_now = now
         for part in self._assembly.begins:
             part.begin()
+
+    def begin_keys(self) -> None:
+        """Begin the queries of all partition keys that are known, for queries that are put beside keys of a restored state."""
+        for part in self._assembly.begins:
+            if isinstance(part, PartitionRuntime):
+                part.begin_keys()
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
@@ -234,9 +239,3 @@ def _place(arrival: tuple[tuple[int, int, int, int, int], int, str, Chunk]) -> t
 
 def _group_zero(_key: str) -> int:
     return 0
-
-
-def _group_of(key: str) -> int:
-    if key.startswith(_COUNTER):
-        return int(key[1:])
-    return key_group(key) if key else 0

@@ -53,6 +53,15 @@ class PartitionRuntime:
         if self._purge is not None:
             self._purge_timer.at(self._flow.arrival_now + (self.partition.purge_interval or 300_000))
 
+    def begin_keys(self) -> None:
+        """Begin the queries under every key that is known."""
+        before = self._flow.key
+        for key in tuple(self._keys()):
+            self._flow.key = key
+            for query in self.queries:
+                query.begin()
+        self._flow.key = before
+
     def _keys(self) -> list[str]:
         """The keys in the order in which they came; sorted anew only after a load, which makes other cells."""
         known, order = self._state.flow_keys(), self._order

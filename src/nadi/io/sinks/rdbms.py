@@ -1,0 +1,153 @@
+"""`@sink(type='rdbms', url='postgresql://host/db', table.name='Alerts')`: rows of a table, exactly once.
+
+Each row of the stream is one operation: `insert`, or with `keys` `update`, `upsert` or `delete`. The rows of a bucket and cut are written in one
+transaction, together with the number of the cut in the table `nadi_ledger`, where the bucket has a row of its own: a cut that is written again finds its
+number there and has no effect. The row's name holds the run (a random name in the state folder), since a new state folder counts its cuts from 0 again.
+
+No `@map`: attributes are columns. The table is made if there is none, with `keys` as its primary key.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from nadi.databases import Address, connect, translated
+from nadi.errors import did_you_mean, error
+from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
+from nadi.io.options import Option
+from nadi.io.registry import SinkKind, map_type
+from nadi.io.retry import failed, succeeded
+from nadi.io.sinks import ledger
+from nadi.io.sinks.numbers import producer
+from nadi.io.sinks.rdbmstable import LEDGER, Operation, Rows, made_table
+
+NOTHING = -1
+AT_ONCE = 5_000  # rows handed to the driver in one call
+
+
+class RdbmsSink:
+    """Operations on one table. A transaction per bucket and cut."""
+
+    guarantee = "exactly once"
+
+    def __init__(self, connector: Connector, place: Place, engine: Engine, who: str, apply: Operation) -> None:
+        self._connector = connector
+        self._place = place
+        self._engine = engine
+        self._who = who
+        self._apply = apply
+        self._introduced: set[str] = set()
+        self._lock = threading.Lock()
+
+    def write(self, delivery: Delivery) -> Receipt:
+        """Write a cut that the table does not have. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
+        receipt = Receipt(delivery.bucket, delivery.cut)
+        run = ledger.run(ledger.folder(self._connector, self._place))
+        made_by = f"{producer(self._connector, self._place, delivery.bucket)}/{run}"
+        rows: Rows = delivery.batch.select(self._connector.schema.names).to_pylist()
+        try:
+            self._prepare(made_by)
+            with self._engine.begin() as connection:
+                if _entered(connection, made_by, delivery.cut):
+                    for start in range(0, len(rows), AT_ONCE):
+                        self._apply.run(connection, rows[start : start + AT_ONCE])
+        except DBAPIError as reason:
+            found = translated(reason, self._who)
+            if found.condition == "CONNECTION_UNAVAILABLE":
+                failed(self._who, found.diagnostic.message)
+            raise found from reason
+        succeeded(self._who)
+        return receipt
+
+    def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
+        """Nothing: each transaction committed its own part."""
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _prepare(self, made_by: str) -> None:
+        """Make the tables and the row that are missing, once. Several buckets may do so at the same moment: who loses finds them made."""
+        with self._lock:
+            if made_by in self._introduced:
+                return
+            for table in (LEDGER, self._apply.table):
+                try:
+                    table.create(self._engine, checkfirst=True)
+                except DBAPIError:
+                    with self._engine.connect() as connection:
+                        if not connection.dialect.has_table(connection, table.name, schema=table.schema):
+                            raise
+            _introduce(self._engine, made_by)
+            self._introduced.add(made_by)
+
+
+def _introduce(engine: Engine, made_by: str) -> None:
+    """Give a producer its row in the ledger, before the first cut: so that a cut only ever changes a row, which other attempts at it wait for."""
+    with engine.connect() as connection:
+        found = connection.execute(LEDGER.select().where(LEDGER.c.producer == made_by)).first()
+    if found is None:
+        try:
+            with engine.begin() as connection:
+                connection.execute(LEDGER.insert().values(producer=made_by, cut=NOTHING))
+        except IntegrityError:
+            return  # another attempt was faster
+
+
+def _entered(connection: Connection, made_by: str, cut: int) -> bool:
+    """Enter a cut into the ledger; False where it was there before. Holds the producer's row until the transaction ends."""
+    newer = LEDGER.update().where(LEDGER.c.producer == made_by, LEDGER.c.cut < cut).values(cut=cut)
+    return connection.execute(newer).rowcount == 1
+
+
+def _open(connector: Connector, place: Place) -> Sink:
+    options = connector.options
+    where = f"@sink of {connector.stream} (rdbms)"
+    if map_type(connector) != "passthrough":
+        raise error(
+            "OPTION_INVALID",
+            where=where,
+            name="@map",
+            value=map_type(connector),
+            wanted="no @map: attributes are columns",
+        )
+    url = options.get("url") or options.get("jdbc.url")
+    if not url:
+        raise error("OPTION_MISSING", where=where, name="url")
+    address = Address(url, options.get("username", ""), options.get("password", ""))
+    who = f"{address.shown} (rdbms sink of {connector.stream})"
+    return RdbmsSink(connector, place, connect(address), who, _operation(connector, where))
+
+
+def _operation(connector: Connector, where: str) -> Operation:
+    options, names = connector.options, connector.schema.names
+    chosen = options.get("operation", "insert").lower()
+    keys = tuple(k.strip() for k in options.get("keys", "").split(",") if k.strip())
+    if chosen != "insert" and not keys:
+        raise error("OPTION_MISSING", where=where, name="keys")
+    for key in keys:
+        if key not in names:
+            wanted = f"attributes of the stream ({did_you_mean(key, names)})"
+            raise error("OPTION_INVALID", where=where, name="keys", value=options["keys"], wanted=wanted)
+    if chosen == "update" and len(keys) == len(names):
+        wanted = "keys that leave an attribute to be updated"
+        raise error("OPTION_INVALID", where=where, name="keys", value=options["keys"], wanted=wanted)
+    return Operation(chosen, made_table(options.get("table.name") or connector.stream, connector.schema, keys))
+
+
+KIND = SinkKind(
+    (
+        Option("url"),
+        Option("jdbc.url"),
+        Option("jdbc.driver.name"),  # Siddhi's; the URL decides here
+        Option("username"),
+        Option("password"),
+        Option("table.name"),
+        Option("operation", choices=("insert", "update", "upsert", "delete")),
+        Option("keys"),
+    ),
+    _open,
+)

@@ -1,0 +1,218 @@
+"""Revisions in files: `<location>/<app>/<revision>` is a manifest, `<location>/<app>/segments/<address>.zst` a blob.
+
+Each file is written beside its place, synced, and renamed into it; the manifest comes last, after the folder of the blobs is synced. A writer that dies leaves
+the old revisions and files that nobody names; the next one removes them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from nadi.errors import error
+from nadi.persistence.contract import Sink, Writing, in_order
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_READ = 1 << 20
+_BLOB = ".zst"
+
+
+class FileStore:
+    """A persistence store in a folder."""
+
+    def __init__(self, location: Path) -> None:
+        self._location = location
+
+    @property
+    def name(self) -> str:
+        """The folder."""
+        return str(self._location)
+
+    def _folder(self, app: str) -> Path:
+        return self._location / _file_name(app)
+
+    def apps(self) -> list[str]:
+        with _failing(self.name):
+            if not self._location.is_dir():
+                return []
+            found = [unquote(path.name) for path in self._location.iterdir() if path.is_dir()]
+        return sorted(app for app in found if self.names(app))
+
+    def names(self, app: str) -> list[str]:
+        with _failing(self.name):
+            folder = self._folder(app)
+            return in_order((unquote(path.name) for path in folder.iterdir()), app) if folder.is_dir() else []
+
+    def manifest(self, app: str, name: str) -> bytes | None:
+        with _failing(self.name):
+            try:
+                return (self._folder(app) / _file_name(name)).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def blob(self, app: str, address: str) -> Iterator[bytes]:
+        with _failing(self.name):
+            try:
+                file = _blob(self._folder(app), address).open("rb")
+            except FileNotFoundError:
+                return
+            with file:
+                while data := file.read(_READ):
+                    yield data
+
+    def set_aside(self, app: str, address: str) -> None:
+        path = _blob(self._folder(app), address)
+        with _failing(self.name):
+            if path.exists():
+                path.rename(path.with_suffix(".damaged"))
+
+    @contextmanager
+    def writing(self, app: str) -> Iterator[Writing]:
+        folder = self._folder(app)
+        with _failing(self.name):
+            _make_folder(folder / "segments")
+            lock = (folder / ".lock").open("a")
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            turn = _Turn(self, app, folder)
+            try:
+                yield turn
+            except BaseException:
+                turn.undo()
+                raise
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class _Turn:
+    """Implements `nadi.persistence.contract.Writing`."""
+
+    def __init__(self, store: FileStore, app: str, folder: Path) -> None:
+        self._store, self._app, self._folder = store, app, folder
+        self._made: list[Path] = []
+
+    def undo(self) -> None:
+        """Give back the room that blobs took for nothing; a disk that refuses this leaves it to the next sweep."""
+        for path in self._made:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def names(self) -> list[str]:
+        return self._store.names(self._app)
+
+    def manifest(self, name: str) -> bytes:
+        return self._store.manifest(self._app, name) or b""
+
+    def size(self, address: str) -> int | None:
+        try:
+            return _blob(self._folder, address).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    @contextmanager
+    def blob(self, address: str) -> Iterator[Sink]:
+        path = _blob(self._folder, address)
+        if not path.exists():
+            self._made += [path, _temporary(path)]
+        with _written(path) as sink:
+            yield sink
+
+    def save(self, name: str, manifest: bytes) -> None:
+        with _failing(self._store.name):
+            _sync_folder(self._folder / "segments")
+        path = self._folder / _file_name(name)
+        self._made.append(_temporary(path))
+        with _written(path) as sink:
+            sink.write(manifest)
+        self._made.clear()
+        with _failing(self._store.name):
+            _sync_folder(self._folder)
+
+    def delete(self, names: Iterable[str]) -> None:
+        with _failing(self._store.name):
+            for name in names:
+                (self._folder / _file_name(name)).unlink(missing_ok=True)
+            _sync_folder(self._folder)
+
+    def sweep(self, keep: frozenset[str]) -> None:
+        wanted = {address + _BLOB for address in keep}
+        with _failing(self._store.name):
+            for path in (self._folder / "segments").iterdir():
+                if path.name not in wanted:
+                    path.unlink()
+            for path in self._folder.glob(".*.new"):
+                path.unlink()
+
+
+def _file_name(name: str) -> str:
+    """A name as that of a file: `/` and what else may not stand there in hexadecimal."""
+    made = quote(name, safe=" ()[]{}!@#$&+,;=~")
+    return made.replace(".", "%2E") if made.startswith(".") else made
+
+
+def _blob(folder: Path, address: str) -> Path:
+    return folder / "segments" / (address + _BLOB)
+
+
+def _temporary(path: Path) -> Path:
+    """Where a file is written first. There is one writer at a time: the next one takes it over."""
+    return path.with_name(f".{path.name}.new")
+
+
+class _File:
+    """A file that is being written."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def write(self, data: bytes, /) -> int:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.descriptor, view) :]
+        return len(data)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[_File]:
+    """A file that is there, whole and durable, once this ends without an error; but for its name, which is durable when its folder is synced."""
+    temporary = _temporary(path)
+    with _failing(str(path)):
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o640)
+        try:
+            yield _File(descriptor)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        temporary.replace(path)
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _failing(where: str) -> Iterator[None]:
+    """What the disk refuses, by name."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno in _FULL:
+            raise error("DISK_FULL", path=where) from problem
+        raise error("PERSISTENCE_STORE_FAILED", store=where, reason=problem.strerror or str(problem)) from problem

@@ -1,0 +1,65 @@
+"""`pytest tests/chaos --rounds N --seed S`: how often something is killed, and what the dice begin with.
+
+Without `--rounds` the test counts as a slow one, and has 20 rounds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROUNDS = 20
+SECONDS_A_ROUND = 120
+HERE = Path(__file__).parent
+for folder in (HERE, HERE.parent / "endtoend"):  # nodes are started and looked at there
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("chaos")
+    group.addoption("--rounds", type=int, default=None, help="kill so many times")
+    group.addoption("--seed", type=int, default=None, help="what the dice of the kill test begin with")
+
+
+def _rounds(config: pytest.Config) -> int | None:
+    found: int | None = config.getoption("rounds", None)
+    return found
+
+
+@pytest.hookimpl(tryfirst=True)  # before marks deselect
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents and item.get_closest_marker("spark"):
+            if _rounds(config) is None:
+                item.add_marker("slow")
+            item.add_marker(pytest.mark.timeout(600 + SECONDS_A_ROUND * (_rounds(config) or ROUNDS)))
+
+
+@pytest.fixture
+def rounds(request: pytest.FixtureRequest) -> int:
+    return _rounds(request.config) or ROUNDS
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    given: int | None = request.config.getoption("seed", None)
+    return int(time.time()) if given is None else given
+
+
+@pytest.fixture(scope="session")
+def broker_module() -> Any:
+    """The example's broker."""
+    path = HERE.parents[1] / "examples" / "kafka" / "broker.py"
+    spec = importlib.util.spec_from_file_location("chaos_broker", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look for it there
+    spec.loader.exec_module(module)
+    return module

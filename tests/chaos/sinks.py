@@ -1,0 +1,84 @@
+"""Reading the sinks back: what a receiver would have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from chaosapps import OUT
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from nodes import events
+
+from nadi.io.jetstream import Stream
+from nadi.io.natsclient import NatsClient
+from nadi.io.sources.nats import stream_for
+
+Numbered = dict[int, list[tuple[int, tuple[Any, ...]]]]
+"""Key-group → (number, row), in the order in which they stand."""
+
+
+def row_of(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(event[name] for name in OUT)
+
+
+def add_message(rows: Numbered, body: bytes, headers: Mapping[str, str]) -> None:
+    """Add the rows of a message: one event, or an array of those of a chunk."""
+    told = json.loads(body)
+    found = [e["event"] for e in (told if isinstance(told, list) else [told])]
+    assert len(found) == int(headers["Nadi-Count"])
+    first = int(headers["Nadi-Number"])
+    mine = rows.setdefault(int(headers["Nadi-Group"]), [])
+    mine.extend((first + i, row_of(event)) for i, event in enumerate(found))
+
+
+class KafkaTopic:
+    """The committed messages of the only partition of a topic, as far as they have been read."""
+
+    def __init__(self, address: str, topic: str) -> None:
+        settings = {"isolation.level": "read_committed", "enable.partition.eof": True, "log_level": 0}
+        self._consumer = Consumer({"bootstrap.servers": address, "group.id": "look", **settings})
+        self._topic, self._next = topic, 0
+        self.rows: Numbered = {}
+
+    def read(self) -> Numbered:
+        """All there is now."""
+        self._consumer.assign([TopicPartition(self._topic, 0, self._next)])  # the end is told once per assignment
+        while True:
+            for message in self._consumer.consume(5_000, 1):
+                failure = message.error()
+                if failure is None:
+                    add_message(self.rows, message.value(), {k: v.decode() for k, v in message.headers() or ()})
+                    self._next = message.offset() + 1
+                elif failure.code() == KafkaError._PARTITION_EOF:
+                    return self.rows
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class NatsSubject:
+    """The messages of a subject."""
+
+    def __init__(self, url: str, subject: str) -> None:
+        self._client = NatsClient(url)
+        self._stream = Stream(self._client, self._client.call(lambda nc: stream_for(nc, subject)), subject)
+        self._next = 1
+        self.rows: Numbered = {}
+
+    def read(self) -> Numbered:
+        """All there is now. Errors: CONNECTION_UNAVAILABLE."""
+        for part in self._stream.read(self._next, self._stream.bounds().last + 1):
+            for message in part:
+                add_message(self.rows, message.data, message.headers)
+                self._next = message.sequence + 1
+        return self.rows
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def file_rows(path: Path) -> list[tuple[Any, ...]]:
+    """The rows of a file with a line per message."""
+    return [row_of(event) for event in events(path)]

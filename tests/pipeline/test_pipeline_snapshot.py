@@ -1,0 +1,307 @@
+"""A base that is made beside the batches: whatever is killed at whichever stage, what is loaded from the store is the state after its cut."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pipeline_bucket import Bucket, Within, host_pid, hosts_of_this_process, kill
+from pipeline_faults import POLICY
+from pipeline_testlog import committed
+
+from nadi.kernel.contract import Kernel, Segment
+from nadi.pipeline import engine, snapshot
+from nadi.pipeline.fatrows import gather, unpack
+from nadi.pipeline.frames import from_frames
+from nadi.pipeline.hostclient import Hosts, hosts_folder
+from nadi.pipeline.kernels import WITHOUT_SNAPSHOT
+from nadi.pipeline.kernelstage import StoredState
+from nadi.pipeline.layout import Directory
+from nadi.pipeline.spec import AppSpec
+
+CUTS, EVENTS = 80, 10
+WINDOW = 100
+
+
+@pytest.fixture
+def ask() -> Iterator[Hosts]:
+    yield from hosts_of_this_process(1)  # one for each test: a child must not be that of another test
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> AppSpec:
+    text = f"""@app:name('Sums')
+        @source(type='test', file='{tmp_path}/in') define stream In (k string, n long);
+        @sink(type='test', file='{tmp_path}/out') define stream Out (k string, s long);
+        from In#window.length({WINDOW}) select k, sum(n) as s group by k insert into Out;"""
+    lines = (f"{i * 10}\t{json.dumps([f'k{i % 7}', i])}\n" for i in range(CUTS * EVENTS))
+    (tmp_path / "in").write_text("".join(lines))
+    state = tmp_path / "state"
+    state.mkdir()
+    orders = tmp_path / "orders"
+    orders.write_text("hold")
+    properties = {"orders": str(orders)}
+    return AppSpec(
+        "Sums",
+        text,
+        str(state),
+        outputs=("Out",),
+        engine="pipeline_faults",
+        connectors="pipeline_testlog",
+        properties=properties,
+    )
+
+
+class Run:
+    """Cuts one after the other; after each, what the store holds is loaded and compared with a kernel that nothing has happened to."""
+
+    def __init__(self, ask: Hosts | Within, spec: AppSpec) -> None:
+        self.ask, self.spec = ask, spec
+        self.bucket = Bucket(ask, spec)
+        self.cut = 0
+        self.reference: Kernel | None = None
+
+    def order(self, what: str) -> None:
+        Path(self.spec.properties["orders"]).write_text(what)
+
+    def span(self) -> tuple[int, int, int]:
+        return self.cut, (self.cut - 1) * EVENTS, self.cut * EVENTS
+
+    def step(self) -> None:
+        self.cut += 1
+        self.bucket.write(self.bucket.process(*self.span()))
+        self.follow()
+
+    def follow(self) -> None:
+        """Check the state after this cut."""
+        heads, bodies = self.bucket.read(*self.span(), (self.cut - 1) * EVENTS * 10 - 10 if self.cut > 1 else None)
+        gathered = gather([(unpack(h), b) for h, b in zip(heads, bodies, strict=True)], {0: "In"})
+        if self.reference is None:
+            self.reference = self.fresh()
+            self.reference.start(gathered.started)
+        self.reference.process(gathered.arrivals, gathered.clock)
+        self.reference.delta()
+        assert self.loaded() == list(self.reference.dump())
+        known = {-1, *self.directory.live()}
+        runs = [*self.directory.dead, *([self.directory.growing.keys] if self.directory.growing else [])]
+        known |= {key for run in runs for key in range(*run)}
+        assert {key for (key,) in self.bucket.state.values} == known
+
+    def fresh(self) -> Kernel:
+        return engine.make_kernel(engine.plan_app(self.spec.text), self.spec.outputs)
+
+    def loaded(self) -> list[Segment]:
+        kernel = self.fresh()
+        kernel.load(from_frames(StoredState(self.bucket.state, 0).frames()))
+        return list(kernel.dump())
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            assert self.cut < CUTS, "it never came to it"
+            self.step()
+
+    @property
+    def directory(self) -> Directory:
+        return StoredState(self.bucket.state, 0).directory
+
+    @property
+    def child(self) -> int | None:
+        assert isinstance(self.ask, Hosts)
+        host = host_pid(self.ask, 0)
+        return next(
+            (int(p) for f in Path(f"/proc/{host}/task").glob("*/children") for p in f.read_text().split()), None
+        )
+
+    @property
+    def folders(self) -> list[Path]:
+        return list(hosts_folder(os.getpid()).glob("snapshot-*"))
+
+    def finish(self) -> None:
+        """Go on until a base that was made beside the batches has taken over and all that it replaced is removed."""
+        self.order("go")
+        before = self.directory.generation
+        self.until(lambda: self.directory.growing is not None)
+        self.until(lambda: self.directory.growing is None and self.directory.generation > before)
+        while self.cut < CUTS:
+            self.step()
+        found = [(r["k"], r["s"]) for r in committed(Path(self.spec.state).parent / "out")]
+        assert found == expected(CUTS * EVENTS)
+
+
+def expected(count: int) -> list[tuple[str, int]]:
+    held = [(f"k{i % 7}", i) for i in range(count)]
+    return [
+        (k, sum(n for other, n in held[max(0, i + 1 - WINDOW) : i + 1] if other == k)) for i, (k, _) in enumerate(held)
+    ]
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended (waited for at most ten seconds, since a killed one takes a moment)."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def begun(run: Run) -> int:
+    """A child is at work."""
+    run.until(lambda: run.child is not None)
+    found = run.child
+    assert found is not None
+    return found
+
+
+def whole(run: Run) -> None:
+    """A dump is whole and nothing of it is in the store."""
+    child = begun(run)
+    run.order("go")
+    assert gone(child)
+    assert run.directory.growing is None
+
+
+def half(run: Run) -> None:
+    """A part of the dump is in the store."""
+    whole(run)
+    run.until(lambda: run.directory.growing is not None and run.directory.growing.written > 3)
+
+
+def test_a_base_is_made_beside_the_batches_and_what_it_replaced_is_removed(ask: Hosts, spec: AppSpec):
+    run = Run(ask, spec)
+    begun(run)
+    for _ in range(5):  # batches go on beside a child that does not come on
+        run.step()
+    assert run.directory.growing is None
+    run.finish()
+
+
+def test_a_host_killed_while_its_child_dumps_takes_the_child_along(ask: Hosts, spec: AppSpec):
+    run = Run(ask, spec)
+    child = begun(run)
+    (left,) = run.folders
+    kill(ask, 0)
+    assert gone(child)
+    run.finish()
+    assert left not in run.folders
+
+
+def test_a_killed_child_costs_nothing_but_another_dump(ask: Hosts, spec: AppSpec):
+    run = Run(ask, spec)
+    first = begun(run)
+    os.kill(first, signal.SIGKILL)
+    run.until(lambda: run.child not in (None, first))
+    run.order("die")  # in the middle of its dump
+    second = run.child
+    assert second is not None
+    assert gone(second)
+    run.finish()
+
+
+def test_a_host_killed_when_the_dump_is_whole_makes_another_one(ask: Hosts, spec: AppSpec):
+    run = Run(ask, spec)
+    whole(run)
+    kill(ask, 0)
+    run.finish()
+
+
+def test_a_host_killed_between_two_slices_leaves_frames_that_are_removed(ask: Hosts, spec: AppSpec):
+    run = Run(ask, spec)
+    half(run)
+    growing = run.directory.growing
+    assert growing is not None
+    kill(ask, 0)
+    run.order("hold")
+    run.step()
+    assert run.directory.growing is None
+    assert growing.keys[1] > growing.keys[0]
+    run.finish()
+    assert not {key for (key,) in run.bucket.state.values} & set(range(*growing.keys))
+
+
+def test_a_host_killed_after_the_switch_was_answered_but_not_kept_goes_on_from_before_it(ask: Hosts, spec: AppSpec):
+    run = Run(ask, spec)
+    half(run)
+    while True:
+        run.cut += 1
+        told = run.bucket.process(*run.span(), keep=False)
+        if Directory.unpack(told["directory"]).growing is None:
+            break
+        run.bucket.write(run.bucket.process(*run.span()))  # the same answer again
+        run.follow()
+    kill(ask, 0)
+    run.cut -= 1
+    run.finish()
+
+
+def test_a_host_killed_while_dead_frames_are_removed_goes_on_removing(ask: Hosts, spec: AppSpec):
+    run = Run(ask, spec)
+    half(run)
+    run.until(lambda: run.directory.growing is None)
+    assert run.directory.dead
+    kill(ask, 0)
+    run.order("hold")
+    run.until(lambda: not run.directory.dead)
+    run.finish()
+
+
+def test_a_repeated_task_writes_the_same_slice_again(ask: Hosts, spec: AppSpec):
+    run = Run(ask, spec)
+    half(run)
+    run.cut += 1
+    once = run.bucket.process(*run.span(), keep=False)
+    again = run.bucket.process(*run.span())
+    assert again == once
+    run.bucket.write(again)
+    run.follow()
+    run.finish()
+
+
+def test_a_zombie_takes_the_dump_with_it_but_never_becomes_part_of_the_state(ask: Hosts, spec: AppSpec):
+    run = Run(ask, spec)
+    half(run)
+    old = dict(run.bucket.state.values)
+    run.step()
+    lost = run.span()
+    run.step()
+    now, run.bucket.state.values = run.bucket.state.values, old
+    zombie = run.bucket.process(*lost)  # an attempt that was given up asks with the state before the last two cuts
+    run.bucket.state.values = now
+    assert zombie["token"] != run.directory.token
+    run.step()
+    assert run.directory.growing is None
+    run.finish()
+
+
+def test_without_memory_for_a_child_a_base_is_written_within_a_batch_before_deltas_grow_without_end(
+    spec: AppSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(snapshot, "enough_memory", lambda: False)
+    run = Run(Within(tmp_path), spec)
+    generations, most = set(), 0
+    while run.cut < CUTS:
+        run.step()
+        assert run.directory.growing is None
+        generations.add(run.directory.generation)
+        most = max(most, run.directory.deltas.bytes)
+    assert len(generations) > 3
+    assert most > WITHOUT_SNAPSHOT * POLICY.floor / 2
+    assert most < (WITHOUT_SNAPSHOT + 1) * POLICY.floor
+
+
+def test_two_hosts_of_a_machine_do_not_dump_at_the_same_time(ask: Hosts, spec: AppSpec):
+    run = Run(ask, spec)
+    begun(run)
+    assert snapshot._turn(hosts_folder(os.getpid())) is None
+    kill(ask, 0)
+    run.order("hold")
+    run.until(lambda: run.child is not None)
+    run.finish()
