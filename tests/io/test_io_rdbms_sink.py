@@ -165,3 +165,29 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, str], conditi
 def test_a_mapper_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NadiError, match="attributes are columns"):
         open_sink(connector("rdbms", {"url": "sqlite://"}, "json"), Place("App", tmp_path))
+
+
+@pytest.mark.parametrize("action", ["LOG", "STORE", "STREAM"])
+def test_with_on_error_only_what_is_refused_is_left_out_and_stays_so(
+    action: str, database: EmptyDatabase, sink: Make, tmp_path: Path
+) -> None:
+    options = {"keys": "name", "on.error": action}
+    keyed = sink(tmp_path, **options)
+    keyed.write(delivery(0, ["ann"]))
+    receipt = keyed.write(delivery(1, ["bo", "ann", "carol"]))
+    assert [refusal.index for refusal in receipt.refused] == [1]
+    assert rows(database) == [("ann", 3), ("bo", 2), ("carol", 5)]
+    again = sink(tmp_path, **options).write(delivery(1, ["bo", "ann", "carol"]))
+    assert again.refused == receipt.refused
+    assert rows(database) == [("ann", 3), ("bo", 2), ("carol", 5)]
+
+
+def test_with_wait_what_is_refused_is_tried_again(database: EmptyDatabase, sink: Make, tmp_path: Path) -> None:
+    keyed = sink(tmp_path, **{"keys": "name", "on.error": "WAIT"})
+    keyed.write(delivery(0, ["ann"]))
+    with pytest.raises(NadiError) as waiting:
+        keyed.write(delivery(1, ["ann"]))
+    assert waiting.value.condition == "CONNECTION_UNAVAILABLE"
+    assert rows(database) == [("ann", 3)]
+    keyed.write(delivery(1, ["bo"]))  # it counts as away no longer
+    assert rows(database) == [("ann", 3), ("bo", 2)]

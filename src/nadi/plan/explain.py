@@ -18,6 +18,7 @@ KEY_GROUPS = 128
 _EXACT = {
     "file": "a batch is appended once: a ledger of committed lengths is kept beside the file, folders get files under their final names",
     "kafka": "the rows of a batch and its number are written in one transaction",
+    "rdbms": "the rows of a batch and its number are written in one transaction",
     "nats": "messages carry their numbers, and after a failure the tail of the stream is read for those that are there",
     "inmemory": "messages carry their numbers, and after a failure the tail of the stream is read for those that are there",
 }
@@ -31,6 +32,7 @@ _REFUSES = {
     "http": "an answer of 4xx but 408, 425 and 429",
     "kafka": "a message that is larger than the topic takes",
     "nats": "a message that is larger than the server takes",
+    "rdbms": "a row that the database does not take",
     "inmemory": "a message that is larger than the server takes",
 }
 _ON_ERROR = {

@@ -4,6 +4,9 @@ Each row of the stream is one operation: `insert`, or with `keys` `update`, `ups
 transaction, together with the number of the cut in the table `nadi_ledger`, where the bucket has a row of its own: a cut that is written again finds its
 number there and has no effect. The row's name holds the run (a random name in the state folder), since a new state folder counts its cuts from 0 again.
 
+What the database refuses (a key that is taken, a text that is too long) undoes the whole transaction. With `on.error` (see `nadi.io.sinks.refusals`) the cut is
+then written again payload by payload, each behind a savepoint, and what is refused is left out.
+
 No `@map`: attributes are columns. The table is made if there is none, with `keys` as its primary key.
 """
 
@@ -15,8 +18,8 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from nadi.databases import Address, connect, translated
-from nadi.errors import did_you_mean, error
+from nadi.databases import Address, connect, passes, translated
+from nadi.errors import NadiError, did_you_mean, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.options import Option
 from nadi.io.registry import SinkKind, map_type
@@ -24,6 +27,7 @@ from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
 from nadi.io.sinks.numbers import producer
 from nadi.io.sinks.rdbmstable import LEDGER, Operation, Rows, made_table
+from nadi.io.sinks.refusals import Refusals, named
 
 NOTHING = -1
 AT_ONCE = 5_000  # rows handed to the driver in one call
@@ -40,28 +44,64 @@ class RdbmsSink:
         self._engine = engine
         self._who = who
         self._apply = apply
+        self._refusals = Refusals(connector, place)
         self._introduced: set[str] = set()
         self._lock = threading.Lock()
 
     def write(self, delivery: Delivery) -> Receipt:
         """Write a cut that the table does not have. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
-        receipt = Receipt(delivery.bucket, delivery.cut)
         run = ledger.run(ledger.folder(self._connector, self._place))
         made_by = f"{producer(self._connector, self._place, delivery.bucket)}/{run}"
-        rows: Rows = delivery.batch.select(self._connector.schema.names).to_pylist()
+        refused = self._refusals.known(delivery)
         try:
             self._prepare(made_by)
-            with self._engine.begin() as connection:
-                if _entered(connection, made_by, delivery.cut):
-                    for start in range(0, len(rows), AT_ONCE):
-                        self._apply.run(connection, rows[start : start + AT_ONCE])
+            try:
+                self._transaction(delivery, made_by, refused, one_by_one=False)
+            except DBAPIError as reason:
+                if passes(reason) or not self._refusals.goes_on:
+                    raise
+                self._transaction(delivery, made_by, refused, one_by_one=True)
         except DBAPIError as reason:
-            found = translated(reason, self._who)
-            if found.condition == "CONNECTION_UNAVAILABLE":
-                failed(self._who, found.diagnostic.message)
-            raise found from reason
+            raise self._named(reason) from reason
         succeeded(self._who)
-        return receipt
+        return Receipt(delivery.bucket, delivery.cut, {}, named(refused))
+
+    def _transaction(self, delivery: Delivery, made_by: str, refused: dict[int, str], one_by_one: bool) -> None:
+        """Write all but what is refused; what is found to be is noted before the transaction ends."""
+        rows: Rows = delivery.batch.select(self._connector.schema.names).to_pylist()
+        ends = [*delivery.firsts[1:], len(rows)]
+        payloads = {i: rows[first:end] for i, (first, end) in enumerate(zip(delivery.firsts, ends)) if i not in refused}
+        with self._engine.begin() as connection:
+            if not _entered(connection, made_by, delivery.cut):
+                return
+            if not one_by_one:
+                taken = [row for part in payloads.values() for row in part]
+                for start in range(0, len(taken), AT_ONCE):
+                    self._apply.run(connection, taken[start : start + AT_ONCE])
+                return
+            for i, part in payloads.items():
+                if said := self._refused(connection, part):
+                    refused[i] = said
+            self._refusals.keep(delivery, refused)
+
+    def _refused(self, connection: Connection, rows: Rows) -> str:
+        """Why the database does not take the rows of one payload, which then have no effect; "" where it does."""
+        try:
+            with connection.begin_nested():
+                self._apply.run(connection, rows)
+        except DBAPIError as reason:
+            if passes(reason):
+                raise
+            return translated(reason, self._who).diagnostic.message
+        return ""
+
+    def _named(self, reason: DBAPIError) -> NadiError:
+        found = translated(reason, self._who)
+        if found.condition == "REFUSED" and self._refusals.waits:
+            found = error("CONNECTION_UNAVAILABLE", connector=self._who, reason=found.diagnostic.message)
+        if found.condition == "CONNECTION_UNAVAILABLE":
+            failed(self._who, found.diagnostic.message)
+        return found
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
         """Nothing: each transaction committed its own part."""
