@@ -81,7 +81,7 @@ def test_what_cannot_be_is_said(tmp_path, change, told):
     assert (caught.value.condition, told in str(caught.value)) == ("INVALID_SETTING", True)
 
 
-@pytest.mark.parametrize("url", ["jdbc:oracle:thin:@db:1521:x", "postgresql://db/x", "jdbc:postgresql://db:port/x"])
+@pytest.mark.parametrize("url", ["jdbc:oracle:thin:@db:1521:x", "jdbc:db2://db/x", "jdbc:postgresql://db:port/x"])
 def test_a_database_that_is_not_supported_is_refused(url):
     with pytest.raises(NadiError) as caught:
         url_of(DataSource("DB", url))

@@ -6,17 +6,15 @@ import re
 from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError
 
 from nadi.config import DataSource, Persistence
 from nadi.config.persistence import FILES
-from nadi.errors import error
+from nadi.databases import Address
+from nadi.errors import NadiError, error
 from nadi.persistence.contract import Store
 from nadi.persistence.database import DatabaseStore
 from nadi.persistence.files import FileStore
 
-_DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mysql+pymysql"}
-_JDBC = re.compile(r"jdbc:(\w+):(.*)", re.DOTALL)
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -43,24 +41,11 @@ def url_of(source: DataSource) -> sa.URL:
     >>> url_of(DataSource("DB", "jdbc:postgresql://db:5432/PERSISTENCE_DB?ssl=true", "wso2", "secret")).render_as_string()
     'postgresql+psycopg://wso2:***@db:5432/PERSISTENCE_DB'
     """
-    found = _JDBC.fullmatch(source.jdbc_url)
-    kind, rest = found.groups() if found else ("", "")
-    if kind == "sqlite":
-        return sa.URL.create("sqlite", database=rest)
-    if kind not in _DRIVERS:
-        wanted = f"jdbc:{{{','.join(_DRIVERS)}}}://host:port/database or jdbc:sqlite:path"
-        raise error(
-            "INVALID_SETTING", name=f"jdbcUrl of {source.name}", value=source.jdbc_url.split("?")[0], wanted=wanted
-        )
     try:
-        made = sa.make_url(f"{_DRIVERS[kind]}:{rest.split('?')[0].split(';')[0]}")
-    except (ArgumentError, ValueError) as problem:
-        wanted = f"jdbc:{kind}://host:port/database"
-        raise error(
-            "INVALID_SETTING", name=f"jdbcUrl of {source.name}", value=source.jdbc_url.split("?")[0], wanted=wanted
-        ) from problem
-    return made.set(
-        username=source.username or None,
-        password=source.password or None,
-        query={"charset": "utf8mb4"} if kind != "postgresql" else {},
-    )
+        return Address(source.jdbc_url, source.username, source.password).parsed
+    except NadiError as problem:
+        value, wanted = (
+            source.jdbc_url.split("?")[0],
+            "jdbc:{postgresql,mysql,mariadb}://host:port/database or jdbc:sqlite:path",
+        )
+        raise error("INVALID_SETTING", name=f"jdbcUrl of {source.name}", value=value, wanted=wanted) from problem
