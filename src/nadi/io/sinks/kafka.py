@@ -35,6 +35,7 @@ from nadi.io.sinks.numbers import headers, numbers, producer, text_option
 from nadi.io.sinks.refusals import Refusals, named
 
 TRANSACTION_WITHIN = 30.0  # seconds
+OFFSETS_WITHIN = 10.0  # a call that never returns when the broker was restarted inside the transaction: see `_in_time`
 GRACE = 2.0
 NOTHING = -1
 ROOM = 128  # bytes that a batch of one message has beside key, value and headers, at most
@@ -164,7 +165,7 @@ class KafkaSink:
         self._refusals.keep(delivery, refused)
         done = [TopicPartition(self._topic, 0, delivery.cut + 1)]
         group = bucket.group.consumer_group_metadata()
-        _in_time(lambda: bucket.producer.send_offsets_to_transaction(done, group, TRANSACTION_WITHIN))
+        _in_time(lambda: bucket.producer.send_offsets_to_transaction(done, group, OFFSETS_WITHIN), OFFSETS_WITHIN)
         bucket.producer.commit_transaction(TRANSACTION_WITHIN)
 
     def _produce(self, to: Producer, payload: bytes, key: str | None, partition: int, about: dict[str, str]) -> str:
@@ -191,8 +192,8 @@ class KafkaSink:
         bucket.group.close()
 
 
-def _in_time(call: Callable[[], object]) -> None:
-    """Make a call that may wait for ever. Errors: KafkaException, _TIMED_OUT where it still waits after its time.
+def _in_time(call: Callable[[], object], within: float) -> None:
+    """Make a call that should take so many seconds at most, and may wait for ever. Errors: KafkaException, _TIMED_OUT where it still waits after its time.
 
     librdkafka ignores the timeout of `send_offsets_to_transaction` while the group's coordinator is away (its issue 5456, seen with 2.16.0 when
     a broker was killed). The producer is given up then: the next one with its transactional id fences it and ends what it left open.
@@ -207,7 +208,7 @@ def _in_time(call: Callable[[], object]) -> None:
 
     threading.Thread(target=work, name="kafka-transaction", daemon=True).start()
     try:
-        done.result(TRANSACTION_WITHIN + GRACE)
+        done.result(within + GRACE)
     except TimeoutError:
         raise KafkaException(
             KafkaError(KafkaError._TIMED_OUT, "the coordinator of the group does not answer")
