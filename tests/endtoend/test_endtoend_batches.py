@@ -90,6 +90,7 @@ def test_one_batch_for_everything_finds_what_one_process_finds(weeks: Case, tmp_
     go(weeks, tmp_path, 0)
 
 
+@pytest.mark.slow
 def test_batches_of_5000_events_and_a_kill_of_all_processes_change_nothing(weeks: Case, tmp_path: Path):
     go_killed(weeks, tmp_path, 5_000)
 

@@ -90,6 +90,7 @@ def to_the_end(app: Path, folder: Path) -> str:
     return said
 
 
+@pytest.mark.slow
 def test_a_node_that_is_stopped_on_its_terminal_finishes_the_batch_and_goes_on_later(
     long_app: Path, tmp_path: Path, terminal: Terminal
 ):
