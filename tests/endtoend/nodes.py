@@ -108,7 +108,7 @@ class Node:
         except subprocess.TimeoutExpired as reason:
             raise Late(f"the command has not ended\n{self.said()}") from reason
 
-    def gone(self, seconds: float = 30) -> None:
+    def gone(self, seconds: float = 120) -> None:
         """Wait until no process of the node is left."""
         until(lambda: not self.processes(), seconds, lambda: f"left over: {self.commands()}")
 
