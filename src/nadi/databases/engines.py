@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Engine, Table, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from nadi.errors import NadiError, error
@@ -86,6 +86,17 @@ def connect(address: Address) -> Engine:
         event.listen(made, "connect", _durable)
         return made
     return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_WITHIN})
+
+
+def make_tables(engine: Engine, *tables: Table) -> None:
+    """Make the tables that are missing. Several may do so at the same moment: who loses finds them made. Errors: the driver's."""
+    for table in tables:
+        try:
+            table.create(engine, checkfirst=True)
+        except DBAPIError:
+            with engine.connect() as connection:
+                if not connection.dialect.has_table(connection, table.name, schema=table.schema):
+                    raise
 
 
 def _durable(connection: object, _record: object) -> None:

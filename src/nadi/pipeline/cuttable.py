@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from nadi.databases import Address, connect, translated
+from nadi.databases import Address, connect, make_tables, translated
 from nadi.errors import error
 from nadi.pipeline.cuts import Cut
 
@@ -147,20 +147,9 @@ class TableCutLog:
     def _transaction(self) -> Iterator[Connection]:
         try:
             if not self._made:
-                _make(self._engine)
+                make_tables(self._engine, EPOCHS, CUTS)
                 self._made = True
             with self._engine.begin() as connection:
                 yield connection
         except DBAPIError as reason:
             raise translated(reason, f"the cut log at {self._address.shown}") from reason
-
-
-def _make(engine: Engine) -> None:
-    """Make the tables that are missing; who loses a race finds them made."""
-    for table in (EPOCHS, CUTS):
-        try:
-            table.create(engine, checkfirst=True)
-        except DBAPIError:
-            with engine.connect() as connection:
-                if not connection.dialect.has_table(connection, table.name):
-                    raise

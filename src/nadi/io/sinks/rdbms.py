@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from nadi.databases import Address, connect, passes, translated
+from nadi.databases import Address, connect, make_tables, passes, translated
 from nadi.errors import NadiError, did_you_mean, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.options import Option
@@ -110,17 +110,11 @@ class RdbmsSink:
         self._engine.dispose()
 
     def _prepare(self, made_by: str) -> None:
-        """Make the tables and the row that are missing, once. Several buckets may do so at the same moment: who loses finds them made."""
+        """Make the tables and the row that are missing, once."""
         with self._lock:
             if made_by in self._introduced:
                 return
-            for table in (LEDGER, self._apply.table):
-                try:
-                    table.create(self._engine, checkfirst=True)
-                except DBAPIError:
-                    with self._engine.connect() as connection:
-                        if not connection.dialect.has_table(connection, table.name, schema=table.schema):
-                            raise
+            make_tables(self._engine, LEDGER, self._apply.table)
             _introduce(self._engine, made_by)
             self._introduced.add(made_by)
 
