@@ -28,6 +28,10 @@ PATTERNS: dict[str, tuple[Callable[[], Pattern], bool]] = {
     "absent and": (lambda: (every(both(absent(0, "A", t=25), B)), C), False),
     "sequence": (lambda: (every(many(A, 0, None)), B, many(C, 0, 1)), True),
     "sequence and": (lambda: (every(A), both(B, C)), True),
+    "sequence counts and": (
+        lambda: (every(many(A, 0, None)), many(one(1, "A"), 0, None), both(one(2, "C"), one(3, "A"))),
+        True,
+    ),
     "sequence absence": (lambda: (every(A), absent(1, "B", t=25), C), True),
 }
 
@@ -93,3 +97,15 @@ def test_matches_that_are_over_are_forgotten() -> None:
         rig.send("A1 B2 C3")
     assert len(rig.seen) == 50
     assert rig.waiting == 1
+
+
+def test_a_match_that_reached_a_half_complete_and_twice_is_as_gone_after_a_load_as_before() -> None:
+    whole, restarted = make("sequence counts and", None), make("sequence counts and", None)
+    for word in ("A1", "A2", "A3", "A4", "C5", "C6", "C7"):
+        whole.send(word)
+        restarted.send(word)
+        after = make("sequence counts and", None)
+        restarted.move_to(after)
+        restarted = after
+    assert restarted.seen == whole.seen != []
+    assert restarted.waiting == whole.waiting

@@ -80,10 +80,12 @@ class Waiting:
         return made
 
     def put(self, place: int, partial: Partial) -> None:
-        """Let a match wait at the end of a place."""
+        """Let a match wait at the end of a place; it stays where it is if it waits there."""
         number = partial[ID]
         if self._start is not None and place % 2 == 0:
             self._follow(place, self._start, partial)
+        if number in self.lists[place]:
+            return
         self.lists[place][number] = partial
         partial[PLACES].append(self._next_number * self._count + place)
         self._next_number += 1
@@ -168,8 +170,11 @@ class Waiting:
         pending, kept = self.lists[place], self.kept
         for partial in moving:
             number = partial[ID]
-            self._change(2 * element, place, partial)
-            pending[number] = partial
+            if number in pending:  # a half-complete `and` of a sequence was reached once more by the same match
+                self._leave(2 * element, partial[PLACES])
+            else:
+                self._change(2 * element, place, partial)
+                pending[number] = partial
             kept.touch(number)
 
 
