@@ -46,7 +46,7 @@ def stop(node: Node) -> None:
     """Ctrl-C; nothing of the node is left."""
     node.signal(signal.SIGINT)
     assert node.wait() == 0, node.said()
-    assert node.processes() == set(), node.commands()
+    node.gone(10)  # a host that has cleared its folder may need a moment to give its memory back
 
 
 # ---- http
