@@ -37,6 +37,9 @@ def main(arguments: Sequence[str]) -> int:
             fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return 1
+        alive.truncate(0)
+        alive.write(str(os.getpid()))
+        alive.flush()
         path = folder / f"{index}.sock"
         path.unlink(missing_ok=True)
         threading.Thread(target=_end_with, args=(jvm, folder, index), daemon=True).start()

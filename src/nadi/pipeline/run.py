@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import select
 import threading
 import time
 from collections.abc import Sequence
 from importlib import import_module
+from io import FileIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nadi.errors import error
@@ -168,13 +171,26 @@ def end_session(session: SparkSession) -> None:
 
 
 def _end(jvm: int) -> None:
-    end_driver(ENDS_WITHIN)
     folder = hosts_folder(jvm)
-    until = time.monotonic() + ENDS_WITHIN
-    while any(folder.glob("*.alive")) and time.monotonic() < until:
-        time.sleep(0.02)
+    with contextlib.ExitStack() as watched:
+        ends = [watched.enter_context(end) for file in folder.glob("*.alive") if (end := _end_of_host(file))]
+        end_driver(ENDS_WITHIN)
+        until = time.monotonic() + ENDS_WITHIN
+        while any(folder.glob("*.alive")) and time.monotonic() < until:
+            time.sleep(0.02)
+        # a host removes its files and then gives its memory back, which takes a moment
+        while ends and time.monotonic() < until:
+            ended = select.select(ends, [], [], until - time.monotonic())[0]
+            ends = [end for end in ends if end not in ended]
     with contextlib.suppress(OSError):
         folder.rmdir()
+
+
+def _end_of_host(alive: Path) -> FileIO | None:
+    """What becomes readable when the host that wrote its process id there has ended; None where the system has no such thing, or it has ended."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        return FileIO(os.pidfd_open(int(alive.read_text())))
+    return None
 
 
 def run(apps: Sequence[AppText], options: NodeOptions, on_progress: OnProgress | None = None) -> ExitReport:
