@@ -11,6 +11,15 @@ PATTERN_CENTS = 9_000
 _IN = "define stream In (ts long, sym string, price double, vol int);"
 _SAME = "define stream Out (ts long, sym string, price double, vol int);"
 
+PATTERN = (
+    "define stream Out (ts long, sym string, since long, low double, high double);",
+    "partition with (sym of In) begin "
+    "from every e1=In[price >= 90.0] -> e2=In[price > e1.price] within 1 sec "
+    "select e2.ts as ts, e2.sym as sym, e1.ts as since, e1.price as low, e2.price as high insert into Out; "
+    "end;",
+)
+"""The definition of the output and the query of the keyed pattern."""
+
 _BODIES: dict[str, tuple[str, str]] = {
     # Nothing of this query runs in the identity pipeline: its plan only tells the types.
     "identity": (_SAME, "from In select ts, sym, price, vol insert into Out;"),
@@ -21,13 +30,7 @@ _BODIES: dict[str, tuple[str, str]] = {
         "from In#window.time(1 sec) select ts, sym, avg(price) as mean, count() as n group by sym insert into Out; "
         "end;",
     ),
-    "pattern": (
-        "define stream Out (ts long, sym string, since long, low double, high double);",
-        "partition with (sym of In) begin "
-        "from every e1=In[price >= 90.0] -> e2=In[price > e1.price] within 1 sec "
-        "select e2.ts as ts, e2.sym as sym, e1.ts as since, e1.price as low, e2.price as high insert into Out; "
-        "end;",
-    ),
+    "pattern": PATTERN,
 }
 APPS: tuple[str, ...] = tuple(_BODIES)
 """Names of all apps; the first one is what the others are compared with."""

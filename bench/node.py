@@ -35,13 +35,18 @@ SPARK_CONF = {"spark.sql.streaming.numRecentProgressUpdates": "20000"}
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One app to run; `identity` takes the pipeline without its middle; `at_most` ends it after so many seconds of its first batch (0: never)."""
+    """One app to run; `identity` takes the pipeline without its middle; `at_most` ends it after so many seconds of its first batch (0: never).
+
+    `module` has the engine and the connectors; `events`: the app is stopped once it has taken so many (0: never).
+    """
 
     text: str
     until_end: bool
     identity: bool = False
     conf: dict[str, str] = {}
     at_most: float = 0.0
+    module: str = "bench.timed"
+    events: int = 0
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -129,9 +134,9 @@ def _epoch_ms(text: str) -> float:
 
 def run_task(session: SparkSession, plan: Plan, task: Task, stop: threading.Event) -> dict[str, Any]:
     """Run one app; what is told of it at its end."""
-    module = "bench.identity" if task.identity else "bench.timed"
+    module = "bench.identity" if task.identity else task.module
     conf = {**task.conf, "nadi.buckets": "1"} if task.identity else task.conf
-    options = NodeOptions(Path(plan.state), plan.master, conf, task.until_end, engine=module, connectors="bench.timed")
+    options = NodeOptions(Path(plan.state), plan.master, conf, task.until_end, engine=module, connectors=task.module)
     from bench import timed
 
     app = timed.plan_app(task.text)
@@ -148,6 +153,8 @@ def run_task(session: SparkSession, plan: Plan, task: Task, stop: threading.Even
             timer.append(threading.Timer(task.at_most, stop.set))
             timer[0].daemon = True
             timer[0].start()
+        if task.events and sum(p.events_in.values()) >= task.events:
+            stop.set()
         counts = {"in": sum(p.events_in.values()), "out": sum(p.events_out.values())}
         tell("running", app=p.app, batches=p.batches, rate=p.rate, error=p.last_error, **counts)
 

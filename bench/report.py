@@ -236,8 +236,39 @@ def recovery_table(result: dict[str, Any]) -> Table:
     return "From kill -9 (of the node: from its start) to the end of the first batch", header, rows
 
 
+def delivery_table(result: dict[str, Any]) -> Table:
+    """Exactly once and without guarantees, a line each per number of keys; times are those of the last run."""
+    header = (
+        "keys, delivery",
+        "events/s: median [least–greatest]",
+        "ratio",
+        "batch ms",
+        "state MB a batch",
+        *HOSTS,
+        "rest",
+    )
+    rows = []
+    for label, t in result["apps"].items():
+        for mode, runs in t["runs"].items():
+            last = runs[-1]
+            rows.append(
+                [
+                    f"{label}, {mode}",
+                    of(t["events_per_s"][mode]),
+                    f"{t['ratio']:.2f}" if mode == "exactly once" else "1.00",
+                    of(last["batch_ms"]),
+                    f"{last['state_bytes_written']['median'] / 1e6:.2f}",
+                    *(f"{last['hosts_ms'][phase]['median']:,.0f}" for phase in HOSTS),
+                    f"{last['rest_ms']['median']:,.0f}",
+                ]
+            )
+    return "A keyed pattern from Kafka to Kafka; phases are medians in ms", header, rows
+
+
 def tables(result: dict[str, Any]) -> list[Table]:
     """All tables of a result that have rows."""
+    if result.get("suite") == "delivery":
+        return [delivery_table(result)]
     if result.get("suite") == "state":
         if "cpu_ms" in next(iter(result["apps"].values()), {}):
             return [direct_table(result)]
@@ -260,6 +291,9 @@ def facts(result: dict[str, Any]) -> str:
     where = f"{result['started']}, commit {m['commit']}: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {load}; "
     if result.get("suite") == "rows":
         return f"{where}Python {m['python']}. {s['events']:,} events, {s['repeat']} runs each.{state}"
+    if result.get("suite") == "delivery":
+        what = f"{s['events']:,} events, {s['repeat']} runs each."
+        return f"{where}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}. {what}{state}"
     if result.get("suite") == "state":
         return f"{where}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}.{state}"
     profiled = " **Profiled: slower than in truth.**" if s["profile"] else ""

@@ -1,6 +1,6 @@
-"""Measures the pipeline, the rows kernel alone, or batches over states of several sizes.
+"""Measures the pipeline, the rows kernel alone, batches over states of several sizes, or what exactly-once delivery costs.
 
-`python bench/run.py --suite pipeline|rows|state --json FILE`, see README.md.
+`python bench/run.py --suite pipeline|rows|state|delivery --json FILE`, see README.md.
 
 Exit status: 0, 1 where an app put out something wrong or did not run, 130 after Ctrl-C (the file then holds what was measured, marked as incomplete).
 """
@@ -32,6 +32,7 @@ from rich.table import Table
 from bench.apps import APPS
 from bench.checks import WrongOutputError
 from bench.children import ROOT, ChildFailedError, broker
+from bench.delivery import KEYS, DeliverySetting, kafka, measure_delivery
 from bench.events import make_events, write_file
 from bench.measure import Setting, measure
 from bench.report import tables
@@ -40,7 +41,8 @@ from bench.rows_apps import ROWS_APPS
 from bench.state import BODIES, SIZES, StateSetting, measure_sizes
 from bench.state_direct import measure_direct
 
-EVENTS = {"pipeline": 1_000_000, "rows": 300_000, "state": 0}
+EVENTS = {"pipeline": 1_000_000, "rows": 300_000, "state": 0, "delivery": 600_000}
+REPEAT = {"rows": 5, "delivery": 3}
 STATE = "state"  # what `--only` calls the bytes of state per key
 LINE_EVERY = 5.0  # seconds between two lines where the screen is no terminal
 
@@ -178,9 +180,15 @@ def arguments() -> argparse.Namespace:
     )
     options.add_argument("--rate", type=int, default=5_000, help="events/s of the latency measurement")
     options.add_argument(
-        "--events", type=int, help="of the throughput measurement (0: none; by default 1,000,000, of the rows 300,000)"
+        "--events",
+        type=int,
+        help="of the throughput measurement (0: none; by default 1,000,000, of the rows 300,000, of delivery 600,000)",
     )
-    options.add_argument("--repeat", type=int, default=5, help="runs of each app of the suite rows; the fastest counts")
+    options.add_argument(
+        "--repeat",
+        type=int,
+        help="runs of each app of the suite rows (5; the fastest counts), or of delivery (3; the median counts)",
+    )
     options.add_argument("--at-most", type=float, default=45.0, help="seconds of a throughput run (0: to its end)")
     options.add_argument(
         "--only",
@@ -205,11 +213,13 @@ def arguments() -> argparse.Namespace:
     options.add_argument("--master", default="local[*,4]", help="Spark's master")
     options.add_argument("--keep", type=Path, help="keep all files in this (new) folder")
     asked = options.parse_args()
-    known = {"rows": (*ROWS_APPS, STATE), "state": tuple(BODIES), "pipeline": APPS}[asked.suite]
+    known = {"rows": (*ROWS_APPS, STATE), "state": tuple(BODIES), "pipeline": APPS, "delivery": ()}[asked.suite]
     if strange := [app for app in asked.only or () if app not in known]:
-        options.error(f"the suite {asked.suite} has no {strange[0]}: it has {', '.join(known)}")
+        options.error(f"the suite {asked.suite} has no {strange[0]}: it has {', '.join(known) or 'one app'}")
     if asked.events is None:
         asked.events = EVENTS[asked.suite]
+    if asked.repeat is None:
+        asked.repeat = REPEAT.get(asked.suite, 1)
     return asked
 
 
@@ -249,6 +259,30 @@ def run_state(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
                 result.add(name, measure_sizes(setting, screen.show))
                 told = result.told["apps"][name]
                 screen.say(f"{name}: batch {told['batch_ms']['median']:,.0f} ms, p99 {told['batch_ms']['p99']:,.0f} ms")
+    except KeyboardInterrupt:
+        result.end(False, "interrupted")
+        return 130
+    except (WrongOutputError, ChildFailedError) as reason:
+        result.end(False, str(reason))
+        screen.say(f"FAILED: {reason}")
+        return 1
+    result.end(True)
+    show_tables(screen.console, result.told)
+    screen.say(f"{asked.json}; every output was checked row by row")
+    return 0
+
+
+def run_delivery(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure exactly-once delivery against none; -> exit status."""
+    result = Result(asked.json, told_settings(asked))
+    result.save()
+    try:
+        with kafka(folder / "kafka") as servers:
+            for keys in KEYS:
+                setting = DeliverySetting(
+                    folder / f"keys-{keys}", servers, keys, asked.events, asked.repeat, asked.master
+                )
+                result.add(f"{keys:,} keys", measure_delivery(setting, screen.show))
     except KeyboardInterrupt:
         result.end(False, "interrupted")
         return 130
@@ -367,6 +401,8 @@ def main() -> int:
         with Screen() as screen:
             if asked.suite == "state":
                 return run_state(asked, folder, screen)
+            if asked.suite == "delivery":
+                return run_delivery(asked, folder, screen)
             return run_rows(asked, screen) if asked.suite == "rows" else run(asked, folder, screen)
     except KeyboardInterrupt:
         return 130
