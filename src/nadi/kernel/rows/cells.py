@@ -1,48 +1,60 @@
 """The containers that state is made of: they note their own changes, so that a delta costs what changed and not what is held.
 
-A cell says that it changed with the first change after a delta (`changed()`; saying it again does no harm), then only notes what.
+A cell calls `changed` with the first change after a delta (calling it again does no harm), then only notes what.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Protocol
+
+Change = Sequence[Any]
+"""What became of a cell, or all that it holds: a letter that says which kind of cell it is, and what that kind writes."""
+
+_SAME = -1
+"""Instead of the number of entries after the last delta: nothing changed since."""
 
 
 class Value:
     """One plain value; None at first. A mutable value must be set again after it was changed."""
 
-    __slots__ = ("_changed", "_noted", "_value")
+    __slots__ = ("_before", "_changed", "_value")
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._value: Any = None
-        self._noted = False
+        self._before = _SAME
         self._changed = changed
 
     def get(self) -> Any:
         return self._value
 
     def set(self, value: Any) -> None:
-        self._value = value
-        if not self._noted:
-            self._noted = True
+        if self._before == _SAME:
+            self._before = 0 if self._value is None else 1
             self._changed()
+        self._value = value
 
-    def content(self) -> list[Any]:
-        return ["v", self._value]
+    def content(self) -> Change:
+        return "v", self._value
 
-    change = content
+    def contents(self, _most: int) -> Iterator[Change]:
+        yield "v", self._value
 
-    def changed(self) -> bool:
-        """Whether it is otherwise than the last delta left it."""
-        return self._noted
+    def grown(self) -> int:
+        return len(self) - self._before if self._before != _SAME else 0
+
+    def take_change(self) -> Change | None:
+        if self._before == _SAME:
+            return None
+        self._before = _SAME
+        return "v", self._value
 
     def settle(self) -> None:
-        """From here on the next delta is noted."""
-        self._noted = False
+        self._before = _SAME
 
-    def apply(self, change: list[Any]) -> None:
+    def apply(self, change: Change) -> None:
         self._value = change[1]
 
     def __len__(self) -> int:
@@ -105,25 +117,33 @@ class Deque:
     def __getitem__(self, index: int) -> Any:
         return self.items[index]
 
-    def content(self) -> list[Any]:
-        return ["d", 0, list(self.items)]
+    def content(self) -> Change:
+        return "d", 0, list(self.items)
 
-    def changed(self) -> bool:
-        """Whether anything was taken or appended since the last delta."""
-        return self._taken > 0 or self._appended > 0
+    def contents(self, most: int) -> Iterator[Change]:
+        for part in _parts(self.items, most):
+            yield "d", 0, part
 
-    def change(self) -> list[Any]:
-        tail = [self.items[i] for i in range(-self._appended, 0)]
-        return ["d", self._taken, tail]
+    def grown(self) -> int:
+        return self._appended - self._taken
+
+    def take_change(self) -> Change | None:
+        taken, appended = self._taken, self._appended
+        if not (taken or appended):
+            return None
+        self._taken = self._appended = 0
+        items = self.items
+        return "d", taken, [items[i] for i in range(-appended, 0)] if appended < len(items) else list(items)
 
     def settle(self) -> None:
         self._taken = self._appended = 0
 
-    def apply(self, change: list[Any]) -> None:
-        for _ in range(change[1]):
+    def apply(self, change: Change) -> None:
+        _letter, taken, appended = change
+        for _ in range(taken):
             self.items.popleft()
-        self.first += change[1]
-        self.items.extend(change[2])
+        self.first += taken
+        self.items.extend(appended)
 
 
 _CLEAN: dict[Any, bool] = {}
@@ -133,13 +153,14 @@ _CLEAN: dict[Any, bool] = {}
 class Map:
     """Key → value, in insertion order. A mutable value that was changed in place must be `touch`ed."""
 
-    __slots__ = ("_changed", "_cleared", "_dirty", "_items")
+    __slots__ = ("_before", "_changed", "_cleared", "_dirty", "_items")
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._items: dict[Any, Any] = {}
         # changed since the last delta, in order; True: removed, perhaps to come again at the end
         self._dirty: dict[Any, bool] = _CLEAN
         self._cleared = False
+        self._before = _SAME
         self._changed = changed
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -167,15 +188,20 @@ class Map:
         return self._items.pop(key)
 
     def _noting(self) -> dict[Any, bool]:
-        self._changed()
+        self._note()
         self._dirty = {}
         return self._dirty
 
+    def _note(self) -> None:
+        if self._before == _SAME:
+            self._before = len(self._items)
+            self._changed()
+
     def clear(self) -> None:
+        self._note()
         self._items.clear()
         self._dirty = _CLEAN
         self._cleared = True
-        self._changed()
 
     def __len__(self) -> int:
         return len(self._items)
@@ -195,39 +221,78 @@ class Map:
     def items(self) -> Iterable[tuple[Any, Any]]:
         return self._items.items()
 
-    def content(self) -> list[Any]:
-        return ["m", True, [[k, v] for k, v in self._items.items()], []]
+    def content(self) -> Change:
+        return "m", True, list(self._items.items()), []
 
-    def changed(self) -> bool:
-        """Whether any key was set, touched or removed since the last delta."""
-        return self._cleared or bool(self._dirty)
+    def contents(self, most: int) -> Iterator[Change]:
+        for part in _parts(self._items.items(), most):
+            yield "m", False, part, []
 
-    def change(self) -> list[Any]:
-        kept = [[k, self._items[k]] for k in self._dirty if k in self._items]
-        return ["m", self._cleared, kept, [k for k, removed in self._dirty.items() if removed]]
+    def grown(self) -> int:
+        return len(self._items) - self._before if self._before != _SAME else 0
+
+    def take_change(self) -> Change | None:
+        if self._before == _SAME:
+            return None
+        items, dirty = self._items, self._dirty
+        kept = [(key, items[key]) for key in dirty if key in items]
+        change = "m", self._cleared, kept, [key for key, removed in dirty.items() if removed]
+        self.settle()
+        return change
 
     def settle(self) -> None:
         self._dirty = _CLEAN
         self._cleared = False
+        self._before = _SAME
 
-    def apply(self, change: list[Any]) -> None:
-        if change[1]:
+    def apply(self, change: Change) -> None:
+        _letter, cleared, kept, removed = change
+        if cleared:
             self._items.clear()
-        for key in change[3]:
+        for key in removed:
             self._items.pop(key, None)
-        for key, value in change[2]:
-            self._items[key] = value
+        self._items.update(kept)
+
+
+def _parts(items: Iterable[Any], most: int) -> Iterator[list[Any]]:
+    """Items in lists of at most so many; an empty one where there are none."""
+    left = iter(items)
+    part = list(islice(left, most))
+    yield part
+    while part := list(islice(left, most)):
+        yield part
 
 
 class Cell(Protocol):
-    """What every cell can do; elements with state of a form of its own bring theirs (`nadi.kernel.rows.patterns.matches`)."""
+    """What the store needs of a cell."""
 
-    def __len__(self) -> int: ...
-    def content(self) -> list[Any]: ...
-    def changed(self) -> bool: ...
-    def change(self) -> list[Any]: ...
-    def settle(self) -> None: ...
-    def apply(self, change: list[Any]) -> None: ...
+    def __len__(self) -> int:
+        """Entries."""
+        ...
+
+    def content(self) -> Change:
+        """All that it holds, as a change of an empty cell."""
+        ...
+
+    def contents(self, most: int) -> Iterator[Change]:
+        """The same as several changes of an empty cell, of at most so many entries each."""
+        ...
+
+    def grown(self) -> int:
+        """How many entries more it has than after the last delta."""
+        ...
+
+    def take_change(self) -> Change | None:
+        """What became of it since the last delta, None where nothing did; from here on the next one is noted."""
+        ...
+
+    def settle(self) -> None:
+        """From here on the next delta is noted."""
+        ...
+
+    def apply(self, change: Change) -> None:
+        """Become what another cell became. No change is noted."""
+        ...
 
 
 MakesCell = Callable[[Callable[[], None]], Cell]

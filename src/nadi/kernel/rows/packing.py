@@ -18,7 +18,7 @@ def _pack_rare(value: Any) -> Any:
     raise NotImplementedError(f"{type(value).__name__} cannot be kept in state")
 
 
-def _unpack_rare(code: int, data: memoryview) -> Any:
+def unpack_rare(code: int, data: memoryview) -> Any:
     items = unpack(bytes(data))
     if code == _TUPLE:
         return tuple(items)
@@ -27,18 +27,18 @@ def _unpack_rare(code: int, data: memoryview) -> Any:
     return set(items) if code == _SET else frozenset(items)
 
 
-def _mark(value: Any) -> Any:
+def mark(value: Any) -> Any:
     """What MessagePack has no form of its own for becomes an extension value, so that it comes back as it was."""
     kind = type(value)
-    if kind in _ATOMS:
+    if kind in ATOMS:
         return value
     if isinstance(value, tuple):
         return _extension(_TUPLE, value)
     if kind is list:
-        return value if _ATOMS.issuperset(map(type, value)) else [_mark(x) for x in value]
+        return value if ATOMS.issuperset(map(type, value)) else [mark(x) for x in value]
     if kind is dict:
         if all(type(k) is str for k in value):
-            return {k: _mark(v) for k, v in value.items()}
+            return {k: mark(v) for k, v in value.items()}
         return _extension(_DICT, value.items())
     if kind is set or kind is frozenset:
         # sorted, because equal states shall be equal bytes
@@ -47,13 +47,13 @@ def _mark(value: Any) -> Any:
 
 
 def _extension(code: int, items: Collection[Any]) -> Any:
-    plain = _ATOMS.issuperset(map(type, items))
-    return msgspec.msgpack.Ext(code, _ENCODER.encode(items if plain else [_mark(x) for x in items]))
+    plain = ATOMS.issuperset(map(type, items))
+    return msgspec.msgpack.Ext(code, ENCODER.encode(items if plain else [mark(x) for x in items]))
 
 
-_ATOMS = frozenset({int, float, str, bool, bytes, type(None)})
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_pack_rare)
-_DECODER = msgspec.msgpack.Decoder(ext_hook=_unpack_rare)
+ATOMS = frozenset({int, float, str, bool, bytes, type(None)})
+ENCODER = msgspec.msgpack.Encoder(enc_hook=_pack_rare)
+_DECODER = msgspec.msgpack.Decoder(ext_hook=unpack_rare)
 
 
 def pack(value: Any) -> bytes:
@@ -62,7 +62,7 @@ def pack(value: Any) -> bytes:
     >>> unpack(pack((1, [2.5, None], {"a": (3,)})))
     (1, [2.5, None], {'a': (3,)})
     """
-    return _ENCODER.encode(_mark(value))
+    return ENCODER.encode(mark(value))
 
 
 def unpack(data: bytes) -> Any:

@@ -11,50 +11,51 @@ partition key ("" outside partitions), made when first asked for. Cells hold *pl
 lists, tuples, dicts and sets of them (tuples come back as tuples). `Event` is a tuple and comes back as a plain tuple of three: use
 `Event(*x)`, or compare fields by position.
 
-Format (version 1): MessagePack. A delta is `[1, [[element, key, {cell: change}], …]]` with the cells that changed, a segment's payload
-`[1, [[key, {cell: content}], …]]`. A change or content is `["v", value]`, `["d", taken, [appended…]]`,
-`["m", cleared, [[key, value]…], [removed…]]` (removals come first: a key may be removed and set again), or `["x"]` instead of
-the cells (the key was dropped; what follows starts from nothing). Extension types 1 to 4 are tuples, sets, frozen sets and dicts with keys
-other than text; each holds a MessagePack array (of items, or of tuples of key and value).
+Format (version 2; version 1 is read, too): `nadi.kernel.rows.payloads`. A change, or the content as a change of an empty cell, is `("v", value)`,
+`("d", taken, [appended…])` or `("m", cleared, [(key, value)…], [removed…])` (removals come first: a key may be removed and set again). A dropped key comes
+before what follows it, which starts from nothing.
+
+A segment of a dump has about SEGMENT_BYTES, and more than MOST_BYTES only where a single value has: what an element holds in a key-group makes as many as it
+takes, and the entries of one large cell may be spread over several. They belong together, in the order in which they come.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
 
 from nadi.kernel.contract import Segment
-from nadi.kernel.rows.cells import Cell, Cells, Deque, MakesCell, Map, Value
+from nadi.kernel.rows.cells import Cell, Cells, Change, Deque, MakesCell, Map, Value
 from nadi.kernel.rows.packing import pack, unpack
+from nadi.kernel.rows.payloads import VERSION, Block, CellChanges, decode, encode, entries_of, is_version_1
+from nadi.kernel.rows.segmenting import segments
 
 __all__ = ["VERSION", "Cell", "Cells", "Deque", "Element", "MakesCell", "Map", "Store", "Value", "pack", "unpack"]
 
-VERSION = 1
-
 
 class Mark:
-    """Marks the cells of one element and flow key as changed."""
+    """Marks the cells of one flow key as changed."""
 
-    __slots__ = ("_dirty", "_id", "_key")
+    __slots__ = ("_dirty", "_key")
 
-    def __init__(self, id: str, key: str, dirty: dict[tuple[str, str], None]) -> None:  # noqa: A002
-        self._id = id
+    def __init__(self, key: str, dirty: dict[str, None]) -> None:
         self._key = key
         self._dirty = dirty
 
     def __call__(self) -> None:
-        self._dirty[self._id, self._key] = None
+        self._dirty[self._key] = None
 
 
 class Element:
     """The state of one stateful element, per flow key."""
 
-    def __init__(self, id: str, cells: Mapping[str, MakesCell], dirty: dict[tuple[str, str], None]) -> None:  # noqa: A002
+    def __init__(self, id: str, cells: Mapping[str, MakesCell]) -> None:  # noqa: A002
         self.id = id
         self._declared = dict(cells)
-        self._dirty = dirty
+        self._kinds = tuple(cells.items())
         self._by_key: dict[str, Cells] = {}
+        self._dirty: dict[str, None] = {}
         self._dropped: set[str] = set()  # since the last delta: a key that comes again starts from nothing
+        self._settled: int | None = 0  # entries after the last delta; None: they are still to be counted
 
     def at(self, key: str) -> Cells:
         """The cells for a flow key, made where there are none."""
@@ -62,8 +63,8 @@ class Element:
         return self._make(key) if found is None else found
 
     def _make(self, key: str) -> Cells:
-        changed = Mark(self.id, key, self._dirty)
-        cells: Cells = {name: kind(changed) for name, kind in self._declared.items()}
+        changed = Mark(key, self._dirty)
+        cells: Cells = {name: kind(changed) for name, kind in self._kinds}
         self._by_key[key] = cells
         return cells
 
@@ -73,35 +74,74 @@ class Element:
 
     def drop(self, key: str) -> None:
         """Forget a key."""
-        if self._by_key.pop(key, None) is not None:
+        if (cells := self._by_key.pop(key, None)) is not None:
+            if self._settled is not None:
+                self._settled -= sum(len(cell) - cell.grown() for cell in cells.values())
             self._dropped.add(key)
-            self._dirty[(self.id, key)] = None
+            self._dirty[key] = None
 
     def clear(self) -> None:
+        """Forget all, as if nothing had ever been there."""
         self._by_key.clear()
         self._dropped.clear()
+        self._dirty.clear()
+        self._settled = 0
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there may be something for a delta."""
+        return bool(self._dirty)
 
     def size(self) -> int:
-        return sum(len(cell) for cells in self._by_key.values() for cell in cells.values())
+        """Entries; costs what changed since the last delta, after a load once what there is."""
+        grown = self._grown()
+        if self._settled is None:
+            self._settled = sum(len(cell) for cells in self._by_key.values() for cell in cells.values()) - grown
+        return self._settled + grown
 
-    def contents(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _grown(self) -> int:
+        changed = (self._by_key.get(key, {}) for key in self._dirty)
+        return sum(cell.grown() for cells in changed for cell in cells.values())
+
+    def contents(self) -> Iterator[tuple[str, dict[str, Change]]]:
+        """What each key holds."""
         for key, cells in self._by_key.items():
             yield key, {name: cell.content() for name, cell in cells.items()}
 
-    def changes(self, key: str) -> Iterator[dict[str, Any] | list[str]]:
-        """What happened to a key: that it was dropped, and what its cells then went through."""
-        if key in self._dropped:
-            yield ["x"]
-        if (cells := self._by_key.get(key)) is not None:
-            yield {name: cell.change() for name, cell in cells.items() if cell.changed()}
+    def take_changes(self) -> Block:
+        """What happened since the last delta; from here on the next one is noted."""
+        keys: list[str] = []
+        columns: list[tuple[list[int], list[Change]]] = [([], []) for _ in self._declared]
+        grown, by_key = 0, self._by_key
+        for key in self._dirty:
+            if (cells := by_key.get(key)) is None:
+                continue
+            for cell, (at, changes) in zip(cells.values(), columns):
+                grown += cell.grown()
+                if (change := cell.take_change()) is not None:
+                    at.append(len(keys))
+                    changes.append(change)
+            keys.append(key)
+        if self._settled is not None:
+            self._settled += grown
+        dropped = [key for key in self._dirty if key in self._dropped] if self._dropped else []
+        self._dirty.clear()
+        self._dropped.clear()
+        cells_told = [CellChanges(name, *column) for name, column in zip(self._declared, columns, strict=True)]
+        return Block(self.id, dropped, keys, cells_told)
 
-    def settle(self, key: str) -> None:
+    def settle(self) -> None:
         """From here on the next delta is noted."""
-        self._dropped.discard(key)
-        for cell in self._by_key.get(key, {}).values():
-            cell.settle()
+        if self._settled is not None:
+            self._settled += self._grown()
+        for key in self._dirty:
+            for cell in self._by_key.get(key, {}).values():
+                cell.settle()
+        self._dirty.clear()
+        self._dropped.clear()
 
-    def apply(self, key: str, change: dict[str, Any] | list[str]) -> None:
+    def apply(self, key: str, change: dict[str, Change] | list[str]) -> None:
+        """An entry: what became of one key."""
         if not isinstance(change, dict):
             self._by_key.pop(key, None)
             return
@@ -109,6 +149,24 @@ class Element:
         for name, what in change.items():
             if name in cells:  # a cell that the element no longer declares is let go
                 cells[name].apply(what)
+
+    def apply_block(self, block: Block) -> None:
+        """What became of many keys."""
+        for key in block.dropped:
+            self._by_key.pop(key, None)
+        by_key, make = self._by_key, self._make
+        rows = [by_key.get(key) or make(key) for key in block.keys]
+        every = range(len(rows))
+        for cell in block.cells:
+            name = cell.name
+            if name in self._declared:
+                for cells, change in zip(rows if cell.at == every else [rows[i] for i in cell.at], cell.changes):
+                    cells[name].apply(change)
+
+    def loaded(self) -> None:
+        """All that was to be applied was."""
+        self._dirty.clear()
+        self._settled = None
 
 
 class Store:
@@ -119,7 +177,6 @@ class Store:
 
     def __init__(self, group_of: Callable[[str], int]) -> None:
         self._elements: dict[str, Element] = {}
-        self._dirty: dict[tuple[str, str], None] = {}
         self._group_of = group_of
 
     def element(self, id: str, cells: Mapping[str, MakesCell]) -> Element:  # noqa: A002
@@ -130,49 +187,47 @@ class Store:
         """
         if id in self._elements:
             raise ValueError(f"two elements have the id {id}")
-        made = self._elements[id] = Element(id, cells, self._dirty)
+        made = self._elements[id] = Element(id, cells)
         return made
 
     def delta(self) -> bytes:
         """What changed since the last delta, empty where nothing did; from here on the next one is noted."""
-        if not self._dirty:
-            return b""
-        changes = []
-        for element_id, key in self._dirty:
-            element = self._elements[element_id]
-            changes += [[element_id, key, change] for change in element.changes(key)]
-            element.settle(key)
-        self._dirty.clear()
-        return pack([VERSION, changes])
+        blocks = [element.take_changes() for element in self._elements.values() if element.is_changed]
+        return encode(blocks) if blocks else b""
 
     def dump(self) -> Iterator[Segment]:
-        """All state by element and key-group; changes noted so far count as delivered with it."""
-        for element_id, key in self._dirty:
-            self._elements[element_id].settle(key)
-        self._dirty.clear()
+        """All state by element and key-group; changes noted so far count as delivered with it. Each segment is made when it is asked for."""
         for element in self._elements.values():
-            by_group: dict[int, list[Any]] = {}
-            for key, content in element.contents():
-                by_group.setdefault(self._group_of(key), []).append([key, content])
-            for group, entries in sorted(by_group.items()):
-                yield Segment(element.id, group, pack([VERSION, entries]))
+            element.settle()
+        groups: dict[str, int] = {}  # elements have the same keys, and finding a group costs more than looking it up
+        for element in self._elements.values():
+            by_group: dict[int, list[str]] = {}
+            for key in element.flow_keys():
+                if (group := groups.get(key)) is None:
+                    group = groups[key] = self._group_of(key)
+                by_group.setdefault(group, []).append(key)
+            for group, keys in sorted(by_group.items()):
+                yield from segments(element.id, group, ((key, element.at(key)) for key in keys))
 
     def load(self, state: Iterable[Segment | bytes]) -> None:
         """Replace all state: segments, then deltas. Elements that are not declared (any more) are let go."""
         for element in self._elements.values():
             element.clear()
+        keys: dict[str, str] = {}  # one object for each, whatever elements have it
         for part in state:
-            if isinstance(part, Segment):
-                entries = [[part.element, key, content] for key, content in unpack(part.payload)[1]]
+            of, payload = (part.element, part.payload) if isinstance(part, Segment) else ("", part)
+            if not payload or (of and of not in self._elements):
+                continue
+            if is_version_1(payload):
+                for element_id, key, change in entries_of(payload, of):
+                    if (found := self._elements.get(element_id)) is not None:
+                        found.apply(key, change)
             else:
-                entries = unpack(part)[1] if part else []
-            for element_id, key, change in entries:
-                if (found := self._elements.get(element_id)) is not None:
-                    found.apply(key, change)
-        self._dirty.clear()
+                for block in decode(payload, keys):
+                    if (found := self._elements.get(block.element or of)) is not None:
+                        found.apply_block(block)
         for element in self._elements.values():
-            for key in element.flow_keys():
-                element.settle(key)
+            element.loaded()
 
     def drop(self, key: str, prefixes: tuple[str, ...]) -> None:
         """Forget a flow key in all elements whose id starts with one of the prefixes."""
