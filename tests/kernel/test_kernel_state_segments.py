@@ -30,7 +30,7 @@ OLD = Path(__file__).parent / "data" / "state-version-1.bin"
 @contextmanager
 def tiny() -> Iterator[None]:
     """Segments of about 60 bytes, with few entries of each cell."""
-    with patch.multiple(segmenting, SEGMENT_BYTES=60, MOST_BYTES=90, _FIRST=2, _LARGE=3, _SLICE=2):
+    with patch.multiple(segmenting, SEGMENT_BYTES=60, MOST_BYTES=90, _FIRST=2, _LARGE=3, _SLICE=4):
         yield
 
 
@@ -79,9 +79,19 @@ def test_entries_that_are_large_make_segments_with_fewer_of_them() -> None:
     store = large(200, 100_000)
     for i in range(3_000):  # before them small ones, which say nothing of what comes
         store._elements["e"].at("a")["queue"].append(i)
-    sizes = [len(s.payload) for s in store.dump()]
+    segments = list(store.dump())
+    sizes = [len(s.payload) for s in segments]
     assert sum(sizes) > 40_000_000
-    assert max(sizes) <= segmenting._SLICE * 100_100
+    assert max(sizes) <= MOST_BYTES
+    assert _content(again(segments)) == _content(store)
+
+
+def test_one_value_that_is_too_large_is_a_segment_of_its_own() -> None:
+    store = large(10)
+    store._elements["e"].at("")["first"].set("x" * (2 * MOST_BYTES))
+    segments = list(store.dump())
+    assert sorted(len(s.payload) > MOST_BYTES for s in segments) == [False] * (len(segments) - 1) + [True]
+    assert _content(again(segments)) == _content(store)
 
 
 def test_many_keys_of_one_group_are_many_segments() -> None:

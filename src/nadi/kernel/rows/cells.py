@@ -42,6 +42,9 @@ class Value:
     def contents(self, _most: int) -> Iterator[Change]:
         yield "v", self._value
 
+    def halves(self, change: Change) -> list[Change]:
+        return [change]
+
     def grown(self) -> int:
         return len(self) - self._before if self._before != _SAME else 0
 
@@ -124,6 +127,9 @@ class Deque:
         for part in _parts(self.items, most):
             yield "d", 0, part
 
+    def halves(self, change: Change) -> list[Change]:
+        return [("d", 0, half) for half in _halves(change[2])]
+
     def grown(self) -> int:
         return self._appended - self._taken
 
@@ -133,6 +139,8 @@ class Deque:
             return None
         self._taken = self._appended = 0
         items = self.items
+        if appended == 1:
+            return "d", taken, [items[-1]]
         return "d", taken, [items[i] for i in range(-appended, 0)] if appended < len(items) else list(items)
 
     def settle(self) -> None:
@@ -228,6 +236,9 @@ class Map:
         for part in _parts(self._items.items(), most):
             yield "m", False, part, []
 
+    def halves(self, change: Change) -> list[Change]:
+        return [("m", False, half, []) for half in _halves(change[2])]
+
     def grown(self) -> int:
         return len(self._items) - self._before if self._before != _SAME else 0
 
@@ -263,6 +274,11 @@ def _parts(items: Iterable[Any], most: int) -> Iterator[list[Any]]:
         yield part
 
 
+def _halves(items: Sequence[Any]) -> list[Sequence[Any]]:
+    half = len(items) // 2
+    return [items[:half], items[half:]] if half else [items]
+
+
 class Cell(Protocol):
     """What the store needs of a cell."""
 
@@ -276,6 +292,10 @@ class Cell(Protocol):
 
     def contents(self, most: int) -> Iterator[Change]:
         """The same as several changes of an empty cell, of at most so many entries each."""
+        ...
+
+    def halves(self, change: Change) -> list[Change]:
+        """One of these as two that follow each other; it alone where it has one entry."""
         ...
 
     def grown(self) -> int:

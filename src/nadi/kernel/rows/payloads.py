@@ -84,7 +84,8 @@ def _told(cell: CellChanges) -> list[Any]:
 
 
 def _places(at: Sequence[int]) -> _Places:
-    if not at or (at[0] == 0 and at[-1] == len(at) - 1 and all(map(int.__eq__, at, range(len(at))))):
+    every = range(len(at))
+    if not at or at == every or (at[0] == 0 and at[-1] == len(at) - 1 and at == list(every)):
         return len(at)
     return [at[0], *map(sub, at[1:], at)]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from nadi.kernel.contract import Segment
-from nadi.kernel.rows.cells import Cells, Change
+from nadi.kernel.rows.cells import Cell, Cells, Change
 from nadi.kernel.rows.payloads import Block, CellChanges, encode
 
 SEGMENT_BYTES = 1 << 20
@@ -18,8 +18,8 @@ _SLICE = 250  # entries of a large cell that stay together
 
 Row = tuple[str, Cells]
 """A flow key and its cells."""
-Slice = tuple[str, str, Change, bool]
-"""A flow key, a cell, some of what it holds, as a change of an empty one, and whether that is the first of the key."""
+Slice = tuple[str, str, Cell, Change, bool]
+"""A flow key, a cell and its name, some of what it holds, as a change of an empty one, and whether that is the first of the key."""
 _Some = TypeVar("_Some", Row, Slice)
 
 
@@ -55,7 +55,7 @@ def _next(entries: int, size: int) -> int:
 
 
 def _of_rows(rows: list[Row]) -> Iterator[bytes]:
-    for some, payload in _halved(rows, _rows) if rows else ():
+    for some, payload in _halved(rows, _rows, _whole) if rows else ():
         if len(payload) > MOST_BYTES:  # it is one key
             yield from _of_large(*some[0])
         else:
@@ -76,11 +76,11 @@ def _of_large(key: str, cells: Cells) -> Iterator[bytes]:
         held.append(cut)
         if len(held) * _SLICE >= wanted:
             entries, size = len(held) * _SLICE, 0
-            for _some, payload in _halved(held, _slices):
+            for _some, payload in _halved(held, _slices, _finer):
                 yield payload
                 size += len(payload)
             wanted, held = _next(entries, size), []
-    for _some, payload in _halved(held, _slices) if held else ():
+    for _some, payload in _halved(held, _slices, _finer) if held else ():
         yield payload
 
 
@@ -88,27 +88,40 @@ def _cut(key: str, cells: Cells) -> Iterator[Slice]:
     begins = True
     for name, cell in cells.items():
         for part in cell.contents(_SLICE):
-            yield key, name, part, begins
+            yield key, name, cell, part, begins
             begins = False
 
 
 def _slices(slices: Sequence[Slice]) -> bytes:
     columns: dict[str, tuple[list[int], list[Change]]] = {}
-    for i, (_key, name, change, _begins) in enumerate(slices):
+    for i, (_key, name, _cell, change, _begins) in enumerate(slices):
         at, changes = columns.setdefault(name, ([], []))
         at.append(i)
         changes.append(change)
     told = [CellChanges(name, *column) for name, column in columns.items()]
-    return encode([Block("", (), [key for key, *_rest in slices], told)], continued=not slices[0][3])
+    return encode([Block("", (), [key for key, *_rest in slices], told)], continued=not slices[0][4])
 
 
-def _halved(some: Sequence[_Some], make: Callable[[Sequence[_Some]], bytes]) -> Iterator[tuple[Sequence[_Some], bytes]]:
-    """All as one payload, or in halves while it is too large."""
+def _finer(cut: Slice) -> list[Slice]:
+    key, name, cell, change, begins = cut
+    return [(key, name, cell, half, begins and not i) for i, half in enumerate(cell.halves(change))]
+
+
+def _whole(row: Row) -> list[Row]:
+    return [row]
+
+
+def _halved(
+    some: Sequence[_Some], make: Callable[[Sequence[_Some]], bytes], finer: Callable[[_Some], list[_Some]]
+) -> Iterator[tuple[Sequence[_Some], bytes]]:
+    """All as one payload, or in halves while it is too large and can be cut."""
     payload = make(some)
+    if len(payload) > MOST_BYTES and len(some) == 1:
+        some = finer(some[0])
     if len(payload) <= MOST_BYTES or len(some) == 1:
         yield some, payload
         return
     del payload
     half = len(some) // 2
-    yield from _halved(some[:half], make)
-    yield from _halved(some[half:], make)
+    yield from _halved(some[:half], make, finer)
+    yield from _halved(some[half:], make, finer)

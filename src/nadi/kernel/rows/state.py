@@ -15,8 +15,9 @@ Format (version 2; version 1 is read, too): `nadi.kernel.rows.payloads`. A chang
 `("d", taken, [appended…])` or `("m", cleared, [(key, value)…], [removed…])` (removals come first: a key may be removed and set again). A dropped key comes
 before what follows it, which starts from nothing.
 
-A segment of a dump has about SEGMENT_BYTES, and more than MOST_BYTES only where a single value has: what an element holds in a key-group makes as many as it
-takes, and the entries of one large cell may be spread over several. They belong together, in the order in which they come.
+A segment of a dump has about SEGMENT_BYTES, and more than MOST_BYTES only where a single value or entry has (`nadi.kernel.rows.segmenting`): what an element
+holds in a key-group makes as many as it takes, and the entries of one large cell may be spread over several. They belong together, in the order in which
+they come.
 """
 
 from __future__ import annotations
@@ -110,25 +111,23 @@ class Element:
 
     def take_changes(self) -> Block:
         """What happened since the last delta; from here on the next one is noted."""
-        keys: list[str] = []
-        columns: list[tuple[list[int], list[Change]]] = [([], []) for _ in self._declared]
-        grown, by_key = 0, self._by_key
-        for key in self._dirty:
-            if (cells := by_key.get(key)) is None:
-                continue
-            for cell, (at, changes) in zip(cells.values(), columns):
-                grown += cell.grown()
-                if (change := cell.take_change()) is not None:
-                    at.append(len(keys))
-                    changes.append(change)
-            keys.append(key)
-        if self._settled is not None:
-            self._settled += grown
+        by_key = self._by_key
+        keys = [key for key in self._dirty if key in by_key]
+        rows = [by_key[key] for key in keys]
+        told = []
+        for name in self._declared if rows else ():
+            cells: list[Cell] = [row[name] for row in rows]
+            if self._settled is not None:
+                self._settled += sum([cell.grown() for cell in cells])
+            changes = [cell.take_change() for cell in cells]
+            found = [change for change in changes if change is not None]
+            every = len(found) == len(changes)
+            at = range(len(found)) if every else [i for i, change in enumerate(changes) if change is not None]
+            told.append(CellChanges(name, at, found))
         dropped = [key for key in self._dirty if key in self._dropped] if self._dropped else []
         self._dirty.clear()
         self._dropped.clear()
-        cells_told = [CellChanges(name, *column) for name, column in zip(self._declared, columns, strict=True)]
-        return Block(self.id, dropped, keys, cells_told)
+        return Block(self.id, dropped, keys, told)
 
     def settle(self) -> None:
         """From here on the next delta is noted."""

@@ -143,6 +143,16 @@ class Matches:
             while part := list(islice(left, most)):
                 yield self._written([*nothing[:number], part, *nothing[number + 1 :]], [])
 
+    def halves(self, change: Change) -> list[Change]:
+        *head, held = change
+        if sum(map(len, held)) < 2:
+            return [change]
+        cuts = [len(some) // 2 for some in held]
+        return [
+            (*head, tuple([some[:cut] for some, cut in zip(held, cuts)])),
+            (*head, tuple([some[cut:] for some, cut in zip(held, cuts)])),
+        ]
+
     def _written(self, held: list[list[Numbered]], gone: list[int]) -> Change:
         """`("c", starts, next number, gone, [moved…], (held…))`, the last two with an entry per place."""
         return "c", self.starts, self._next, gone, [place.moved for place in self.places], tuple(held)
