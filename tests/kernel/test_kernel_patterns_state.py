@@ -9,6 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from patternrig import Rig, absent, both, compare, either, every, many, one, v
 
+from nadi.kernel.rows.events import Event
+from nadi.kernel.rows.patterns.matches import Matches
+from nadi.kernel.rows.payloads import encode_entries, entries_of
+from nadi.persistence.rewriting import _of_chain
 from nadi.plan import nodes
 
 A, B, C = one(0, "A"), one(1, "B"), one(2, "C")
@@ -109,3 +113,26 @@ def test_a_match_that_reached_a_half_complete_and_twice_is_as_gone_after_a_load_
         restarted = after
     assert restarted.seen == whole.seen != []
     assert restarted.waiting == whole.waiting
+
+
+def test_matches_of_version_1_come_back_also_with_more_attributes() -> None:
+    old = {"matches": ["p", True, 1, 3, [], [[1, [[0, [0, 5, 1]], [2, [0, 6, 2]]]], [0, [[1, [0, 4, 1], [0, 7, 8]]]]]]}
+    widened = _of_chain(old, [lambda row: (*row, None)] * 3)
+    found = []
+    for cells in (old, widened):
+        matches = Matches(3, lambda: None)
+        ((_element, _key, read),) = entries_of(encode_entries([("", "k", cells)]))
+        matches.apply(read["matches"])
+        found.append([place.held for place in matches.places])
+        again = Matches(3, lambda: None)
+        again.apply(matches.content())
+        assert [(p.held, p.moved, p.newest, p.top) for p in again.places] == [
+            (p.held, p.moved, p.newest, p.top) for p in matches.places
+        ]
+    one, two = Event(0, 5, (1,)), Event(0, 6, (2,))
+    assert found[0] == [
+        {0: ((one,), None, None), 2: ((two,), None, None)},
+        {1: ((Event(0, 4, (1,)),), (Event(0, 7, (8,)),), None)},
+    ]
+    assert found[1][0] == {0: ((Event(0, 5, (1, None)),), None, None), 2: ((Event(0, 6, (2, None)),), None, None)}
+    assert all(type(bound[0]) is Event for held in found[0] for match in held.values() for bound in match if bound)

@@ -82,7 +82,7 @@ def _apply(store: Store, operation: str, key: str, argument: Any) -> None:
 def _content(store: Store) -> dict[str, Any]:
     """What is held, the order of maps included; keys without content are as good as absent."""
     found = dict(store._elements["e"].contents())
-    empty = {"value": ["v", None], "queue": ["d", 0, []], "map": ["m", True, [], []]}
+    empty = {"value": ("v", None), "queue": ("d", 0, []), "map": ("m", True, [], [])}
     return {key: content for key, content in sorted(found.items()) if content != empty}
 
 

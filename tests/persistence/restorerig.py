@@ -12,7 +12,7 @@ from nadi.functions.registry import default_registry
 from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
 from nadi.kernel.rows.engine import RowsKernel
-from nadi.kernel.rows.state import unpack
+from nadi.kernel.rows.payloads import entries_of
 from nadi.kernel.segments import Part
 from nadi.persistence.restoring import HeldState, Restored
 from nadi.pipeline.bucketing import make_splitter
@@ -112,7 +112,7 @@ class Node:
 
 def _timer(kernel: RowsKernel, element: str) -> list[int]:
     found = [s for s in kernel.dump() if s.element == element]
-    return [due for s in found for key, cells in unpack(s.payload)[1] if key == "" for due in cells["due"][2]]
+    return [due for s in found for _id, key, cells in entries_of(s.payload) if key == "" for due in cells["due"][2]]
 
 
 def fates(plan: RestorePlan) -> dict[str, str]:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from nadi.kernel.contract import Segment
+from nadi.kernel.rows import segmenting
 from nadi.kernel.segments import Part
+from nadi.persistence import pieces
 from nadi.persistence.files import FileStore
 from nadi.persistence.restoring import Restored
 from nadi.persistence.revisions import Meta, meta_of, newest_good, read_revision, write_revision
@@ -89,3 +91,46 @@ def test_a_large_state_is_never_in_memory_twice(tmp_path: Path) -> None:
     # the segment at hand and the one before it, which the loop still has
     assert written < 2.5 * size
     assert read < 2.5 * size
+
+
+@pytest.mark.parametrize("buckets", [1, 4])
+def test_elements_in_many_segments_go_on_in_another_number_of_buckets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buckets: int
+) -> None:
+    node = Node(APP, 5 - buckets).feed(MANY[:150], MANY[149][1])
+    rows = node.taken()
+    whole = write_revision(FileStore(tmp_path), meta_of(node.app, {"n": 1, "clock": 1}), node.state().parts, 1)
+    for name, value in {"SEGMENT_BYTES": 60, "MOST_BYTES": 90, "_FIRST": 2, "_LARGE": 3, "_SLICE": 2}.items():
+        monkeypatch.setattr(segmenting, name, value)
+    monkeypatch.setattr(pieces, "SEGMENT_BYTES", 100)
+    state = node.state()
+    store = FileStore(tmp_path)
+    write_revision(store, meta_of(node.app, {"n": 1, "clock": node.clock}), state.parts, 2)
+    found, _problems = newest_good(store, "Keyed")
+    assert found is not None
+    before = read_revision(store, "Keyed", whole)
+    assert sum(map(len, found.revision.state)) > 1.2 * sum(map(len, before.revision.state))
+    assert found.revision.keys == before.revision.keys
+    assert [list(found.parts(b)) for b in range(found.buckets)] == [list(parts) for parts in state.parts]
+
+    made = Node(APP, buckets, begin=None)
+    plan = plan_restore(node.app, made.app, REGISTRY, found.revision.meta.fingerprints).check()
+    restored = Restored(found, plan, node.app, made.app, buckets, node.clock, made.kernel)
+    for bucket, kernel in enumerate(made.kernels):
+        kernel.load(restored.parts(bucket))
+    made.position = node.position
+    made.feed(MANY[150:], 20_000)
+    alone = Node(APP, 1).feed(MANY[:150], MANY[149][1]).feed(MANY[150:], 20_000)
+    assert sorted(rows + made.taken(), key=repr) == sorted(alone.taken(), key=repr)
+
+
+def test_a_large_element_is_in_several_pieces_and_one_of_them_in_memory(tmp_path: Path) -> None:
+    size = 1_000_000
+    store = FileStore(tmp_path)
+    meta = Meta("Large", "", {"clock": 1}, 1, {}, {"state": "2"})
+    state = [Segment("q/window", 3, bytes([i]) * size) for i in range(40)]
+    write_revision(store, meta, [state], 1)
+    found = read_revision(store, "Large")
+    assert len(found.revision.state[0]) > 3
+    assert max(piece.bytes for piece in found.revision.state[0]) < 10 * size
+    assert list(found.segments(0, lambda _e: True)) == state

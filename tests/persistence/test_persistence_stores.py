@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from nadi.errors import NadiError
 from nadi.kernel.contract import Segment
-from nadi.kernel.rows.state import VERSION, pack
+from nadi.kernel.rows.payloads import VERSION, encode_entries
 from nadi.kernel.segments import Part
 from nadi.persistence.contract import Store
 from nadi.persistence.database import DatabaseStore
@@ -41,7 +41,7 @@ def meta(app: str = APP, **more: object) -> Meta:
 
 def segment(element: str, group: int, *keys: str, size: int = 10, seed: int = 0) -> Segment:
     cells = {"held": ["d", 0, [(1, (random.Random(f"{key}{seed}").randbytes(size),)) for key in keys]]}
-    return Segment(element, group, pack([VERSION, [[key, cells] for key in keys]]))
+    return Segment(element, group, encode_entries(("", key, cells) for key in keys))
 
 
 STATE: list[list[Part]] = [
@@ -283,7 +283,7 @@ FOREIGN = {
     "a later format": lambda data: gzip.compress(
         msgspec.json.encode({**msgspec.json.decode(gzip.decompress(data)), "format": 9})
     ),
-    "a later state": lambda data: gzip.compress(gzip.decompress(data).replace(b'"state":"1"', b'"state":"2"')),
+    "a later state": lambda data: gzip.compress(gzip.decompress(data).replace(b'"state":"2"', b'"state":"3"')),
     "another app": lambda data: gzip.compress(gzip.decompress(data).replace(b'"app":"Orders', b'"app":"Order')),
 }
 

@@ -15,7 +15,7 @@ from pipeline_faults import POLICY
 from pipeline_testlog import committed
 
 from nadi.kernel.contract import Kernel, Segment
-from nadi.pipeline import engine, snapshot
+from nadi.pipeline import engine, kernels, snapshot
 from nadi.pipeline.fatrows import gather, unpack
 from nadi.pipeline.frames import from_frames
 from nadi.pipeline.hostclient import Hosts, hosts_folder
@@ -305,3 +305,15 @@ def test_two_hosts_of_a_machine_do_not_dump_at_the_same_time(ask: Hosts, spec: A
     run.order("hold")
     run.until(lambda: run.child is not None)
     run.finish()
+
+
+def test_what_elements_hold_is_told_of_a_large_state_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "SIZES_EVERY", -1.0)
+    text = f"""@app:name('Large') @source(type='test', file='{tmp_path}/in') define stream In (k string);
+        @info(name='q') from In#window.length(100) select k insert into Out;"""
+    (tmp_path / "in").write_text("".join(f"{i * 10}\t{json.dumps(['x' * 1_000_000])}\n" for i in range(30)))
+    spec = AppSpec("Large", text, str(tmp_path), connectors="pipeline_testlog")
+    bucket = Bucket(Within(tmp_path), spec)
+    told = [bucket.process(cut, (cut - 1) * 10, cut * 10) for cut in (1, 2, 3)]
+    assert told[-1]["state_bytes"] > 20_000_000
+    assert [t["entries"]["q/window"] for t in told] == [10, 20, 30]

@@ -82,7 +82,10 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The whole state of one element in one key-group, in the format of `nadi.kernel.rows.state`."""
+    """State of one element in one key-group, in the format of `nadi.kernel.rows.state`.
+
+    A large one is several segments, which follow each other and are to be loaded in this order.
+    """
 
     element: str
     group: int

@@ -2,7 +2,7 @@
 
 Format (version 1): the five bytes `NADI` 0x01, then records. A record is a head of 13 bytes, big endian: kind (1 byte: 1 a segment, 2 a delta), key-group (2
 bytes, 0 for a delta), length of the element's id (2 bytes, 0 for a delta), length of the payload (8 bytes); then the id in UTF-8 and the payload, in the
-format of `nadi.kernel.rows.state`. Nobody joins records: a payload is held once, whatever its size.
+format of `nadi.kernel.rows.payloads`. Nobody joins records: a payload is held once, whatever its size.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ MAGIC = b"NADI"
 VERSION = 1
 _HEAD = struct.Struct("!BHHQ")
 _SEGMENT, _DELTA = 1, 2
+_TRUE = 0xC3  # of MessagePack
 
 Part = Segment | bytes
 """A segment of a dump, or a delta."""
@@ -87,15 +88,17 @@ def reader(pieces: Iterable[bytes]) -> Callable[[int], bytes]:
 
 
 def key_count(payload: bytes) -> int:
-    """How many flow keys a segment's payload has, from its first bytes: MessagePack of `[version, [[key, cells], …]]`.
+    """How many flow keys begin in a segment's payload, from its first bytes (`nadi.kernel.rows.payloads`).
 
-    >>> from nadi.kernel.rows.state import pack
-    >>> key_count(pack([1, [["a", {}], ["b", {}]]]))
-    2
+    >>> from nadi.kernel.rows.payloads import encode_entries
+    >>> key_count(encode_entries([("", "a", {}), ("", "b", {})])), key_count(encode_entries([("", "b", {})], continued=True))
+    (2, 0)
     """
-    head = payload[2:7]
+    start = 2 if payload[1:2] == b"\x01" else 3
+    head = payload[start : start + 5]
     if not head:
         return 0
+    continued = start == 3 and payload[2] == _TRUE
     if head[0] == 0xDC:
-        return int.from_bytes(head[1:3], "big")
-    return int.from_bytes(head[1:5], "big") if head[0] == 0xDD else head[0] & 0x0F
+        return int.from_bytes(head[1:3], "big") - continued
+    return (int.from_bytes(head[1:5], "big") if head[0] == 0xDD else head[0] & 0x0F) - continued

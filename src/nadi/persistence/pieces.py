@@ -1,6 +1,7 @@
 """The state of a bucket cut into pieces, the blobs of a revision: what did not change since the last revision makes the same piece and is not written again.
 
-A piece holds the segments of one element in up to 16 key-groups that follow each other, or deltas of about 1 MB. Its content is a stream of
+A piece holds the segments of one element in up to 16 key-groups that follow each other, at most about 8 MB of them (what is larger is in several pieces), or
+deltas of about 1 MB. Its content is a stream of
 `nadi.kernel.segments`, stored with zstd.
 """
 
@@ -19,14 +20,15 @@ from nadi.kernel.segments import Part, key_count, parts_of, reader, stream_of
 from nadi.persistence.contract import Sink
 
 GROUPS = 16
+SEGMENT_BYTES = 8 << 20
 DELTA_BYTES = 1 << 20
 COMPRESSION = "zstd"
 _STEP = 1 << 20  # bytes handed to the compressor in one go
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A piece as the manifest has it: `element` and `groups` (first, last) of segments, "" of deltas; `keys` flow keys; `bytes` before compression,
-    `stored` after it; `sha256` of the content before compression, the blob's address.
+    """A piece as the manifest has it: `element` and `groups` (first, last) of segments, "" of deltas; `keys` flow keys that begin in it;
+    `bytes` before compression, `stored` after it; `sha256` of the content before compression, the blob's address.
     """
 
     element: str
@@ -78,7 +80,7 @@ def cut(parts: Iterable[Part]) -> Iterator[Cut]:
     for part in parts:
         element = part.element if isinstance(part, Segment) else ""
         block = part.group // GROUPS if isinstance(part, Segment) else 0
-        full = held is not None and not element and held.size >= DELTA_BYTES
+        full = held is not None and held.size >= (SEGMENT_BYTES if element else DELTA_BYTES)
         if held is not None and ((held.element, held.block) != (element, block) or full):
             yield held
             held = None

@@ -15,10 +15,11 @@ from typing import Any, Protocol
 
 from nadi.kernel.contract import KEY_GROUPS, Segment
 from nadi.kernel.keys import bucket_of_group, flow_key_group
+from nadi.kernel.rows.cells import Deque, Map, Value
 from nadi.kernel.rows.engine import RowsKernel
-from nadi.kernel.rows.state import VERSION, Deque, Map, Value, pack, unpack
+from nadi.kernel.rows.payloads import Entry, encode_entries, entries_of, is_continued
 from nadi.kernel.segments import Part
-from nadi.persistence.rewriting import Rewrite, rewrite_of
+from nadi.persistence.rewriting import Cells, Rewrite, rewrite_of
 from nadi.plan.migration import MIGRATED, NEW, RESET
 from nadi.plan.nodes import App
 from nadi.plan.restore import RestorePlan
@@ -136,26 +137,29 @@ class Restored:
         if target.rewrite is None and not regroups and not (self._moves and target.of_each):
             yield Segment(target.id, segment.group, segment.payload)
             return
-        groups: dict[int, list[Any]] = {}
-        for key, cells in unpack(segment.payload)[1]:
+        groups: dict[int, list[Entry]] = {}
+        first = None
+        for _element, key, cells in entries_of(segment.payload):
+            first = key if first is None else first
             if self._moves and target.is_of_each(key):
                 continue
             group = flow_key_group(key) if self._to_keys else 0
             if not self._moves or not self._to_keys or bucket_of_group(group, self._buckets) == bucket:
-                groups.setdefault(group, []).append([key, target.rewritten(cells)])
+                groups.setdefault(group, []).append(("", key, target.rewritten(cells)))
         for group, entries in sorted(groups.items()):
-            yield Segment(target.id, group, pack([VERSION, entries]))
+            continued = entries[0][1] == first and is_continued(segment.payload)
+            yield Segment(target.id, group, encode_entries(entries, continued))
 
     def _deltas(self, bucket: int) -> Iterator[bytes]:
         for source in self._sources(bucket):
             for delta in self._state.deltas(source):
                 entries = [
-                    [target.id, key, target.rewritten(change)]
-                    for element, key, change in _entries(delta)
+                    (target.id, key, target.rewritten(change))
+                    for element, key, change in entries_of(delta)
                     if (target := self._target(element)) is not None and self._belongs(target, key, bucket)
                 ]
                 if entries:
-                    yield pack([VERSION, entries])
+                    yield encode_entries(entries)
 
     def _belongs(self, target: _Target, key: str, bucket: int) -> bool:
         if not self._moves:
@@ -194,7 +198,7 @@ class Restored:
             return None
         apart = self._plan.clock == "apart"
 
-        def rewritten(cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        def rewritten(cells: Cells) -> Cells:
             kind, value = cells["now"]
             arrival = max(value) if apart else value[1]
             return {"now": [kind, (0 if apart else arrival, arrival)]}
@@ -207,7 +211,7 @@ class Restored:
         if not self._to_keys and bucket and self._new.sharding.kind != "partition":
             return
         for element, cells in self._merged.items():
-            yield Segment(element, 0, pack([VERSION, [["", cells]]]))
+            yield Segment(element, 0, encode_entries([("", "", cells)]))
 
     @cached_property
     def _merged(self) -> Mapping[str, dict[str, Any]]:
@@ -242,10 +246,10 @@ class Restored:
 
         for segment in self._state.segments(source, of_each):
             if of_each(segment.element) and segment.group == 0:
-                for key, cells in unpack(segment.payload)[1]:
-                    note(segment.element, key, cells)
+                for element, key, cells in entries_of(segment.payload, segment.element):
+                    note(element, key, cells)
         for delta in self._state.deltas(source):
-            for element, key, change in _entries(delta):
+            for element, key, change in entries_of(delta):
                 note(element, key, change)
         return {element: {name: cell.content() for name, cell in cells.items()} for element, cells in live.items()}
 
@@ -268,7 +272,7 @@ class Restored:
 
     def _only_deltas(self, known: set[str], deltas: Iterable[bytes]) -> Iterator[bytes]:
         for delta in deltas:
-            yield pack([VERSION, [entry for entry in _entries(delta) if entry[0] in known]])
+            yield encode_entries(entry for entry in entries_of(delta) if entry[0] in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +296,6 @@ _KINDS: dict[str, type[Value] | type[Deque] | type[Map]] = {"v": Value, "d": Deq
 
 def _no_change() -> None:
     """Nobody asks these cells for a delta."""
-
-
-def _entries(delta: bytes) -> list[Any]:
-    found: list[Any] = unpack(delta)[1] if delta else []
-    return found
 
 
 def _greater(one: list[Any], two: list[Any]) -> list[Any]:

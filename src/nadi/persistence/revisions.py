@@ -14,7 +14,7 @@ import msgspec
 
 from nadi.errors import NadiError, error
 from nadi.kernel.contract import Segment
-from nadi.kernel.rows import state
+from nadi.kernel.rows.payloads import READABLE, VERSION
 from nadi.kernel.segments import Part
 from nadi.persistence import pieces
 from nadi.persistence.contract import Store, Writing, revision_name, time_of_name
@@ -87,7 +87,7 @@ class Revision(msgspec.Struct, frozen=True):
 
 def meta_of(app: App, cut: Mapping[str, Any], spark: str = "") -> Meta:
     """What a revision says of an app that stands after a cut; the cut has at least `clock` (ms). `spark` is the version of Spark, "" without it."""
-    versions = {"nadi": version("nadi"), "python": platform.python_version(), "state": str(state.VERSION)}
+    versions = {"nadi": version("nadi"), "python": platform.python_version(), "state": str(VERSION)}
     if spark:
         versions["spark"] = spark
     return Meta(app.name, app.text, dict(cut), int(cut["clock"]), fingerprints(app), versions)
@@ -278,8 +278,9 @@ def _decoded(app: str, name: str, manifest: bytes) -> Revision:
         raise error("REVISION_DAMAGED", name=name, reason=f"its manifest cannot be read: {problem}") from problem
     if found.name != name or found.meta.app != app:
         raise error("REVISION_DAMAGED", name=name, reason=f"its manifest is that of {found.name}")
-    if found.meta.versions.get("state") != str(state.VERSION):
-        reason = f"its state has the format {found.meta.versions.get('state')}, this nadi reads {state.VERSION}"
+    if found.meta.versions.get("state") not in [str(known) for known in READABLE]:
+        known = " and ".join(map(str, READABLE))
+        reason = f"its state has the format {found.meta.versions.get('state')}, this nadi reads {known}"
         raise error("REVISION_DAMAGED", name=name, reason=reason)
     return found
 

@@ -1,7 +1,7 @@
 """State of one element under another plan: new attributes in the rows it holds, timers at other times.
 
-Works on what cells are outside of a kernel, whole contents and deltas alike (`nadi.kernel.rows.state`): `["v", value]`, `["d", taken, [appended…]]`,
-`["m", cleared, [[key, value]…], [removed…]]`.
+Works on what cells are outside of a kernel, whole contents and deltas alike (`nadi.kernel.rows.state`): `("v", value)`, `("d", taken, [appended…])`,
+`("m", cleared, [(key, value)…], [removed…])`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from nadi.kernel.rows.cells import Change
 from nadi.plan.migration import Positions
 from nadi.plan.restore import Fate
 
-Cells = dict[str, list[Any]]
+Cells = dict[str, Change]
 Rewrite = Callable[[Cells], Cells]
 Value = Callable[[Any], Any]
 
@@ -56,15 +57,26 @@ def _partial(partial: list[Any], rows: list[Value]) -> list[Any]:
 
 
 def _of_chain(cells: Cells, rows: list[Value]) -> Cells:
-    """The matches of a chain, `["p", whole, starts, next, gone, [[moved, [[number, [kind, ts, values…]…]…]]…]]`: event i is that of slot i."""
+    """The matches of a chain, of which event i is that of slot i (`nadi.kernel.rows.patterns.matches`)."""
     if "matches" not in cells:
         return cells
     *head, places = cells["matches"]
-    made = [
-        [moved, [[n, *([k, ts, *rows[i](tuple(row))] for i, (k, ts, *row) in enumerate(bound))] for n, *bound in held]]
-        for moved, held in places
-    ]
-    return {**cells, "matches": [*head, made]}
+    if head[0] == "p":
+        made = [
+            [
+                moved,
+                [[n, *([k, ts, *rows[i](tuple(row))] for i, (k, ts, *row) in enumerate(bound))] for n, *bound in held],
+            ]
+            for moved, held in places
+        ]
+        return {**cells, "matches": [*head, made]}
+    return {**cells, "matches": [*head, tuple([(n, _match(match, rows)) for n, match in held] for held in places)]}
+
+
+def _match(match: tuple[Any, ...], rows: list[Value]) -> tuple[Any, ...]:
+    return tuple(
+        None if bound is None else ((bound[0][0], bound[0][1], rows[i](bound[0][2])),) for i, bound in enumerate(match)
+    )
 
 
 def _cells(names: tuple[str, ...], change: Value) -> Rewrite:
@@ -76,11 +88,11 @@ def _cells(names: tuple[str, ...], change: Value) -> Rewrite:
     return rewritten
 
 
-def _changed(cell: list[Any], change: Value) -> list[Any]:
+def _changed(cell: Change, change: Value) -> Change:
     match cell:
         case ["d", taken, appended]:
             return ["d", taken, [change(item) for item in appended]]
         case ["m", cleared, kept, removed]:
-            return ["m", cleared, [[key, change(value)] for key, value in kept], removed]
+            return ["m", cleared, [(key, change(value)) for key, value in kept], removed]
         case _:
             return cell

@@ -27,7 +27,6 @@ from nadi.pipeline.snapshot import Since, Snapshot, resident
 IDLE = 1_800.0  # seconds after which the cache lets go of a kernel
 IDLE_FEEDING = 120.0  # and of frames that were fed for a task that did not come back
 SIZES_EVERY = 2.0  # seconds between two countings of entries
-SIZES_BELOW = 16_000_000  # bytes of state above which only snapshots count them: it costs as much as there is state
 WITHOUT_SNAPSHOT = (
     4  # times the base that deltas may weigh before a dump that cannot be made beside a batch is made within it
 )
@@ -182,7 +181,7 @@ class Kernels:
         held.clock = gathered.clock
         held.used = time.monotonic()
         plan, frames = self._state(held, directory)
-        self._count(held, plan.after)
+        self._count(held)
         head = {
             "token": held.token,
             "cut": held.cut,
@@ -228,7 +227,6 @@ class Kernels:
         else:
             frames.extend(held.snapshot.frames(*plan.copied))
             if held.snapshot.failed or (dump is not None and plan.after.growing is None):
-                held.entries = held.snapshot.sizes or held.entries
                 held.snapshot.close()
                 held.snapshot = None
         return plan, frames
@@ -246,8 +244,8 @@ class Kernels:
         )
         return held.snapshot is not None
 
-    def _count(self, held: Held, after: Directory) -> None:
-        if after.bytes < SIZES_BELOW and held.used - held.counted > SIZES_EVERY:
+    def _count(self, held: Held) -> None:
+        if held.used - held.counted > SIZES_EVERY:
             held.entries, held.counted = held.kernel.size(), held.used
 
     # ---- housekeeping

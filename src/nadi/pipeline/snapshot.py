@@ -25,8 +25,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from nadi.kernel.contract import Kernel
 from nadi.pipeline.frames import base_stream
 from nadi.pipeline.layout import Dump
@@ -64,7 +62,6 @@ class Snapshot:
         self._file: int | None = None
         self.failed = False
         self.dump: Dump | None = None
-        self.sizes: dict[str, int] = {}
 
     @staticmethod
     def begin(kernel: Kernel, scratch: Path, since: Since, frame_bytes: int) -> Snapshot | None:
@@ -104,7 +101,6 @@ class Snapshot:
         self._file = os.open(self._folder / "base", os.O_RDONLY)
         size = os.fstat(self._file).st_size
         frames = -(-size // self._frame_bytes)
-        self.sizes = msgspec.json.decode((self._folder / "sizes").read_bytes(), type=dict[str, int])
         self.dump = Dump(secrets.token_hex(8), frames, size, self._since.frame, self._since.bytes)
 
     def frames(self, first: int, end: int) -> Iterator[bytes]:
@@ -192,8 +188,7 @@ def _prepare(turn: int, parent: int) -> None:
 
 
 def _write(kernel: Kernel, folder: Path) -> None:
-    """The base stream and how many entries each element has; whole when this process ends with status 0."""
+    """The base stream; whole when this process ends with status 0."""
     with open(folder / "base", "wb", buffering=_BUFFER) as out:
         for piece in base_stream(kernel.dump()):
             out.write(piece)
-    (folder / "sizes").write_bytes(msgspec.json.encode(kernel.size()))

@@ -6,15 +6,18 @@ Element k of the chain has a place for the matches that wait for its event; they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, takewhile
 from typing import Any
 
+from nadi.kernel.rows.cells import Change
 from nadi.kernel.rows.events import Event, event_of
 
 Match = tuple[tuple[Event] | None, ...]
+Numbered = tuple[int, Match]
 
 _EARLIEST, _UNORDERED = -(1 << 63), 1 << 63
+_SAME = -1
 _NOBODY: list[int] = []
 """What is gone from every key that has not changed: stays empty, so that millions of them need no list each."""
 
@@ -49,39 +52,41 @@ class Place:
 class Matches:
     """`starts` counts the matches that have bound nothing yet; None before the chain has begun."""
 
-    __slots__ = ("_changed", "_gone", "_known", "_next", "_noted", "places", "starts")
+    __slots__ = ("_before", "_changed", "_gone", "_known", "_next", "places", "starts")
 
     def __init__(self, elements: int, changed: Callable[[], None]) -> None:
         self.starts: int | None = None
-        self.places = tuple(Place() for _ in range(elements - 1))
+        self.places = tuple([Place() for _ in range(elements - 1)])
         self._next = 0
         self._known = 0  # numbers from here on are new to the next delta
         self._gone = _NOBODY  # who was taken of those that the last delta knew
-        self._noted = False
+        self._before = _SAME  # how many there were after the last delta, once something changed
         self._changed = changed
 
     def note(self) -> None:
-        """Say that something changed."""
-        if not self._noted:
-            self._noted = True
+        """Say that something is about to change."""
+        if self._before == _SAME:
+            self._before = len(self)
             self._changed()
 
     def start(self, count: int) -> None:
         """Let this many matches have bound nothing."""
-        self.starts = count
         self.note()
+        self.starts = count
 
     def put(self, element: int, match: Match) -> None:
         """Let a match wait for the event of an element, behind the others."""
+        if self._before == _SAME:
+            self.note()
         place = self.places[element - 1]
         place.follow(match, element - 1)
         place.held[self._next] = match
         self._next += 1
-        if not self._noted:
-            self.note()
 
     def take(self, place: Place, numbers: Iterable[int]) -> None:
         """Let matches no longer wait."""
+        if self._before == _SAME:
+            self.note()
         held, known = place.held, self._known
         for number in numbers:
             del held[number]
@@ -91,8 +96,6 @@ class Matches:
                 self._gone.append(number)
         if not held:
             held.clear()  # gives its memory back, which a dict that was emptied one by one does not
-        if not self._noted:
-            self.note()
 
     def move(self, place: Place, element: int) -> None:
         """New matches become pending: by the time of their last event, stable."""
@@ -105,7 +108,7 @@ class Matches:
                 self.put(element, match)
         place.moved = self._next
         place.newest = _EARLIEST
-        if not self._noted:
+        if self._before == _SAME:
             self.note()
 
     def expire(self, now: int, within: int) -> int:
@@ -129,47 +132,78 @@ class Matches:
     def __len__(self) -> int:
         return sum(len(place.held) for place in self.places)
 
-    def changed(self) -> bool:
-        """Whether it is otherwise than the last delta left it."""
-        return self._noted
+    def content(self) -> Change:
+        return self._written([list(place.held.items()) for place in self.places], [])
 
-    def content(self) -> list[Any]:
-        return self._written(0, whole=True)
+    def contents(self, most: int) -> Iterator[Change]:
+        nothing: list[list[Numbered]] = [[] for _ in self.places]
+        yield self._written(nothing, [])
+        for number, place in enumerate(self.places):
+            left = iter(place.held.items())
+            while part := list(islice(left, most)):
+                yield self._written([*nothing[:number], part, *nothing[number + 1 :]], [])
 
-    def change(self) -> list[Any]:
-        return self._written(self._known, whole=False)
+    def halves(self, change: Change) -> list[Change]:
+        *head, held = change
+        if sum(map(len, held)) < 2:
+            return [change]
+        cuts = [len(some) // 2 for some in held]
+        return [
+            (*head, tuple([some[:cut] for some, cut in zip(held, cuts)])),
+            (*head, tuple([some[cut:] for some, cut in zip(held, cuts)])),
+        ]
 
-    def _written(self, since: int, whole: bool) -> list[Any]:
-        """`["p", whole, starts, next number, gone, [[moved, [[number, [kind, ts, values…]…]…]]…]]`, a place each."""
-        places = []
+    def _written(self, held: list[list[Numbered]], gone: list[int]) -> Change:
+        """`("c", starts, next number, gone, [moved…], (held…))`, the last two with an entry per place."""
+        return "c", self.starts, self._next, gone, [place.moved for place in self.places], tuple(held)
+
+    def grown(self) -> int:
+        return len(self) - self._before if self._before != _SAME else 0
+
+    def take_change(self) -> Change | None:
+        if self._before == _SAME:
+            return None
+        since, held = self._known, []
         for place in self.places:
             added = list(takewhile(lambda n: n >= since, reversed(place.held)))
-            entries = [[n, *([e[0], e[1], *e[2]] for (e,) in filter(None, place.held[n]))] for n in reversed(added)]
-            places.append([place.moved, entries])
-        return ["p", whole, self.starts, self._next, [] if whole else self._gone, places]
+            held.append([(n, place.held[n]) for n in reversed(added)])
+        change = self._written(held, self._gone)
+        self.settle()
+        return change
 
     def settle(self) -> None:
-        """From here on the next delta is noted."""
-        self._noted = False
+        self._before = _SAME
         self._known = self._next
         self._gone = _NOBODY
 
-    def apply(self, change: list[Any]) -> None:
-        _tag, whole, self.starts, self._next, gone, places = change
-        for place in self.places:
-            if whole:
-                place.held.clear()
-            for number in gone:
+    def apply(self, change: Change) -> None:
+        _letter, self.starts, self._next, gone, moved, held = change if change[0] == "c" else self._of_version_1(change)
+        self._known = self._next
+        for number in gone:
+            for place in self.places:
                 place.held.pop(number, None)
-        for place, (moved, entries) in zip(self.places, places):
-            if moved != place.moved:
-                place.moved, place.newest = moved, _EARLIEST
-            for number, *events in entries:
-                match = tuple((event_of((kind, ts, tuple(row))),) for kind, ts, *row in events)
-                place.follow(match, len(match) - 1)
-                if number < moved:
+        for last, (place, until, entries) in enumerate(zip(self.places, moved, held)):
+            if until != place.moved:
+                place.moved, place.newest = until, _EARLIEST
+            for number, slots in entries:
+                match = tuple([None if bound is None else (event_of(bound[0]),) for bound in slots])
+                place.follow(match, last)
+                if number < until:
                     place.newest = _EARLIEST
-                place.held[number] = match + (None,) * (len(self.places) + 1 - len(match))
+                place.held[number] = match
+
+    def _of_version_1(self, change: Change) -> Change:
+        """Of `["p", whole, starts, next number, gone, [[moved, [[number, [kind, ts, values…]…]…]]…]]`, which had only slots that are bound."""
+        _letter, whole, starts, following, gone, places = change
+        for place in self.places if whole else ():
+            place.held.clear()
+        width = len(self.places) + 1
+        held = [[(n, _slots(events, width)) for n, *events in entries] for _moved, entries in places]
+        return "c", starts, following, gone, [moved for moved, _entries in places], held
+
+
+def _slots(events: list[Any], width: int) -> list[Any]:
+    return [*(((kind, ts, tuple(row)),) for kind, ts, *row in events), *[None] * (width - len(events))]
 
 
 def _leading(place: Place, earliest: int) -> list[int]:
