@@ -81,9 +81,9 @@ class Inputs:
         self.sources = spec.sources(self._app)
         self.streams = {c.ordinal: c.stream for c in self.sources}
         self._buckets = spec.buckets
-        self._open: list[Input] = []
+        self._open: dict[int, Input] = {}
         for source in self.sources:
-            self._open.append(open_input(spec, self._app, source))
+            self._open[source.ordinal] = open_input(spec, self._app, source)
 
     def read(self, before: Cut, cut: Cut) -> list[Gathered]:
         """What each bucket is given for a cut. Errors: LOG_TRUNCATED where it is no longer kept; those of the logs."""
@@ -92,7 +92,7 @@ class Inputs:
         started = cut.started
         for (ordinal, partition), end in sorted(cut.ends.items()):
             begin, high = cut.start_of((ordinal, partition), before), cut.highs.get((ordinal, partition))
-            if begin >= end:
+            if begin >= end or ordinal not in self._open:  # a restore let go of the input
                 continue
             state = Read()
             for row in read_range(self._open[ordinal], Range(ordinal, partition, begin, end, 0, high), state):
@@ -105,9 +105,9 @@ class Inputs:
 
     def close(self) -> None:
         """Close the logs."""
-        for each in self._open:
+        for each in self._open.values():
             each.log.close()
-        self._open = []
+        self._open = {}
 
     def __enter__(self) -> Inputs:
         return self

@@ -342,6 +342,14 @@ def _invalid(connector: Connector, name: str, value: str, wanted: str) -> Except
     )
 
 
+def _begins(connector: Connector) -> str:
+    start = connector.options.get("start.position", "beginning").strip().lower()
+    where = {"beginning": "with the oldest message", "end": "with what comes after the start"}
+    found = where.get(start, f"with messages from {start} on")
+    offsets = ", ".join(f"{topic} at {offset}" for topic, offset in _offsets(connector).items())
+    return f"{found}; {offsets}" if offsets else found
+
+
 def _open(connector: Connector, place: Place) -> Log:
     start = connector.options.get("start.position", "beginning").strip().lower()
     if start not in ("beginning", "end") and not start.removeprefix("time:").isdecimal():
@@ -369,4 +377,6 @@ KIND = SourceKind(
         Option("enable.async.commit", kind="bool"),
     ),
     _open,
+    identity=("topic.list", "partition.no.list"),
+    begins=_begins,
 )

@@ -144,6 +144,12 @@ def start_position(where: str, options: Mapping[str, str]) -> str:
     raise error("OPTION_INVALID", where=where, name="start.position", value=value, wanted=wanted)
 
 
+def _begins(connector: Connector) -> str:
+    start = start_position(f"@source of {connector.stream} (nats)", connector.options)
+    where = {"beginning": "with the oldest message", "end": "with what comes after the start"}
+    return where.get(start, f"with messages from {start} on")
+
+
 def _open(connector: Connector, place: Place) -> Log:
     where = f"@source of {connector.stream} (nats)"
     subject, start = destination(where, connector.options), start_position(where, connector.options)
@@ -159,4 +165,6 @@ KIND = SourceKind(
         Option("start.position"),
     ),
     _open,
+    identity=("destination", "subject"),
+    begins=_begins,
 )
