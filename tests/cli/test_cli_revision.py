@@ -28,7 +28,7 @@ def made(state: Path, text: str = APP, revisions: int = 1) -> list[str]:
     names = []
     for n in range(revisions):
         kernel.deliver("S", [Event(CURRENT, n, (f"k{n}", n))])
-        meta = meta_of(app, {"n": n + 1, "clock": 1_700_000_000_000 + n}, "4.3.0")
+        meta = meta_of(app, {"n": n + 1, "epoch": 1, "clock": 1_700_000_000_000 + n, "started": 0}, "4.3.0")
         names.append(write_revision(store, meta, [kernel.dump()], 1_700_000_000_000 + n))
     return names
 
@@ -59,7 +59,7 @@ def test_a_revision_shows_its_elements_with_keys_and_sizes(tmp_path):
     assert "spark 4.3.0" in text
     assert [line.split()[1:4:2] for line in text.splitlines() if "s/window" in line] == [["s/window", "1"]]
     shown = json.loads(nadi("revision", "show", "Sums", name, "--json", "--state-dir", tmp_path))
-    assert (shown["cut"], shown["problem"]) == ({"n": 1, "clock": 1_700_000_000_000}, "")
+    assert (shown["cut"], shown["problem"]) == ({"n": 1, "epoch": 1, "clock": 1_700_000_000_000, "started": 0}, "")
     assert set(shown["elements"]) == {"app/clock", "s/window", "s/selector"}
     assert shown["elements"]["s/window"]["bytes"] > 0
 

@@ -230,12 +230,12 @@ def restore(
 ) -> None:
     """Put a revision into an app that does not run and may have changed since: its next start goes on from there.
 
-    Exit status 1 where state would be lost without --reset.
+    Exit status 1 where state or messages would be lost without --reset, or messages that it needs are gone.
     """
     if dry_run:
-        from nadi.cli.revision import dry_run as plan
+        from nadi.cli.restore import dry_run as plan
 
-        raise typer.Exit(plan(app, name, config, state_dir, reset, as_json))
+        raise typer.Exit(plan(app, name, config, state_dir, conf or [], reset, as_json))
     from nadi.cli.restore import restore as put
 
     raise typer.Exit(put(app, name, config, state_dir, conf or [], reset))

@@ -117,7 +117,9 @@ def needed_outputs(app: App) -> tuple[str, ...]:
 
 def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
     """The description of an app on this node; what its state folder fixes stays as it was. Errors: APP_CHANGED, INVALID_SETTING."""
-    begin = settle(options.state.resolve() / app.name)
+    state = options.state.resolve() / app.name
+    state.mkdir(parents=True, exist_ok=True)
+    begin = settle(state)
     spec = dataclasses.replace(_spec(text, app, options, cores, journal), begin=begin)
     buckets, inputs = _as_before(spec.place.state, app, spec)
     return dataclasses.replace(spec, buckets=buckets, inputs=inputs)
@@ -132,7 +134,6 @@ def spec_to_restore(text: AppText, app: App, options: NodeOptions, cores: int, b
 
 def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
     state = (options.state / app.name).resolve()
-    state.mkdir(parents=True, exist_ok=True)
     settings = options.settings()
     return AppSpec(
         app.name,
@@ -171,7 +172,7 @@ class Shape:
 
 
 def read_shape(state: Path, spec: AppSpec, app: App) -> Shape | None:
-    """The shape that a state folder has; None before the first start. `spec` and `app` are asked where a nadi wrote it that knew inputs by their places only."""
+    """The shape that a state folder has; None before the first start. One of version 1 knows inputs by their places only: they must be those of the app."""
     path = state / "pipeline.json"
     if not path.exists():
         return None

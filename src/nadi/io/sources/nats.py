@@ -20,6 +20,7 @@ from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, find
 from nadi.io.natsclient import NatsClient, shared
 from nadi.io.options import Option
 from nadi.io.registry import SourceKind
+from nadi.io.retention import Retention
 from nadi.io.sources.properties import transport_names
 
 PIECE_MESSAGES = 20_000
@@ -63,6 +64,12 @@ class StreamLog:
     def end(self, partition: int) -> int:
         """The sequence after the last message of the stream (of any subject), at most BOUNDS_AGE_MS old."""
         return self._found().bounds(BOUNDS_AGE_MS).last + 1
+
+    def oldest(self, partition: int) -> int:
+        return self._found().bounds().first
+
+    def retention(self) -> Retention | None:
+        return self._found().retention()
 
     def finished(self) -> bool:
         return False
