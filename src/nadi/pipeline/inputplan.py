@@ -113,7 +113,8 @@ class _Planner:
                 numbers[name], self._free = self._free, self._free + 1
             fates.append(fate)
         fates += self._dropped(numbers)
-        return InputPlan(self._now.app.name, tuple(f for f in fates if f.name not in OWN), numbers)
+        shown = tuple(f for f in fates if f.name not in OWN or f.missing)
+        return InputPlan(self._now.app.name, shown, numbers)
 
     # ---- those that stay
 
@@ -145,9 +146,13 @@ class _Planner:
 
     def _own(self, name: str, spec: AppSpec, source: Connector, positions: Mapping[int, int]) -> InputFate:
         """What nadi keeps in the state folder, which may be another one now."""
+        position = positions.get(0, 0)
         with _opened(spec, source) as log:
-            there = all(log.end(partition) >= position for partition, position in positions.items())
-        return InputFate(name, GOES_ON if there else BEGINS, "")
+            if log.end(0) < position:
+                return InputFate(name, BEGINS, "")
+            missing = max(0, log.oldest(0) - position) if isinstance(log, Kept) and positions else 0
+        reason = f"it goes on at position {position}, and {missing:,} lines from there on are gone"
+        return InputFate(name, GOES_ON, reason if missing else "", missing=missing)
 
     def _another_log(self, name: str, source: Connector, position: int, end: int) -> InputFate:
         there = f"its log ends at {end}" if end >= 0 else "its log has fewer partitions"
