@@ -107,18 +107,25 @@ def replay(
     app: Annotated[str, typer.Argument(help="The file of an app, or the name of one that runs.")],
     output: Annotated[Path, typer.Option(help="The rows are written here, as JSON lines.", dir_okay=False)],
     first: Annotated[
-        str, typer.Option("--from", help="The first cut, or a time; from the beginning if left out.")
+        str,
+        typer.Option(
+            "--from", help="The first cut, a time, or a revision to go on from; from the beginning if left out."
+        ),
     ] = "",
     last: Annotated[str, typer.Option("--to", help="The last cut, or a time; to the last cut if left out.")] = "",
     state_dir: Annotated[Path, typer.Option(help="The state folder of its node.")] = Path(".nadi"),
     conf: Annotated[
         list[str] | None, typer.Option(help="key=value, as the node has them: properties, the journal.")
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A deployment.yaml, which says where revisions are; without one, below the state folder."),
+    ] = None,
 ) -> None:
     """Make again what an app emitted, from its logs and beside it, and compare; exit status 1 where a file differs."""
     from nadi.cli.replay import replay as run_replay
 
-    raise typer.Exit(run_replay(app, first, last, output, state_dir, conf or []))
+    raise typer.Exit(run_replay(app, first, last, output, state_dir, conf or [], config))
 
 
 @cli.command()

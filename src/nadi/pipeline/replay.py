@@ -57,7 +57,7 @@ class Emitted:
 def logged(log: Cuts, after: int = 0) -> Iterator[tuple[Cut, Cut]]:
     """Each cut of a cut log with the one before it, from the cut after `after` to what is the last one at the call.
 
-    Errors: CUT_LOG_DAMAGED, LOG_TRUNCATED where cut `after` is no longer there.
+    Errors: CUT_LOG_DAMAGED, CUTS_TRIMMED where cut `after` is no longer there.
     """
     last = log.last()
     if last is None:
@@ -66,10 +66,14 @@ def logged(log: Cuts, after: int = 0) -> Iterator[tuple[Cut, Cut]]:
     for n in range(after + 1, last.n + 1):
         cut = log.at(n)
         if before is None or cut is None:
-            kept = next(m for m in range(n, last.n + 1) if log.at(m) is not None)
-            raise error("LOG_TRUNCATED", log="the cut log", position=after, first=kept)
+            raise error("CUTS_TRIMMED", cut=after, first=first_after(log, n, last.n))
         yield before, cut
         before = cut
+
+
+def first_after(log: Cuts, n: int, last: int) -> int:
+    """The number of the first cut from `n` to `last` that the log has."""
+    return next(m for m in range(n, last + 1) if log.at(m) is not None)
 
 
 class Inputs:

@@ -18,7 +18,7 @@ from nadi.io.identity import first_numbers
 from nadi.io.staging import sync_folder
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.segments import Part, stream_of
-from nadi.persistence.restoring import Restored
+from nadi.persistence.restoring import MakeKernel, Restored
 from nadi.persistence.revisions import StoredRevision
 from nadi.pipeline.cutlogs import open_cut_log
 from nadi.pipeline.cuts import Cut
@@ -75,7 +75,6 @@ def prepare(spec: AppSpec, stored: StoredRevision, reset: bool = False) -> Prepa
     Errors: without `reset` RESTORE_DROPS_STATE and RESTORE_DROPS_INPUT; MESSAGES_GONE, RESTORE_NOT_POSSIBLE, those of reading the revision.
     """
     state = spec.place.state
-    registry = default_registry()
     meta = stored.revision.meta
     planned = plan(spec, stored)
     planned.state.check(reset)
@@ -86,16 +85,22 @@ def prepare(spec: AppSpec, stored: StoredRevision, reset: bool = False) -> Prepa
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
 
-    def make_kernel(app: App, bucket: int) -> RowsKernel:
-        return RowsKernel(app, registry, spec.outputs, bucket, spec.properties, Sandbox)
-
-    restored = Restored(stored, planned.state, planned.old, planned.new, spec.buckets, meta.clock, make_kernel)
+    restored = Restored(stored, planned.state, planned.old, planned.new, spec.buckets, meta.clock, kernel_maker(spec))
     for bucket in range(spec.buckets):
         _write(fresh / f"{bucket}.state", restored.parts(bucket))
     told = {"revision": stored.revision.name, "cut": cut.to_offset()}
     (fresh / "restored.json").write_text(json.dumps(told))
     _replace(state, Shape(planned.new.sharding.kind, spec.buckets, planned.inputs.numbers), fresh)
     return Prepared(planned.state, planned.inputs, cut, again)
+
+
+def kernel_maker(spec: AppSpec) -> MakeKernel:
+    """What makes kernels without state, for `nadi.persistence.restoring`."""
+
+    def make(app: App, bucket: int) -> RowsKernel:
+        return RowsKernel(app, default_registry(), spec.outputs, bucket, spec.properties, Sandbox)
+
+    return make
 
 
 def _again(spec: AppSpec, stored: StoredRevision, cut: Cut) -> int:
