@@ -167,10 +167,9 @@ for at in count(1):
 
 def test_a_writer_that_is_killed_at_any_step_leaves_a_whole_revision(place: Place) -> None:
     store = place.open()
+    where = [str(place.folder / "revisions")]
     if isinstance(store, DatabaseStore):
         where = [store._url.render_as_string(hide_password=False), store._table]
-    else:
-        where = [str(place.folder / "revisions")]
     done = subprocess.run([sys.executable, "-c", KILLED, *where], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     numbers = [int(line.split()[1]) for line in done.stdout.splitlines()]
