@@ -112,7 +112,7 @@ def revised(app: Path, *cuts: int) -> list[str]:
         for before, cut in logged(CutLog(spec.place.state / "cuts", 0)):
             replayer.take(cut, inputs.read(before, cut))
             if cut.n in cuts:
-                states = [kernel.dump() for kernel in replayer._kernels]
+                states = [kernel.dump() for kernel in replayer.kernels]
                 names.append(write_revision(store, meta_of(replayer.app, cut.to_offset()), states, cut.clock))
     return names
 
@@ -195,7 +195,7 @@ def test_a_journal_that_no_longer_holds_what_came_after_the_revision_is_named(tm
             before, cut = next(logged(log))
             replayer.take(cut, inputs.read(before, cut))
         meta = meta_of(replayer.app, cut.to_offset())
-        states = [kernel.dump() for kernel in replayer._kernels]
+        states = [kernel.dump() for kernel in replayer.kernels]
         name = write_revision(FileStore(state / "siddhi-app-persistence"), meta, states, 5_000)
     answer = replay(app, "--from", name)
     assert answer.exit_code == 0, answer.output

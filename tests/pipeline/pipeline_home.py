@@ -67,7 +67,7 @@ class Home:
                 replayer.take(cut, inputs.read(before, cut))
                 last = cut
         self._now += 60_000
-        states = [kernel.dump() for kernel in replayer._kernels]
+        states = [kernel.dump() for kernel in replayer.kernels]
         return write_revision(
             self.store, meta_of(replayer.app, last.to_offset(), "", spec.inputs), states, self._now, keep
         )

@@ -10,7 +10,7 @@ written here, no sink is opened, and the logs are only read: it can be done besi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,6 +136,11 @@ class Replayer:
         if start is not None:
             for bucket, kernel in enumerate(self._kernels):
                 kernel.load(start.states[bucket])
+
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        """That of each bucket, with the state after the last cut taken."""
+        return self._kernels
 
     @property
     def at(self) -> int:
