@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pipeline_history import COUNT, live, made
@@ -12,9 +13,14 @@ from typer.testing import CliRunner, Result
 from nadi.cli.main import cli
 from nadi.errors import NadiError
 from nadi.io.journal import open_journal
+from nadi.io.natsclient import api, shared
 from nadi.io.natsserver import NatsServer
+from nadi.persistence.files import FileStore
+from nadi.persistence.revisions import meta_of, write_revision
 from nadi.pipeline.cutlog import CutLog, take_over
 from nadi.pipeline.cuts import Cut
+from nadi.pipeline.replay import Inputs, Replayer, logged
+from nadi.pipeline.spec import AppSpec
 
 
 @pytest.fixture
@@ -97,6 +103,57 @@ def test_a_name_of_an_app_that_does_not_run_is_no_place_to_take_the_text_from(ap
     assert failure.condition == "APP_NOT_RUNNING"
 
 
+def revised(app: Path, *cuts: int) -> list[str]:
+    """Revisions after these cuts, where the commands look for them."""
+    spec = AppSpec("Sums", app.read_text(), str(app.parent / "state" / "Sums"), buckets=2, outputs=("Out",))
+    replayer, names = Replayer(spec), []
+    store = FileStore(app.parent / "state" / "siddhi-app-persistence")
+    with Inputs(spec) as inputs:
+        for before, cut in logged(CutLog(spec.place.state / "cuts", 0)):
+            replayer.take(cut, inputs.read(before, cut))
+            if cut.n in cuts:
+                states = [kernel.dump() for kernel in replayer.kernels]
+                names.append(write_revision(store, meta_of(replayer.app, cut.to_offset()), states, cut.clock))
+    return names
+
+
+def test_it_goes_on_from_a_revision_by_its_name_or_before_a_time(app: Path):
+    name, _other = revised(app, 2, 4)
+    whole = replayed(app)
+    assert [row["cut"] for row in whole][:1] == [1]
+    answer = replay(app, "--from", name)
+    assert answer.exit_code == 0, answer.output
+    assert rows(app) == [row for row in whole if row["cut"] > 2]
+    assert answer.output.splitlines()[1] == "its state was that of a revision, after cut 2"
+    assert answer.output.splitlines()[2].endswith("equal to what was emitted in cuts 3 to 6")
+    answer = replay(app, "--from", "1970-01-01T00:16:44")
+    assert "its state was that of a revision, after cut 4" in answer.output
+    assert rows(app) == [row for row in whole if row["cut"] >= 5]
+    assert "that of a revision" not in replay(app, "--from", "2").output
+
+
+def replayed(app: Path) -> list[dict[str, Any]]:
+    assert replay(app).exit_code == 0
+    return rows(app)
+
+
+def rows(app: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (app.parent / "rows.jsonl").read_text().splitlines()]
+
+
+def test_a_revision_of_another_text_or_none_is_refused(app: Path):
+    (name,) = revised(app, 2)
+    app.write_text(app.read_text().replace("length(3)", "length(1)"))
+    for given, condition in ((name, "REVISION_NOT_REPLAYABLE"), ("17__Sums", "REVISION_NOT_FOUND")):
+        failure = replay(app, "--from", given).exception
+        assert isinstance(failure, NadiError)
+        assert failure.condition == condition
+    answer = replay(app, "--from", "5")
+    assert answer.exit_code == 1  # from the first cut, with the new text
+    assert "REVISION_NOT_REPLAYABLE" in answer.output
+    assert "another text of the app made it" in answer.output
+
+
 JOURNALED = """@app:name('Posted')
 @source(type='http', receiver.url='http://127.0.0.1:1/in', @map(type='json'))
 define stream In (n long);
@@ -119,3 +176,33 @@ def test_the_journal_of_an_app_that_does_not_run_is_opened_for_the_replay(tmp_pa
     assert answer.exit_code == 0, answer.output
     assert [json.loads(line)["event"]["n"] for line in (tmp_path / "rows.jsonl").read_text().splitlines()] == [2, 3]
     assert "log sink of Out: cannot be read back" in answer.output
+
+
+def test_a_journal_that_no_longer_holds_what_came_after_the_revision_is_named(tmp_path: Path):
+    state = tmp_path / "state"
+    app = tmp_path / "posted.siddhi"
+    app.write_text(JOURNALED)
+    with NatsServer(state / "nats") as server:
+        journal = open_journal(server.url, "Posted")
+        for n in range(4):
+            journal.append(0, [(1_000 + n, json.dumps({"event": {"n": n}}).encode(), {})])
+        log = CutLog(state / "Posted" / "cuts", take_over(state / "Posted" / "cuts"))
+        for n in range(3):
+            log.append(Cut(n, 1, 1_100 * n, 1_000, {(0, 0): 2 * n}))
+        spec = AppSpec("Posted", JOURNALED, str(state / "Posted"), journal=server.url, outputs=("Out",))
+        replayer = Replayer(spec)
+        with Inputs(spec) as inputs:
+            before, cut = next(logged(log))
+            replayer.take(cut, inputs.read(before, cut))
+        meta = meta_of(replayer.app, cut.to_offset())
+        states = [kernel.dump() for kernel in replayer.kernels]
+        name = write_revision(FileStore(state / "siddhi-app-persistence"), meta, states, 5_000)
+    answer = replay(app, "--from", name)
+    assert answer.exit_code == 0, answer.output
+    assert [row["event"]["n"] for row in rows(app)] == [2, 3]
+    with NatsServer(state / "nats") as server:
+        shared(server.url).call(lambda nc: api(nc, "STREAM.PURGE.NADI_Posted", {"seq": 4}))
+    failure = replay(app, "--from", name).exception
+    assert isinstance(failure, NadiError)
+    assert failure.condition == "LOG_TRUNCATED"
+    assert failure.parameters["position"] == 2

@@ -15,6 +15,7 @@ from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.events import CURRENT, Event
 from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import meta_of, write_revision
+from nadi.pipeline.spec import AppSpec
 from nadi.plan import plan_app
 
 APP = "@app:name('Sums') define stream S (k string, v int);\n@info(name='s') from S#window.length(3) select sum(v) as s group by k insert into O;\n"
@@ -28,7 +29,7 @@ def made(state: Path, text: str = APP, revisions: int = 1) -> list[str]:
     names = []
     for n in range(revisions):
         kernel.deliver("S", [Event(CURRENT, n, (f"k{n}", n))])
-        meta = meta_of(app, {"n": n + 1, "clock": 1_700_000_000_000 + n}, "4.3.0")
+        meta = meta_of(app, {"n": n + 1, "epoch": 1, "clock": 1_700_000_000_000 + n, "started": 0}, "4.3.0")
         names.append(write_revision(store, meta, [kernel.dump()], 1_700_000_000_000 + n))
     return names
 
@@ -59,7 +60,7 @@ def test_a_revision_shows_its_elements_with_keys_and_sizes(tmp_path):
     assert "spark 4.3.0" in text
     assert [line.split()[1:4:2] for line in text.splitlines() if "s/window" in line] == [["s/window", "1"]]
     shown = json.loads(nadi("revision", "show", "Sums", name, "--json", "--state-dir", tmp_path))
-    assert (shown["cut"], shown["problem"]) == ({"n": 1, "clock": 1_700_000_000_000}, "")
+    assert (shown["cut"], shown["problem"]) == ({"n": 1, "epoch": 1, "clock": 1_700_000_000_000, "started": 0}, "")
     assert set(shown["elements"]) == {"app/clock", "s/window", "s/selector"}
     assert shown["elements"]["s/window"]["bytes"] > 0
 
@@ -127,3 +128,73 @@ def test_a_restore_needs_a_revision(tmp_path):
     path.write_text(APP, encoding="utf-8")
     with pytest.raises(NadiError, match="REVISION_NOT_FOUND"):
         nadi("restore", path, "--state-dir", tmp_path)
+
+
+def inputs(tmp_path: Path, *names: str) -> Path:
+    """The file of an app with an input per name."""
+    sources = "".join(
+        f"@source(type='file', dir.uri='{tmp_path}/{name}', @map(type='json')) define stream {name} (v int);\n"
+        for name in names
+    )
+    path = tmp_path / "sums.siddhi"
+    path.write_text(f"@app:name('Sums') {sources}from {names[0]} select v insert into O;", encoding="utf-8")
+    for name in names:
+        (tmp_path / name).mkdir(exist_ok=True)
+    return path
+
+
+def with_inputs(tmp_path: Path, *names: str) -> None:
+    """A revision of the app after a cut at position 2 of each of its inputs."""
+    app = plan_app(inputs(tmp_path, *names).read_text(), default_registry())
+    cut = {"n": 1, "epoch": 1, "clock": 5, "started": 0, "ends": {str(i): {"0": 2} for i in range(len(names))}}
+    write_revision(FileStore(tmp_path / "siddhi-app-persistence"), meta_of(app, cut), [[]], 1_700_000_000_000)
+
+
+def test_a_dry_run_tells_what_becomes_of_each_input_and_changes_nothing(tmp_path):
+    with_inputs(tmp_path, "A", "B")
+    path = inputs(tmp_path, "C", "B")
+    before = sorted(tmp_path.rglob("*"))
+    text = nadi("restore", path, "--dry-run", "--state-dir", tmp_path)
+    assert [[cell.strip() for cell in line.split("│")[1:4]] for line in text.splitlines() if "source of" in line] == [
+        [f"file source of B (dir.uri={tmp_path}/B)", "goes on", "at position 2"],
+        [f"file source of C (dir.uri={tmp_path}/C)", "begins", "with the first row of what is there"],
+        [f"file source of A (dir.uri={tmp_path}/A)", "dropped", "all that it has was read"],
+    ]
+    rows = json.loads(nadi("restore", path, "--dry-run", "--json", "--state-dir", tmp_path))["inputs"]
+    assert [row["fate"] for row in rows] == ["goes on", "begins", "dropped"]
+    assert set(tmp_path.rglob("*")) - set(before) <= {tmp_path / "node.lock"}
+
+
+def test_a_dry_run_fails_where_messages_would_stay_unread_without_reset(tmp_path):
+    with_inputs(tmp_path, "A", "B")
+    manifest = tmp_path / "Sums" / "sources" / "0"
+    source = plan_app(inputs(tmp_path, "A", "B").read_text(), default_registry())
+    spec = AppSpec("Sums", source.text, str(tmp_path / "Sums"), until_end=True)
+    (tmp_path / "A" / "1.json").write_text('{"event": {"v": 1}}\n' * 5)
+    assert spec.open_log(spec.sources(source)[0]).end(0) == 5
+    assert manifest.is_dir()
+    path = inputs(tmp_path, "B")
+    text = nadi("restore", path, "--dry-run", "--state-dir", tmp_path, status=1)
+    assert "3 messages from position 2 on have not been read" in text
+    assert "1 inputs would leave messages unread: it takes --reset" in text
+    nadi("restore", path, "--dry-run", "--reset", "--state-dir", tmp_path)
+    with pytest.raises(NadiError, match="RESTORE_DROPS_INPUT"):
+        nadi("restore", path, "--state-dir", tmp_path)
+    assert "goes on after cut 1" in nadi("restore", path, "--reset", "--state-dir", tmp_path)
+
+
+POSTED = """@app:name('Sums') @source(type='http', receiver.url='http://127.0.0.1:1/in', @map(type='json'))
+define stream S (v int); from S select v insert into O;"""
+
+
+def test_an_app_whose_journal_stayed_on_another_machine_begins_a_new_one_with_reset(tmp_path):
+    app = plan_app(POSTED, default_registry())
+    cut = {"n": 1, "epoch": 1, "clock": 5, "started": 0, "ends": {"0": {"0": 17}}}
+    write_revision(FileStore(tmp_path / "siddhi-app-persistence"), meta_of(app, cut), [[]], 1_700_000_000_000)
+    path = tmp_path / "sums.siddhi"
+    path.write_text(POSTED, encoding="utf-8")
+    with pytest.raises(NadiError, match=r"RESTORE_DROPS_INPUT.*its log ends at 0, the revision stands at 17"):
+        nadi("restore", path, "--state-dir", tmp_path)
+    nadi("restore", path, "--reset", "--state-dir", tmp_path)
+    shape = json.loads((tmp_path / "Sums" / "pipeline.json").read_text())
+    assert shape["inputs"]["http source of S"] == 3

@@ -21,6 +21,7 @@ from nadi.errors import NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.contract import Log, Place, Sink
 from nadi.io.registry import open_log, open_sink
+from nadi.io.retention import Kept, Retention
 from nadi.io.retry import unavailable
 
 pytestmark = pytest.mark.slow
@@ -76,6 +77,27 @@ def test_messages_are_read_with_their_offsets_as_positions(kafka: str) -> None:
     assert len(payloads(source(kafka, name, start_position="time:1234"))) == 3
     assert payloads(source(kafka, name, start_position="time:1235")) == []
     log.close()
+
+
+def test_a_topic_tells_its_oldest_message_and_how_long_it_keeps_them(kafka: str) -> None:
+    name, endless, compacted = (f"t{uuid4().hex[:8]}" for _ in range(3))
+    configs = ({"retention.ms": "7200000"}, {"retention.ms": "-1"}, {"cleanup.policy": "compact"})
+    topics = [NewTopic(t, 1, config=c) for t, c in zip((name, endless, compacted), configs, strict=True)]
+    for made in admin(kafka).create_topics(topics).values():
+        made.result()
+    fill(kafka, name, ["a", "b", "c"])
+    log = source(kafka, f"{endless},{name},{compacted}")
+    assert isinstance(log, Kept)
+    assert log.retention() == Retention(f"topic {name}", f"retention.ms of {name}", 7_200_000)
+    assert log.oldest(1) == 0
+    (gone,) = admin(kafka).delete_records([TopicPartition(name, 0, 2)]).values()
+    gone.result()
+    assert [log.oldest(p) for p in range(3)] == [0, 2, 0]
+    log.close()
+    forever = source(kafka, f"{endless},{compacted}")
+    assert isinstance(forever, Kept)
+    assert forever.retention() is None
+    forever.close()
 
 
 def test_a_topic_keeps_the_rules_of_a_log(kafka: str) -> None:

@@ -21,7 +21,7 @@ from pipeline_local import LocalNode
 from pipeline_testlog import committed
 
 from nadi.errors import NadiError
-from nadi.io import errorstore
+from nadi.io import errorstore, segmentedlines
 from nadi.io.contract import Connector, Delivery, Messages, Undecodable
 from nadi.io.faultlog import Fault, fault_log
 from nadi.kernel.arrow import arrow_schema
@@ -36,6 +36,8 @@ from nadi.pipeline.faults import fault_record, reentry, undecodable_events, unde
 from nadi.pipeline.live import Live
 from nadi.pipeline.ondemand import ask
 from nadi.pipeline.pieces import Piece
+from nadi.pipeline.replay import Inputs, Replayer, Start, logged
+from nadi.pipeline.revisions import forget
 from nadi.pipeline.spec import AppSpec
 
 IN = "@app:name('A') @source(type='test', file='{folder}/in') {route} define stream In (k string, n long);"
@@ -271,6 +273,40 @@ def test_a_replay_of_the_cut_log_gives_the_same_outputs(tmp_path: Path, monkeypa
     (tmp_path / "word").unlink()  # by now the target would take everything: what was refused stays refused
     assert app.again(None).run() == count
     assert app.rows("Bad", "k", "n", "__number", "__ts") == first
+
+
+def test_faults_that_no_revision_needs_are_forgotten_and_what_comes_after_the_oldest_one_stays_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(segmentedlines, "FILE_BYTES", 1)
+    monkeypatch.setattr(cutlog, "CUTS_PER_FILE", 2)
+    app = refusing(tmp_path, monkeypatch)
+    app.refuse('"bad"')
+    for i in range(8):
+        app.put(["bad", i], ["good", i], at=1_000 + 10 * i)
+        app.node.run()
+    log = CutLog(app.spec.place.state / "cuts", 0)
+    last = log.last()
+    assert last is not None
+    assert last.n == 16
+    oldest, before = log.at(9), Replayer(app.spec)
+    assert oldest is not None
+    with Inputs(app.spec) as inputs:
+        pairs = list(logged(log))
+        for pair in pairs[:9]:
+            before.take(pair[1], inputs.read(*pair))
+        start = Start(oldest, {bucket: list(kernel.dump()) for bucket, kernel in enumerate(before._kernels)})
+        wanted = list(before.all(inputs, pairs[9:]))
+    assert len(list(tmp_path.glob("state/faults*.jsonl"))) == 8
+    forget(app.spec, log, 9)
+    left = fault_log(app.spec.place.state)
+    assert (left.oldest(0), left.end(0)) == (4, 8)  # cut 8 has taken four, and is the one before the oldest
+    with Inputs(app.spec) as inputs:
+        again = list(Replayer(app.spec, start).all(inputs, logged(CutLog(app.spec.place.state / "cuts", 0), 9)))
+    assert [(e.cut.n, e.batches) for e in again] == [(e.cut.n, e.batches) for e in wanted]
+    app.put(["bad", 8], at=2_000)
+    app.node.run()  # the app does not notice
+    assert [n for (n,) in app.rows("Bad", "n")] == list(range(9))
 
 
 def test_in_a_backlog_it_comes_with_the_clock_of_its_cut_before_what_is_later(

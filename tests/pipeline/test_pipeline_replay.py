@@ -97,7 +97,7 @@ def test_a_cut_log_that_was_trimmed_is_no_place_to_begin(tmp_path: Path, monkeyp
     write_input(tmp_path / "in", 30)
     log = CutLog(logged_cuts(tmp_path, [3, 4, 5, 6, 7, 8]), 1)
     log.trim(4)
-    with pytest.raises(NadiError, match=r"LOG_TRUNCATED.*cut log.* starts at 4"):
+    with pytest.raises(NadiError, match=r"CUTS_TRIMMED.*no longer holds cut 0, it begins with cut 4"):
         list(logged(log))
     assert [cut.n for _before, cut in logged(log, after=4)] == [5, 6]
 

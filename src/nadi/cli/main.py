@@ -107,18 +107,25 @@ def replay(
     app: Annotated[str, typer.Argument(help="The file of an app, or the name of one that runs.")],
     output: Annotated[Path, typer.Option(help="The rows are written here, as JSON lines.", dir_okay=False)],
     first: Annotated[
-        str, typer.Option("--from", help="The first cut, or a time; from the beginning if left out.")
+        str,
+        typer.Option(
+            "--from", help="The first cut, a time, or a revision to go on from; from the beginning if left out."
+        ),
     ] = "",
     last: Annotated[str, typer.Option("--to", help="The last cut, or a time; to the last cut if left out.")] = "",
     state_dir: Annotated[Path, typer.Option(help="The state folder of its node.")] = Path(".nadi"),
     conf: Annotated[
         list[str] | None, typer.Option(help="key=value, as the node has them: properties, the journal.")
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A deployment.yaml, which says where revisions are; without one, below the state folder."),
+    ] = None,
 ) -> None:
     """Make again what an app emitted, from its logs and beside it, and compare; exit status 1 where a file differs."""
     from nadi.cli.replay import replay as run_replay
 
-    raise typer.Exit(run_replay(app, first, last, output, state_dir, conf or []))
+    raise typer.Exit(run_replay(app, first, last, output, state_dir, conf or [], config))
 
 
 @cli.command()
@@ -230,12 +237,12 @@ def restore(
 ) -> None:
     """Put a revision into an app that does not run and may have changed since: its next start goes on from there.
 
-    Exit status 1 where state would be lost without --reset.
+    Exit status 1 where state or messages would be lost without --reset, or messages that it needs are gone.
     """
     if dry_run:
-        from nadi.cli.revision import dry_run as plan
+        from nadi.cli.restore import dry_run as plan
 
-        raise typer.Exit(plan(app, name, config, state_dir, reset, as_json))
+        raise typer.Exit(plan(app, name, config, state_dir, conf or [], reset, as_json))
     from nadi.cli.restore import restore as put
 
     raise typer.Exit(put(app, name, config, state_dir, conf or [], reset))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,28 +13,48 @@ from pathlib import Path
 import typer
 
 from nadi.cli.query import known_apps
+from nadi.cli.revision import opened
 from nadi.cli.run import read_app, settings
 from nadi.errors import error
 from nadi.io.natsserver import NatsServer
+from nadi.persistence.revisions import read_revision
+from nadi.pipeline.cutlogs import open_cut_log
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.live import read_live
 from nadi.pipeline.node import NodeOptions, make_spec, node_lock
+from nadi.pipeline.replaystart import named_start, newest_start
 from nadi.pipeline.rerun import Edge, Report, Stretch, rerun
 from nadi.pipeline.run import needs_journal
 from nadi.pipeline.spec import AppSpec
 
+_REVISION = re.compile(r"\d+__.+", re.DOTALL)
 EARLIEST_MS = 100_000_000_000
 """A whole number below this is a cut, from it on a time: as ms it is a day in 1973."""
 
 
-def replay(app: str, first: str, last: str, output: Path, state: Path, conf: Sequence[str]) -> int:
+def replay(
+    app: str, first: str, last: str, output: Path, state: Path, conf: Sequence[str], config: Path | None = None
+) -> int:
     """Replay a stretch of an app's history into a file; -> exit status.
 
-    Errors: NO_STATE, APP_NOT_RUNNING (a name was given and no node runs it), LOG_TRUNCATED, those of the app.
+    Errors: NO_STATE, APP_NOT_RUNNING (a name was given and no node runs it), LOG_TRUNCATED, CUTS_TRIMMED, REVISION_NOT_FOUND, REVISION_NOT_REPLAYABLE,
+    REVISION_DAMAGED, those of the app.
     """
-    stretch = Stretch(edge("--from", first), edge("--to", last))
-    with described(app, state, settings(conf)) as spec, output.open("wb") as out:
-        report = rerun(spec, stretch, out)
+    named = _REVISION.fullmatch(first) is not None
+    begin = None if named else edge("--from", first)
+    end = edge("--to", last)
+    with described(app, state, settings(conf)) as spec, opened(config, state) as store:
+        cuts = open_cut_log(spec)
+        start = None
+        if named:
+            start = named_start(spec, read_revision(store, spec.app, first), cuts)
+            begin = Edge(start.cut.n + 1)
+        elif begin is not None:
+            start, problems = newest_start(spec, store, begin, cuts)
+            for problem in problems:
+                print(problem)
+        with output.open("wb") as out:
+            report = rerun(spec, Stretch(begin, end), out, start)
     for line in told(spec.app, report, output):
         print(line)
     return 1 if report.differs else 0
@@ -52,7 +73,7 @@ def edge(option: str, text: str) -> Edge | None:
     try:
         read = datetime.fromisoformat(text)
     except ValueError:
-        wanted = "the number of a cut, a time as 2026-11-21T15:00:00Z (UTC where no zone is given), or ms since 1970"
+        wanted = "the number of a cut, the name of a revision, a time as 2026-11-21T15:00:00Z (UTC where no zone is given), or ms since 1970"
         raise typer.BadParameter(f"'{text}' is not {wanted}", param_hint=option) from None
     zoned = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
     return Edge(int(zoned.timestamp() * 1000), True)
@@ -97,6 +118,8 @@ def told(app: str, report: Report, output: Path) -> list[str]:
         return [f"{app}: no cut lies there, {output} is empty"]
     what = f"{report.events:,} events in, {report.rows:,} rows out, in {output}"
     said = [f"{app}: cuts {report.first} to {report.last} replayed, {what}"]
+    if report.begun:
+        said.append(f"its state was that of a revision, after cut {report.begun}")
     if report.failures or report.undecodable:
         said.append(f"{report.failures:,} events could not be processed, {report.undecodable:,} messages not decoded")
     return said + [f"{sink.sink}: {sink.said}" for sink in report.sinks]

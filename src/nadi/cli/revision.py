@@ -1,9 +1,8 @@
-"""`nadi revision` and `nadi restore --dry-run`: what a persistence store has, and what would become of it under another text of the app."""
+"""`nadi revision`: what a persistence store has of an app."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,16 +12,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from nadi.cli.apptext import app_text
 from nadi.cli.panel import size
 from nadi.config import Persistence, read_persistence
 from nadi.errors import NadiError, did_you_mean, error
-from nadi.functions.registry import default_registry
-from nadi.lang import substitute
 from nadi.persistence.contract import Store, time_of_name
 from nadi.persistence.revisions import Revision, StoredRevision, delete_revision, newest_good, read_revision
 from nadi.persistence.stores import store_of
-from nadi.plan import RestorePlan, plan_app, plan_restore
+from nadi.plan import RestorePlan
 
 
 @contextmanager
@@ -135,29 +131,6 @@ def delete(app: str, name: str, config: Path | None, state: Path) -> int:
     with opened(config, state) as store:
         delete_revision(store, app, name)
     print(f"{name} is deleted")
-    return 0
-
-
-def dry_run(path: Path, name: str, config: Path | None, state: Path, reset: bool, as_json: bool) -> int:
-    """Print what a restore of a revision ("": the newest good one) into the app in a file would do; -> exit status, 1 where it would be refused.
-
-    Errors: those of the app's text, REVISION_NOT_FOUND, REVISION_DAMAGED, NO_GOOD_REVISION, those of the store.
-    """
-    registry = default_registry()
-    new = plan_app(substitute(app_text(path), os.environ), registry, file=str(path))
-    with opened(config, state) as store:
-        revision = chosen(store, new.name, name).revision
-    old = plan_app(revision.meta.text, registry)
-    plan = plan_restore(old, new, registry, revision.meta.fingerprints, revision.held(old))
-    if as_json:
-        rows = [dict(zip(("element", "keeps", "fate", "reason"), row, strict=True)) for row in plan.table()]
-        print(json.dumps({"revision": revision.name, "elements": rows}, ensure_ascii=False, indent=2))
-    else:
-        print_plan(plan, revision.name)
-    if plan.dropped and not reset:
-        if not as_json:
-            print(f"{len(plan.dropped)} elements would lose their state: it takes --reset")
-        return 1
     return 0
 
 

@@ -1,7 +1,8 @@
 """The fault log of an app: what the targets of its sinks refused and `on.error='STREAM'` sends into the app again, a line per payload.
 
-It is `<state>/faults.jsonl`, an input like any other: events of a fault stream are made of what stands here, at the place that a cut gives it, and
-of nothing else. Lines are staged by the write stage and appended by the commit of their cut, exactly once; a batch that is repeated after that adds nothing.
+It is `<state>/faults.jsonl` and files that follow it, an input like any other: events of a fault stream are made of what stands here, at the place that a cut
+gives it, and of nothing else. Lines are staged by the write stage and appended by the commit of their cut, exactly once; a batch that is repeated after that
+adds nothing. What no revision needs any more is forgotten, a file at a time (`nadi.io.segmentedlines`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from typing import Any
 import msgspec
 
 from nadi.io.contract import Connector
-from nadi.io.linelog import LineLog
-from nadi.io.stagedlines import StagedLines
+from nadi.io.segmentedlines import SegmentedLines, SegmentLog
 from nadi.lang.tree import Annotation
 from nadi.plan.nodes import Schema
 
@@ -47,10 +47,9 @@ def fault_connector(ordinal: int) -> Connector:
     return Connector(FAULTS, Schema(()), TYPE, {}, Annotation("map"), ordinal)
 
 
-def fault_log(state: Path) -> LineLog:
+def fault_log(state: Path) -> SegmentLog:
     """The log in the state folder of an app, as far as it is committed."""
-    lines = _lines(state)
-    return LineLog(lines.target, lines.committed)
+    return SegmentLog(_lines(state))
 
 
 def stage(state: Path, cut: int, bucket: int, faults: Iterable[Fault]) -> int:
@@ -63,5 +62,10 @@ def commit(state: Path, cut: int, buckets: Sequence[int]) -> None:
     _lines(state).commit(cut, buckets)
 
 
-def _lines(state: Path) -> StagedLines:
-    return StagedLines(state / "faults", state / "faults.jsonl")
+def trim(state: Path, before: int) -> None:
+    """Forget lines before number `before`, so far as that costs little."""
+    _lines(state).trim(before)
+
+
+def _lines(state: Path) -> SegmentedLines:
+    return SegmentedLines(state / "faults", state / "faults.jsonl")

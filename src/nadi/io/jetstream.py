@@ -21,11 +21,13 @@ from nats.aio.msg import Msg
 
 from nadi.errors import error
 from nadi.io.natsclient import CALL_WITHIN, NatsClient, api, check
+from nadi.io.retention import Retention
 
 PIECE_MESSAGES = 10_000
 PIECE_BYTES = 16 * 1024 * 1024  # larger than the largest message: a pull that one message exceeds is refused
 BOUNDS_AGE_MS = 10
 IN_FLIGHT = 512
+TELLING = 100  # messages in a stream from which on their times tell how many come
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -93,6 +95,31 @@ def stream_config(name: str, subjects: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def kept_for(told: Mapping[str, Any]) -> Retention | None:
+    """How far back a stream goes, from what STREAM.INFO tells of it; None: for ever, or it cannot be told.
+
+    What `max_msgs` and `max_bytes` come to in time is estimated from what the stream holds: at that rate it will be full after so long.
+    """
+    config, state = told.get("config", {}), told.get("state", {})
+    log = f"stream {config.get('name')}"
+    if config.get("retention", "limits") != "limits":
+        return Retention(log, f"the retention policy of {config.get('name')} (limits, not {config['retention']})", 0)
+    found = []
+    if (age := config.get("max_age", 0) // 1_000_000) > 0:
+        found.append(Retention(log, f"max_age of {config.get('name')}", age))
+    if config.get("discard") == "old" and state.get("messages", 0) >= TELLING:
+        held = _ms(state["last_ts"]) - _ms(state["first_ts"])
+        for name, now in (("max_msgs", state["messages"]), ("max_bytes", state["bytes"])):
+            if (limit := config.get(name, -1)) > 0 and now > 0:
+                found.append(Retention(log, f"{name} of {config.get('name')}", held * limit // now, estimated=True))
+    return min(found, key=lambda r: r.age, default=None)
+
+
+def _ms(text: str) -> int:
+    """A time as JetStream writes it, in nanoseconds, as ms."""
+    return int(datetime.fromisoformat(text[:19] + "+00:00").timestamp() * 1000)
+
+
 class Stream:
     """The messages of one stream, or of those with one subject (which may hold wildcards; "" for all)."""
 
@@ -115,6 +142,10 @@ class Stream:
             self._bounds = Bounds(found["state"]["first_seq"] or 1, found["state"]["last_seq"])
             self._looked = now
         return self._bounds
+
+    def retention(self) -> Retention | None:
+        """How far back the stream goes by its limits (see `kept_for`). Errors: CONNECTION_UNAVAILABLE."""
+        return kept_for(self.client.call(lambda nc: api(nc, f"STREAM.INFO.{self.name}")))
 
     def sequence_at(self, when_ms: int) -> int:
         """The sequence of the first message at or after a time (ms), the next one to come where there is none."""

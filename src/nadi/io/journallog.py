@@ -17,6 +17,7 @@ from nadi.io.contract import Messages
 from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, get
 from nadi.io.journal import NOTHING, Event, Group, group_of, journal_config, required, stream_name, subject
 from nadi.io.natsclient import NatsClient, api, shared
+from nadi.io.retention import Retention
 
 PIECE_EVENTS = 20_000
 RETENTION_MS = 24 * 60 * 60 * 1000
@@ -72,6 +73,13 @@ class JournalLog:
         self._ensure()
         first = self._get({"seq": 1, "next_by_subj": self._subject})
         return first.first if first is not NOTHING else self.end(0)
+
+    def oldest(self, partition: int) -> int:
+        return self.beginning(partition)
+
+    def retention(self) -> Retention | None:
+        """How long what is processed is kept: what is not stays anyway."""
+        return Retention(f"journal {self._subject}", "journal.retention.hours", self._retention)
 
     def end(self, partition: int) -> int:
         """The number after the last event, at most BOUNDS_AGE_MS old."""

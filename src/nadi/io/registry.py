@@ -53,11 +53,17 @@ SINK_OPTIONS = (Option("on.error", choices=("LOG", "WAIT", "STREAM", "STORE")),)
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
-    """A type of source: its options beside the common ones, how to open its log, and its ingress where it needs one."""
+    """A type of source: its options beside the common ones, how to open its log, and its ingress where it needs one.
+
+    `identity` names the options that say which log it is: with another value it is another input (`nadi.io.identity`). `begins` says where a new one begins,
+    as its options have it.
+    """
 
     options: tuple[Option, ...]
     open: Callable[[Connector, Place], Log]
     ingress: Callable[[Connector, Place], Ingress] | None = None
+    identity: tuple[str, ...] = ()
+    begins: Callable[[Connector], str] = lambda _source: "with its oldest message"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,5 @@ class StagedLines:
         if buckets:
             self._appender().commit(cut, [(bucket, -1, 0) for bucket in buckets])
 
-    def committed(self) -> int:
-        """How many bytes of the file are there for good."""
-        return self._appender().length()
-
     def _appender(self) -> Appender:
         return Appender(self.folder, self.target)

@@ -28,7 +28,8 @@ FORMAT = 1
 
 class Meta(msgspec.Struct, frozen=True):
     """What a revision is of: the app (name, text after substitution), the cut as a plain mapping, fingerprints by element id, the clock after the cut
-    (ms), the numbers of versions ("nadi", "spark", "python", "state"; the last is the format of payloads).
+    (ms), the numbers of versions ("nadi", "spark", "python", "state"; the last is the format of payloads), the numbers that inputs have in the cut, by name
+    (empty: their places in the text).
     """
 
     app: str
@@ -37,6 +38,7 @@ class Meta(msgspec.Struct, frozen=True):
     clock: int
     fingerprints: dict[str, str]
     versions: dict[str, str]
+    inputs: dict[str, int] = {}
 
 
 class Revision(msgspec.Struct, frozen=True):
@@ -85,12 +87,14 @@ class Revision(msgspec.Struct, frozen=True):
         return (piece for bucket in self.state for piece in bucket if not piece.deltas)
 
 
-def meta_of(app: App, cut: Mapping[str, Any], spark: str = "") -> Meta:
-    """What a revision says of an app that stands after a cut; the cut has at least `clock` (ms). `spark` is the version of Spark, "" without it."""
+def meta_of(app: App, cut: Mapping[str, Any], spark: str = "", inputs: Mapping[str, int] | None = None) -> Meta:
+    """What a revision says of an app that stands after a cut; the cut has at least `clock` (ms). `spark` is the version of Spark, "" without it; `inputs` are
+    the numbers that inputs have in the cut.
+    """
     versions = {"nadi": version("nadi"), "python": platform.python_version(), "state": str(VERSION)}
     if spark:
         versions["spark"] = spark
-    return Meta(app.name, app.text, dict(cut), int(cut["clock"]), fingerprints(app), versions)
+    return Meta(app.name, app.text, dict(cut), int(cut["clock"]), fingerprints(app), versions, dict(inputs or {}))
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

@@ -85,8 +85,8 @@ class CutMaker:
         self._spec = spec
         self._state = spec.place.state
         app = spec.load_engine().plan_app(spec.text)
-        self._sources = spec.sources(app)
-        self._logs: list[Log] = [spec.open_log(c) for c in self._sources]
+        self._sources = {c.ordinal: c for c in spec.sources(app)}
+        self._logs: dict[int, Log] = {ordinal: spec.open_log(c) for ordinal, c in self._sources.items()}
         self._cuts = open_cut_log(spec, spec.epoch)
         self._eager = acts_by_itself(app)
         self._away: dict[int, tuple[float, str]] = {}
@@ -109,7 +109,7 @@ class CutMaker:
             return found
         begins = {
             (ordinal, partition): log.beginning(partition)
-            for ordinal, log in enumerate(self._logs)
+            for ordinal, log in self._logs.items()
             for partition in range(log.partitions())
         }
         made = Cut(0, self._spec.epoch, 0, 0, begins)
@@ -140,7 +140,7 @@ class CutMaker:
             self._pause.wait(LOOK)
 
     def close(self) -> None:
-        for log in self._logs:
+        for log in self._logs.values():
             log.close()
 
     # ---- planning
@@ -156,7 +156,8 @@ class CutMaker:
         progress = read_progress(self._state)
         current = progress if progress is not None and progress.n == start.n else None
         lost = start.n > 0 and current is None
-        eager = lost or (start.n == 0 and self._eager)
+        unknown = any(w.place not in start.ends for w in waiting)  # where a new input begins is fixed by a cut
+        eager = lost or unknown or (start.n == 0 and self._eager)
         due = None if current is None else current.due
         if not size and not eager and not (due is not None and due <= max(wall, start.clock)):
             return None
@@ -181,7 +182,7 @@ class CutMaker:
     def _waiting(self, start: Cut) -> list[Waiting]:
         """What waits in every partition that can be asked."""
         found: list[Waiting] = []
-        for ordinal, log in enumerate(self._logs):
+        for ordinal, log in self._logs.items():
             mine: list[Waiting] = []
             try:
                 for partition in range(log.partitions()):
@@ -241,7 +242,7 @@ class CutMaker:
             return found
         for place, end in cut.ends.items():
             begin = cut.start_of(place, before)
-            if begin < end and place[0] < len(self._logs):
+            if begin < end and place[0] in self._logs:
                 for messages in self._logs[place[0]].read(place[1], begin, end):
                     if len(messages):
                         high = int(np.max(messages.times))
@@ -255,7 +256,7 @@ class CutMaker:
             return
         try:
             for (ordinal, partition), end in start.ends.items():
-                if ordinal < len(self._logs):  # an app that was changed may have had more of nadi's own inputs
+                if ordinal in self._logs:  # an app that was changed may have had more inputs
                     self._logs[ordinal].acknowledge(partition, end)
         except ConnectionUnavailableException:
             return  # asked for again with the next cut; nothing depends on it
@@ -275,8 +276,8 @@ class CutMaker:
 
     def _all_finished(self, waiting: list[Waiting]) -> bool:
         """Whether a run to the end is at it: every input that can have an end has come there, and nothing of it waits, nor of what sinks refused."""
-        finite = {c.ordinal for c in self._sources if c.type not in ENDLESS}
-        awaited = finite | {c.ordinal for c in self._sources if c.stream == FAULTS}
+        finite = {c.ordinal for c in self._sources.values() if c.type not in ENDLESS}
+        awaited = finite | {c.ordinal for c in self._sources.values() if c.stream == FAULTS}
         if not self._spec.until_end or not finite or any(w.end > w.start for w in waiting if w.place[0] in awaited):
             return False
         return all(self._logs[ordinal].finished() for ordinal in finite)

@@ -5,7 +5,7 @@ refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nadi.io.contract import Connector, Delivery, Refusal
@@ -13,8 +13,8 @@ from nadi.io.errorstore import payload_fields
 from nadi.kernel.contract import GROUP, NUMBER, TS, Failure
 
 
-def undecodable_row(app: str, cut: int, sources: Sequence[Connector], told: Sequence[Any]) -> dict[str, object]:
-    """The row for an undecodable message; `told` as in fat rows."""
+def undecodable_row(app: str, cut: int, sources: Mapping[int, Connector], told: Sequence[Any]) -> dict[str, object]:
+    """The row for an undecodable message; `told` as in fat rows, `sources` by ordinal."""
     ordinal, partition, position, time, reason, payload = told
     source = sources[ordinal]
     row: dict[str, object] = {

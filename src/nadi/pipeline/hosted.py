@@ -49,9 +49,9 @@ class LiveApp:
         self._registry = spec.load_connectors()
         self.app = self._engine.plan_app(spec.text)
         # without a state folder it is the middle of somebody's own query, whose ends are DataFrames
-        self.sources = spec.sources(self.app) if spec.state else ()
+        self.sources = {c.ordinal: c for c in spec.sources(self.app)} if spec.state else {}
         self.sinks = self._registry.connectors(self.app, "sink") if spec.state else ()
-        self.streams = {c.ordinal: c.stream for c in self.sources}
+        self.streams = {ordinal: c.stream for ordinal, c in self.sources.items()}
         self._inputs: dict[int, Input] = {}
         self._open: dict[int, OpenSink] = {}
         policy = getattr(self._engine, "POLICY", POLICY)  # that of a test has frames of some bytes

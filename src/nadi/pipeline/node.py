@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nadi.config import Persistence, Settings, read_settings
 from nadi.errors import NadiError, error
+from nadi.io.identity import OWN, first_numbers
 from nadi.metrics import AppProgress
 from nadi.pipeline.restored import settle
 from nadi.pipeline.spec import AppSpec
@@ -116,9 +117,12 @@ def needed_outputs(app: App) -> tuple[str, ...]:
 
 def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
     """The description of an app on this node; what its state folder fixes stays as it was. Errors: APP_CHANGED, INVALID_SETTING."""
-    begin = settle(options.state.resolve() / app.name)
+    state = options.state.resolve() / app.name
+    state.mkdir(parents=True, exist_ok=True)
+    begin = settle(state)
     spec = dataclasses.replace(_spec(text, app, options, cores, journal), begin=begin)
-    return dataclasses.replace(spec, buckets=_as_before(spec.place.state, app, spec, spec.buckets))
+    buckets, inputs = _as_before(spec.place.state, app, spec)
+    return dataclasses.replace(spec, buckets=buckets, inputs=inputs)
 
 
 def spec_to_restore(text: AppText, app: App, options: NodeOptions, cores: int, buckets: int) -> AppSpec:
@@ -130,7 +134,6 @@ def spec_to_restore(text: AppText, app: App, options: NodeOptions, cores: int, b
 
 def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
     state = (options.state / app.name).resolve()
-    state.mkdir(parents=True, exist_ok=True)
     settings = options.settings()
     return AppSpec(
         app.name,
@@ -155,19 +158,50 @@ def _given(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
 
 
-def _as_before(state: Path, app: App, spec: AppSpec, wanted: int) -> int:
-    """The number of buckets of the first start; checks that sources and sharding are still those of the state."""
-    sources = [[c.stream, c.type] for c in spec.load_connectors().connectors(app, "source")]
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a state folder fixes of its app (`<state>/pipeline.json`): how it is sharded, into how many buckets, and the number of each input."""
+
+    sharding: str
+    buckets: int
+    inputs: Mapping[str, int]
+
+    def to_json(self) -> str:
+        """As it is kept."""
+        return json.dumps({"version": 2, **dataclasses.asdict(self)})
+
+
+def read_shape(state: Path, spec: AppSpec, app: App) -> Shape | None:
+    """The shape that a state folder has; None before the first start. One of version 1 knows inputs by their places only: they must be those of the app."""
     path = state / "pipeline.json"
-    shape = {"version": 1, "sharding": app.sharding.kind, "sources": sources}
     if not path.exists():
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps({**shape, "buckets": wanted}))
-        fresh.replace(path)
-        return wanted
+        return None
     known = json.loads(path.read_text())
-    for name, now in shape.items():
-        if known.get(name) != now:
-            reason = f"{name} was {known.get(name)} and is {now}"
-            raise error("APP_CHANGED", app=app.name, reason=reason, folder=state)
-    return int(known["buckets"])
+    if known["version"] == 1:
+        sources = [[c.stream, c.type] for c in spec.user_sources(app)]
+        if known["sources"] != sources:
+            raise _changed(app, f"sources were {known['sources']} and are {sources}", state)
+        known["inputs"] = first_numbers(spec.user_sources(app))
+    return Shape(known["sharding"], int(known["buckets"]), known["inputs"])
+
+
+def _as_before(state: Path, app: App, spec: AppSpec) -> tuple[int, dict[str, int]]:
+    """Buckets and the numbers of inputs as they were at the first start; checks that inputs and sharding are still those of the state."""
+    wanted = first_numbers(spec.user_sources(app))
+    known = read_shape(state, spec, app)
+    if known is None:
+        fresh = state / "pipeline.new"
+        fresh.write_text(Shape(app.sharding.kind, spec.buckets, wanted).to_json())
+        fresh.replace(state / "pipeline.json")
+        return spec.buckets, wanted
+    if known.sharding != app.sharding.kind:
+        raise _changed(app, f"its sharding was {known.sharding} and is {app.sharding.kind}", state)
+    before, now = ({name for name in names if name not in OWN} for names in (known.inputs, wanted))
+    if before != now:
+        gone, fresh_ones = (" and ".join(sorted(names)) or "none" for names in (before - now, now - before))
+        raise _changed(app, f"inputs that are gone: {gone}; new ones: {fresh_ones}", state)
+    return known.buckets, dict(known.inputs)
+
+
+def _changed(app: App, reason: str, state: Path) -> NadiError:
+    return error("APP_CHANGED", app=app.name, reason=reason, folder=state)

@@ -10,7 +10,7 @@ written here, no sink is opened, and the logs are only read: it can be done besi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,7 +57,7 @@ class Emitted:
 def logged(log: Cuts, after: int = 0) -> Iterator[tuple[Cut, Cut]]:
     """Each cut of a cut log with the one before it, from the cut after `after` to what is the last one at the call.
 
-    Errors: CUT_LOG_DAMAGED, LOG_TRUNCATED where cut `after` is no longer there.
+    Errors: CUT_LOG_DAMAGED, CUTS_TRIMMED where cut `after` is no longer there.
     """
     last = log.last()
     if last is None:
@@ -66,10 +66,14 @@ def logged(log: Cuts, after: int = 0) -> Iterator[tuple[Cut, Cut]]:
     for n in range(after + 1, last.n + 1):
         cut = log.at(n)
         if before is None or cut is None:
-            kept = next(m for m in range(n, last.n + 1) if log.at(m) is not None)
-            raise error("LOG_TRUNCATED", log="the cut log", position=after, first=kept)
+            raise error("CUTS_TRIMMED", cut=after, first=first_after(log, n, last.n))
         yield before, cut
         before = cut
+
+
+def first_after(log: Cuts, n: int, last: int) -> int:
+    """The number of the first cut from `n` to `last` that the log has."""
+    return next(m for m in range(n, last + 1) if log.at(m) is not None)
 
 
 class Inputs:
@@ -81,9 +85,9 @@ class Inputs:
         self.sources = spec.sources(self._app)
         self.streams = {c.ordinal: c.stream for c in self.sources}
         self._buckets = spec.buckets
-        self._open: list[Input] = []
+        self._open: dict[int, Input] = {}
         for source in self.sources:
-            self._open.append(open_input(spec, self._app, source))
+            self._open[source.ordinal] = open_input(spec, self._app, source)
 
     def read(self, before: Cut, cut: Cut) -> list[Gathered]:
         """What each bucket is given for a cut. Errors: LOG_TRUNCATED where it is no longer kept; those of the logs."""
@@ -92,7 +96,7 @@ class Inputs:
         started = cut.started
         for (ordinal, partition), end in sorted(cut.ends.items()):
             begin, high = cut.start_of((ordinal, partition), before), cut.highs.get((ordinal, partition))
-            if begin >= end:
+            if begin >= end or ordinal not in self._open:  # a restore let go of the input
                 continue
             state = Read()
             for row in read_range(self._open[ordinal], Range(ordinal, partition, begin, end, 0, high), state):
@@ -105,9 +109,9 @@ class Inputs:
 
     def close(self) -> None:
         """Close the logs."""
-        for each in self._open:
+        for each in self._open.values():
             each.log.close()
-        self._open = []
+        self._open = {}
 
     def __enter__(self) -> Inputs:
         return self
@@ -132,6 +136,11 @@ class Replayer:
         if start is not None:
             for bucket, kernel in enumerate(self._kernels):
                 kernel.load(start.states[bucket])
+
+    @property
+    def kernels(self) -> Sequence[Kernel]:
+        """That of each bucket, with the state after the last cut taken."""
+        return self._kernels
 
     @property
     def at(self) -> int:

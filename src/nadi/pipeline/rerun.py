@@ -57,8 +57,11 @@ class Stretch:
 
 @dataclass(slots=True)
 class Report:
-    """What was replayed: the first and the last cut of the stretch (0: there is none), and what came of them; what the sinks say."""
+    """What was replayed: the first and the last cut of the stretch (0: there is none), and what came of them; what the sinks say. `begun` is the cut of the
+    revision that it began with, 0 where it began at the first cut.
+    """
 
+    begun: int = 0
     first: int = 0
     last: int = 0
     events: int = 0
@@ -86,10 +89,10 @@ def rerun(spec: AppSpec, stretch: Stretch, out: BinaryIO, start: Start | None = 
     Kernels begin with nothing, at the first cut, or with the state of `start`; nothing is written of what comes before the stretch. Only logs and files are
     read, so the app may be running.
 
-    Errors: those of the text, of the logs (LOG_TRUNCATED where what is needed is no longer kept), CUT_LOG_DAMAGED, NOT_SUPPORTED.
+    Errors: those of the text, of the logs (LOG_TRUNCATED, CUTS_TRIMMED where what is needed is no longer kept), CUT_LOG_DAMAGED, NOT_SUPPORTED.
     """
-    report = Report()
     replayer = Replayer(spec, start)
+    report = Report(replayer.at)
     app = replayer.app
     backs = [read_back(connector, spec.place) for connector in spec.load_connectors().connectors(app, "sink")]
     last = max((back.through for back in backs), default=-1)

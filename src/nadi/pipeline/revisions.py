@@ -25,6 +25,9 @@ import structlog
 
 from nadi.config import Persistence
 from nadi.errors import error
+from nadi.io import faultlog
+from nadi.io.faultlog import FAULTS
+from nadi.pipeline.cutlog import Cuts
 from nadi.pipeline.cutlogs import open_cut_log
 from nadi.pipeline.live import read_live
 from nadi.pipeline.query import named_failure
@@ -127,10 +130,20 @@ class Revisions:
                 self._spec, str(copy / "index"), cut.to_offset(), kept.persistence, str(kept.base.resolve()), version
             )
             done = write_aside(plan, copy)
-            cuts.trim(done.oldest - KEPT_BACK)
+            forget(self._spec, cuts, done.oldest)
             return done
         finally:
             shutil.rmtree(copy, ignore_errors=True)
+
+
+def forget(spec: AppSpec, cuts: Cuts, oldest: int) -> None:
+    """Let go of cuts, and of records of the fault log, that not even the oldest revision needs, which is that of cut `oldest`."""
+    cuts.trim(oldest - KEPT_BACK)
+    kept = cuts.at(oldest - KEPT_BACK) or cuts.at(oldest)
+    sources = spec.sources(spec.load_engine().plan_app(spec.text))
+    for place in ((c.ordinal, 0) for c in sources if c.stream == FAULTS):
+        if kept is not None and place in kept.ends:
+            faultlog.trim(spec.place.state, kept.ends[place])
 
 
 def ask_for(state: Path, within: float) -> str:

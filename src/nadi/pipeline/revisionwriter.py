@@ -59,7 +59,7 @@ def write(plan: Plan) -> Done:
 def _written(plan: Plan) -> Done:
     saved = read_index(Path(plan.index))
     app = plan.spec.load_engine().plan_app(plan.spec.text)
-    meta = meta_of(app, plan.cut, plan.spark)
+    meta = meta_of(app, plan.cut, plan.spark, plan.spec.inputs)
     store = store_of(plan.persistence, Path(plan.base))
     try:
         parts = (saved.parts(bucket) for bucket in range(len(saved.saved)))

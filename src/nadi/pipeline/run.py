@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING
 
 from nadi.errors import error
 from nadi.io.contract import Ingress
+from nadi.io.faultlog import FAULTS
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import SOURCES, source_kind
+from nadi.kernel.control import CONTROL
 from nadi.pipeline.hostclient import Hosts, hosts, hosts_folder, sweep
 from nadi.pipeline.live import remove_live
 from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, make_spec, needed_outputs, node_lock
@@ -154,7 +156,8 @@ def needs_journal(app: App, registry: Connectors) -> bool:
 
 
 def _ingresses(spec: AppSpec, app: App, registry: Connectors) -> list[Ingress]:
-    made = [registry.start_ingress(connector, spec.place) for connector in registry.connectors(app, "source")]
+    users = [c for c in spec.sources(app) if c.stream not in (CONTROL, FAULTS)]
+    made = [registry.start_ingress(connector, spec.place) for connector in users]
     return [ingress for ingress in made if ingress is not None]
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -37,14 +37,17 @@ class ReadTask(InputPartition):
         super().__init__((host, n))
 
 
-def plan_tasks(start: Cut, end: Cut, hosts_count: int) -> list[ReadTask]:
-    """The tasks that read `end`; none where it is `start`. There is at least one otherwise: it brings the clock rows."""
+def plan_tasks(start: Cut, end: Cut, hosts_count: int, inputs: Collection[int] = ()) -> list[ReadTask]:
+    """The tasks that read `end`; none where it is `start`. There is at least one otherwise: it brings the clock rows.
+
+    `inputs` are the numbers of the inputs that the app has (empty: all that the cut has); a restore may have let go of others.
+    """
     if end.n == start.n:
         return []
     ranges = [
         Range(ordinal, partition, begin, stop, 0, end.highs.get((ordinal, partition)))
         for (ordinal, partition), stop in sorted(end.ends.items())
-        if (begin := end.start_of((ordinal, partition), start)) < stop
+        if (begin := end.start_of((ordinal, partition), start)) < stop and (not inputs or ordinal in inputs)
     ]
     total = sum(r.end - r.start for r in ranges)
     if total < 2 * SPLIT:
@@ -94,7 +97,8 @@ class AppReader(DataSourceStreamReader):
         return self._maker.latest(Cut.from_offset(start), unlimited).to_offset()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return plan_tasks(Cut.from_offset(start), Cut.from_offset(end), self._spec.hosts)
+        inputs = self._spec.inputs.values()
+        return plan_tasks(Cut.from_offset(start), Cut.from_offset(end), self._spec.hosts, inputs)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, ReadTask)

@@ -17,6 +17,7 @@ from nadi.io.controllog import TYPE as CONTROL_TYPE
 from nadi.io.controllog import ControlMapper, control_connector, control_path
 from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.io.faultlog import fault_connector, fault_log
+from nadi.io.identity import first_numbers, numbered
 from nadi.io.linelog import LineLog
 from nadi.io.sinks.refusals import action
 from nadi.kernel.contract import Kernel
@@ -52,7 +53,8 @@ class AppSpec:
     is in `state`), `begin` the folder of a restored state to begin with ("": with nothing), `buckets` the number of kernels, `hosts` how many
     host processes an executor has, `epoch` the fencing number of this run. A batch takes at most `max_events` events and about
     `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs` are the keys of
-    the streams that are wanted outside, `properties` what the kernels read of the node. Not slotted: `id` is kept once computed.
+    the streams that are wanted outside, `properties` what the kernels read of the node, `inputs` the numbers of the inputs by their names (`nadi.io.identity`;
+    empty: those of an app that begins). Not slotted: `id` is kept once computed.
     """
 
     app: str
@@ -74,6 +76,7 @@ class AppSpec:
     engine: str = "nadi.pipeline.engine"
     connectors: str = "nadi.io.registry"
     properties: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def id(self) -> str:
@@ -88,6 +91,7 @@ class AppSpec:
             self.buckets,
             self.outputs,
             self.properties,
+            self.inputs,
         )
         parts = repr((*shaping, self.until_end, self.engine, self.connectors))
         return hashlib.sha256(parts.encode()).hexdigest()[:24]
@@ -112,19 +116,24 @@ class AppSpec:
         return module
 
     def sources(self, app: App) -> tuple[Connector, ...]:
-        """The inputs of the app as this run wants them, by ordinal: its sources (with `until_end`, folders of files end with what is there), then the
-        control input, where there is something that on-demand queries can be about, then the fault log, where a sink may write to it.
+        """The inputs of the app as this run wants them, by ordinal: its sources (with `until_end`, folders of files end with what is there), the control
+        input, where there is something that on-demand queries can be about, and the fault log, where a sink may write to it.
 
-        With the fault log there always is a control input, so that neither takes the other's ordinal when the app's text changes.
+        An input has the ordinal that `inputs` gives it, wherever it stands in the text.
         """
-        found = tuple(self._ending(c) for c in self.load_connectors().connectors(app, "source"))
+        found = self.user_sources(app)
+        numbers = self.inputs or first_numbers(found)
         faults = any(
             action(c) == "STREAM" and f"!{c.stream}" in app.streams
             for c in self.load_connectors().connectors(app, "sink")
         )
         if faults or app.tables or app.windows or app.aggregations:
-            found = (*found, control_connector(len(found)))
-        return (*found, fault_connector(len(found))) if faults else found
+            found = (*found, control_connector(0))
+        return numbered((*found, fault_connector(0)) if faults else found, numbers)
+
+    def user_sources(self, app: App) -> tuple[Connector, ...]:
+        """The sources of the app's text, in its order; their ordinals are their places in it."""
+        return tuple(self._ending(c) for c in self.load_connectors().connectors(app, "source"))
 
     def open_log(self, source: Connector) -> Log:
         """The log of an input. Errors: those of opening it."""

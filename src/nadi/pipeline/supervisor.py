@@ -27,6 +27,7 @@ from nadi.pipeline.live import Live, remove_live, write_live
 from nadi.pipeline.node import AppExit, AppProgress, AppText, ExitReport, NodeOptions
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.query import named_failure, start_query
+from nadi.pipeline.retention import RetentionCheck
 from nadi.pipeline.revisions import Keeping, Revisions
 from nadi.pipeline.session import driver_jvm, driver_lost, own_session
 from nadi.pipeline.spec import AppSpec
@@ -67,6 +68,7 @@ class Supervised:
         self._keeping = Keeping(options.persistence, options.state)
         self._stop = stop
         self._tell = tell
+        self._retention = RetentionCheck(spec, options.persistence, stop)
         self._progress = AppProgress(spec.app)
         self._seen: list[tuple[float, int]] = []
         self._told = 0.0
@@ -76,6 +78,7 @@ class Supervised:
     def run(self) -> None:
         """Run to the end; `result` has how it ended."""
         tries, reached = 0, -1
+        self._retention.begin()
         while True:
             try:
                 self._end(self._once(own_session(self._session, self._spec.app)))
@@ -185,7 +188,7 @@ class Supervised:
                 "rate": self._rate(sum(totals.events_in.values())),
                 "entries": known.entries,
                 "state_bytes": known.state_bytes,
-                "warnings": memory_warnings(known.memory, self._spec.host_memory),
+                "warnings": (*self._retention.warnings, *memory_warnings(known.memory, self._spec.host_memory)),
             }
         if status is not None:
             changes |= {"lag": status.waiting, "away": status.away}

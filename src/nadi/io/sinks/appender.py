@@ -28,11 +28,78 @@ class Ledger(msgspec.Struct, frozen=True):
     length: int
 
 
+def extend(target: Path, length: int, data: Sequence[bytes]) -> int:
+    """Lets a file have `length` bytes and then the pieces, whatever it had behind them; its length then. Durable after the call.
+
+    Errors: DISK_FULL, TARGET_CHANGED where it is shorter.
+    """
+    with staging.room_for(target):
+        fresh = not target.exists()
+        if fresh:
+            staging.make_folder(target.parent)
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            found = os.fstat(descriptor).st_size
+            if found < length:
+                raise error("TARGET_CHANGED", path=target, found=found, expected=length)
+            if found > length:
+                staging.truncate(descriptor, length)
+            os.lseek(descriptor, length, os.SEEK_SET)
+            for piece in data:
+                staging.write_all(descriptor, piece)
+                length += len(piece)
+            staging.sync(descriptor)
+        finally:
+            os.close(descriptor)
+        if fresh:
+            staging.sync_folder(target.parent)
+    return length
+
+
+class Stages:
+    """What buckets have for cuts that are not committed, in `<folder>/stage`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "stage"
+
+    def make(self) -> None:
+        """Their folder."""
+        staging.make_folder(self._folder)
+
+    def put(self, cut: int, bucket: int, data: bytes) -> None:
+        """Keeps what a bucket has; a second one replaces the first. Errors: DISK_FULL."""
+        self.make()
+        staging.write_atomically(self._path(cut, bucket), data)
+
+    def get(self, cut: int, bucket: int, length: int = -1, crc: int = 0) -> bytes:
+        """What a bucket has, with this length and checksum (-1: as it is). Errors: STAGE_MISSING."""
+        path = self._path(cut, bucket)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise error("STAGE_MISSING", path=path, cut=cut) from None
+        if length >= 0 and (len(data), zlib.crc32(data)) != (length, crc):
+            raise error("STAGE_MISSING", path=path, cut=cut)
+        return data
+
+    def clear(self, cut: int, ledger: Path) -> None:
+        """Removes the stages up to a cut that is committed, and what attempts that died have left of them and of the ledger."""
+        for path in ledger.parent.glob(f".{ledger.name}-*"):
+            staging.remove(path)
+        for path in self._folder.iterdir():
+            number = path.name.lstrip(".").split("-")[0]
+            if number.isdecimal() and int(number) <= cut:
+                staging.remove(path)
+
+    def _path(self, cut: int, bucket: int) -> Path:
+        return self._folder / f"{cut}-{bucket}"
+
+
 class Appender:
     """`folder` keeps ledger and stages; `header` opens a target that is empty; a target longer than `limit` bytes begins again (0: never)."""
 
     def __init__(self, folder: Path, target: Path, append: bool = True, header: bytes = b"", limit: int = 0) -> None:
-        self._stages = folder / "stage"
+        self._stages = Stages(folder)
         self._ledger_path = folder / "append.json"
         self._target = target
         self._append = append
@@ -41,8 +108,7 @@ class Appender:
 
     def stage(self, cut: int, bucket: int, data: bytes) -> dict[str, str | int]:
         """Keeps the output of a bucket for the commit; the content of its receipt comes back. Errors: DISK_FULL."""
-        staging.make_folder(self._stages)
-        staging.write_atomically(self._stage(cut, bucket), data)
+        self._stages.put(cut, bucket, data)
         return {"length": len(data), "crc": zlib.crc32(data)}
 
     def commit(self, cut: int, receipts: Sequence[tuple[int, int, int]]) -> None:
@@ -50,11 +116,11 @@ class Appender:
 
         Errors: DISK_FULL, STAGE_MISSING, TARGET_CHANGED.
         """
-        staging.make_folder(self._stages)
+        self._stages.make()
         ledger = self._ledger()
         if cut > ledger.cut:
             # All is read before anything is written: a stage that is not what its receipt says must not be half committed.
-            data = [self._staged(cut, *receipt) for receipt in sorted(receipts)]
+            data = [self._stages.get(cut, *receipt) for receipt in sorted(receipts)]
             length = self._add(ledger.length, data)
             ledger = Ledger(cut, length)
             self._write_ledger(ledger)
@@ -62,37 +128,11 @@ class Appender:
                 ledger = Ledger(cut, 0)
                 self._write_ledger(ledger)
                 self._add(0, [])
-        self._clear(ledger.cut)
-
-    def length(self) -> int:
-        """The length of the target after its last cut: what it has beyond that may still change."""
-        return (
-            msgspec.json.decode(self._ledger_path.read_bytes(), type=Ledger).length if self._ledger_path.exists() else 0
-        )
+        self._stages.clear(ledger.cut, self._ledger_path)
 
     def _add(self, length: int, data: Sequence[bytes]) -> int:
-        with staging.room_for(self._target):
-            fresh = not self._target.exists()
-            if fresh:
-                staging.make_folder(self._target.parent)
-            descriptor = os.open(self._target, os.O_WRONLY | os.O_CREAT, 0o644)
-            try:
-                found = os.fstat(descriptor).st_size
-                if found < length:
-                    raise error("TARGET_CHANGED", path=self._target, found=found, expected=length)
-                if found > length:
-                    staging.truncate(descriptor, length)
-                os.lseek(descriptor, length, os.SEEK_SET)
-                opening = [self._header] if length == 0 and data else []
-                for piece in (*opening, *data):
-                    staging.write_all(descriptor, piece)
-                    length += len(piece)
-                staging.sync(descriptor)
-            finally:
-                os.close(descriptor)
-            if fresh:
-                staging.sync_folder(self._target.parent)
-        return length
+        opening = [self._header] if length == 0 and data else []
+        return extend(self._target, length, (*opening, *data))
 
     def _ledger(self) -> Ledger:
         try:
@@ -106,25 +146,3 @@ class Appender:
 
     def _write_ledger(self, ledger: Ledger) -> None:
         staging.write_atomically(self._ledger_path, msgspec.json.encode(ledger))
-
-    def _staged(self, cut: int, bucket: int, length: int, crc: int) -> bytes:
-        path = self._stage(cut, bucket)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            raise error("STAGE_MISSING", path=path, cut=cut) from None
-        if length >= 0 and (len(data), zlib.crc32(data)) != (length, crc):
-            raise error("STAGE_MISSING", path=path, cut=cut)
-        return data
-
-    def _clear(self, cut: int) -> None:
-        """Removes the stages that are committed, and what attempts that died have left of them."""
-        for path in self._ledger_path.parent.glob(f".{self._ledger_path.name}-*"):
-            staging.remove(path)
-        for path in self._stages.iterdir():
-            number = path.name.lstrip(".").split("-")[0]
-            if number.isdecimal() and int(number) <= cut:
-                staging.remove(path)
-
-    def _stage(self, cut: int, bucket: int) -> Path:
-        return self._stages / f"{cut}-{bucket}"

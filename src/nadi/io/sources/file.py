@@ -255,4 +255,9 @@ def open_file_log(connector: Connector, place: Place) -> FileLog:
     return FileLog(connector, place)
 
 
-KIND = SourceKind(options=OPTIONS, open=open_file_log)
+KIND = SourceKind(
+    options=OPTIONS,
+    open=open_file_log,
+    identity=("file.uri", "dir.uri"),
+    begins=lambda _source: "with the first row of what is there",
+)

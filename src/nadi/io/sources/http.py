@@ -323,4 +323,5 @@ KIND = SourceKind(
     ),
     _open,
     _ingress,
+    begins=lambda _source: "with the first message that it takes",
 )

@@ -39,4 +39,9 @@ def _open(connector: Connector, place: Place) -> Log:
     return StreamLog(memory(place), subject(connector.options["topic"]), "end", transport_names(connector))
 
 
-KIND = SourceKind((Option("topic", required=True),), _open)
+KIND = SourceKind(
+    (Option("topic", required=True),),
+    _open,
+    identity=("topic",),
+    begins=lambda _source: "with what comes after the start",
+)

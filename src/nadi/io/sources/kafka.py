@@ -28,13 +28,14 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from nadi.errors import error
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, name_of, settings, translated
 from nadi.io.options import Option, flag
 from nadi.io.registry import SourceKind
+from nadi.io.retention import Retention
 from nadi.io.retry import failed, succeeded
 from nadi.io.sources.properties import transport_names
 
@@ -108,6 +109,18 @@ class KafkaLog:
                 self._ends = self._latest(count)
                 self._ended = time.monotonic()
             return self._ends[partition]
+
+    def oldest(self, partition: int) -> int:
+        where = self._place(partition)
+        return 0 if where is None else self._offset(*where, OffsetSpec.earliest())
+
+    def retention(self) -> Retention | None:
+        """The least `retention.ms` of the topics that have one and are not only compacted."""
+        found = [(age, topic) for topic in self._topics if (age := self._kept_for(topic)) is not None]
+        if not found:
+            return None
+        age, topic = min(found)
+        return Retention(f"topic {topic}", f"retention.ms of {topic}", age)
 
     def finished(self) -> bool:
         return False
@@ -184,6 +197,15 @@ class KafkaLog:
             raise error("CONNECTION_UNAVAILABLE", connector=self._who, reason=said)
         succeeded(self._who)
         return {t: len(found[t].partitions) for t in self._topics}
+
+    def _kept_for(self, topic: str) -> int | None:
+        asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        try:
+            told = self._client().describe_configs([asked], request_timeout=WITHIN)[asked].result(WITHIN + 5)
+        except KafkaException as reason:
+            raise translated(reason, self._who) from reason
+        age = int(told["retention.ms"].value)
+        return age if age >= 0 and "delete" in told["cleanup.policy"].value else None
 
     def _latest(self, count: int) -> dict[int, int]:
         places = {n: self._place(n) for n in range(count)}
@@ -342,6 +364,14 @@ def _invalid(connector: Connector, name: str, value: str, wanted: str) -> Except
     )
 
 
+def _begins(connector: Connector) -> str:
+    start = connector.options.get("start.position", "beginning").strip().lower()
+    where = {"beginning": "with the oldest message", "end": "with what comes after the start"}
+    found = where.get(start, f"with messages from {start} on")
+    offsets = ", ".join(f"{topic} at {offset}" for topic, offset in _offsets(connector).items())
+    return f"{found}; {offsets}" if offsets else found
+
+
 def _open(connector: Connector, place: Place) -> Log:
     start = connector.options.get("start.position", "beginning").strip().lower()
     if start not in ("beginning", "end") and not start.removeprefix("time:").isdecimal():
@@ -369,4 +399,6 @@ KIND = SourceKind(
         Option("enable.async.commit", kind="bool"),
     ),
     _open,
+    identity=("topic.list", "partition.no.list"),
+    begins=_begins,
 )

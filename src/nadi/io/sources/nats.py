@@ -20,6 +20,7 @@ from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, find
 from nadi.io.natsclient import NatsClient, shared
 from nadi.io.options import Option
 from nadi.io.registry import SourceKind
+from nadi.io.retention import Retention
 from nadi.io.sources.properties import transport_names
 
 PIECE_MESSAGES = 20_000
@@ -63,6 +64,12 @@ class StreamLog:
     def end(self, partition: int) -> int:
         """The sequence after the last message of the stream (of any subject), at most BOUNDS_AGE_MS old."""
         return self._found().bounds(BOUNDS_AGE_MS).last + 1
+
+    def oldest(self, partition: int) -> int:
+        return self._found().bounds().first
+
+    def retention(self) -> Retention | None:
+        return self._found().retention()
 
     def finished(self) -> bool:
         return False
@@ -144,6 +151,12 @@ def start_position(where: str, options: Mapping[str, str]) -> str:
     raise error("OPTION_INVALID", where=where, name="start.position", value=value, wanted=wanted)
 
 
+def _begins(connector: Connector) -> str:
+    start = start_position(f"@source of {connector.stream} (nats)", connector.options)
+    where = {"beginning": "with the oldest message", "end": "with what comes after the start"}
+    return where.get(start, f"with messages from {start} on")
+
+
 def _open(connector: Connector, place: Place) -> Log:
     where = f"@source of {connector.stream} (nats)"
     subject, start = destination(where, connector.options), start_position(where, connector.options)
@@ -159,4 +172,6 @@ KIND = SourceKind(
         Option("start.position"),
     ),
     _open,
+    identity=("destination", "subject"),
+    begins=_begins,
 )
