@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from nadi.errors import error
 from nadi.io.contract import Ingress
+from nadi.io.errorstores import note_store
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import SOURCES, source_kind
 from nadi.pipeline.hostclient import Hosts, hosts, hosts_folder, sweep
@@ -84,6 +85,7 @@ class Node:
         specs = [make_spec(text, app, options, cores, journal) for text, app in planned]
         for spec in specs:
             remove_live(spec.place.state)  # a killed node may have left it
+            note_store(spec.place.state, spec.open_errors(), spec.error_store)
         for spec, (_, app) in zip(specs, planned, strict=True):
             for ingress in _ingresses(spec, app, registry):
                 started.callback(ingress.stop)

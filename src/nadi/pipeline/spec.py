@@ -12,9 +12,12 @@ from typing import Protocol
 
 import msgspec
 
+from nadi.config import ErrorStoring
 from nadi.io.contract import Connector, Ingress, Log, Place, Sink, SinkMapper, SourceMapper
 from nadi.io.controllog import TYPE as CONTROL_TYPE
 from nadi.io.controllog import ControlMapper, control_connector, control_path
+from nadi.io.errorstore import ErrorStore
+from nadi.io.errorstores import error_store
 from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.io.faultlog import fault_connector, fault_log
 from nadi.io.linelog import LineLog
@@ -52,7 +55,8 @@ class AppSpec:
     is in `state`), `begin` the folder of a restored state to begin with ("": with nothing), `buckets` the number of kernels, `hosts` how many
     host processes an executor has, `epoch` the fencing number of this run. A batch takes at most `max_events` events and about
     `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs` are the keys of
-    the streams that are wanted outside, `properties` what the kernels read of the node. Not slotted: `id` is kept once computed.
+    the streams that are wanted outside, `properties` what the kernels read of the node, `error_store` says where
+    errors are kept. Not slotted: `id` is kept once computed.
     """
 
     app: str
@@ -74,6 +78,7 @@ class AppSpec:
     engine: str = "nadi.pipeline.engine"
     connectors: str = "nadi.io.registry"
     properties: dict[str, str] = field(default_factory=dict)
+    error_store: ErrorStoring = field(default_factory=ErrorStoring)
 
     @cached_property
     def id(self) -> str:
@@ -113,17 +118,14 @@ class AppSpec:
 
     def sources(self, app: App) -> tuple[Connector, ...]:
         """The inputs of the app as this run wants them, by ordinal: its sources (with `until_end`, folders of files end with what is there), then the
-        control input, where there is something that on-demand queries can be about, then the fault log, where a sink may write to it.
-
-        With the fault log there always is a control input, so that neither takes the other's ordinal when the app's text changes.
+        control input, then the fault log, where a sink may write to it.
         """
         found = tuple(self._ending(c) for c in self.load_connectors().connectors(app, "source"))
         faults = any(
             action(c) == "STREAM" and f"!{c.stream}" in app.streams
             for c in self.load_connectors().connectors(app, "sink")
         )
-        if faults or app.tables or app.windows or app.aggregations:
-            found = (*found, control_connector(len(found)))
+        found = (*found, control_connector(len(found)))
         return (*found, fault_connector(len(found))) if faults else found
 
     def open_log(self, source: Connector) -> Log:
@@ -133,6 +135,10 @@ class AppSpec:
         if source.type == FAULTS_TYPE:
             return fault_log(Path(self.state))
         return self.load_connectors().open_log(source, self.place)
+
+    def open_errors(self) -> ErrorStore:
+        """The error store of the app. Errors: INVALID_SETTING."""
+        return error_store(self.place.state, self.app, self.error_store)
 
     def source_mapper(self, source: Connector) -> SourceMapper:
         """What makes events of the messages of an input."""

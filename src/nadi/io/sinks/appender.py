@@ -70,6 +70,19 @@ class Appender:
             msgspec.json.decode(self._ledger_path.read_bytes(), type=Ledger).length if self._ledger_path.exists() else 0
         )
 
+    def replaced(self, length: int) -> None:
+        """The target was replaced by another one of so many bytes, which has what is committed. Errors: DISK_FULL."""
+        self._write_ledger(Ledger(self._ledger().cut, length))
+
+    def staged(self, cut: int, bucket: int) -> bytes:
+        """What a bucket has for a cut that is not committed. Errors: STAGE_MISSING."""
+        return self._staged(cut, bucket, -1, 0)
+
+    def clear(self, cut: int) -> None:
+        """Remove the stages of this cut and those before it: they are kept elsewhere."""
+        if self._stages.is_dir():
+            self._clear(cut)
+
     def _add(self, length: int, data: Sequence[bytes]) -> int:
         with staging.room_for(self._target):
             fresh = not self._target.exists()
