@@ -24,7 +24,7 @@ define stream Orders (n long, tags object);
 define stream Shipped (n long);
 
 @sink(type = 'file', file.uri = '{folder}/tagged.jsonl', @map(type = 'json'))
-define stream Tagged (n long, tags long);
+define stream Tagged (n long, tags int);
 
 from Orders select n insert into Shipped;
 from Orders[not(tags is null)] select n, sizeOfSet(tags) as tags insert into Tagged;
