@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from nadi.errors import error
-from nadi.io import errorstore, faultlog
+from nadi.io import circuits, errorstore, faultlog
 from nadi.io.contract import Connector, Receipt, Sink, SinkMapper
 from nadi.kernel.contract import Kernel
 from nadi.pipeline import errorrows, sending
@@ -127,7 +127,7 @@ class LiveApp:
             target = self.sink(ordinal)
             delivery = sending.delivery((bucket, cut), connector, target.mapper, batch, sends)
             assert delivery is not None
-            with target.lock:
+            with target.lock, circuits.watched(self.spec.place.state, ordinal, bucket):
                 receipt = target.sink.write(delivery)
             receipts.append([ordinal, receipt.bucket, receipt.cut, dict(receipt.content)])
             refused.add(connector, delivery, receipt.refused)

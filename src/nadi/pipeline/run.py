@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from nadi.errors import error
+from nadi.io import circuits
 from nadi.io.contract import Ingress
 from nadi.io.errorstores import note_store
 from nadi.io.natsserver import NatsServer
@@ -85,6 +86,7 @@ class Node:
         specs = [make_spec(text, app, options, cores, journal) for text, app in planned]
         for spec in specs:
             remove_live(spec.place.state)  # a killed node may have left it
+            circuits.forget(spec.place.state)
             note_store(spec.place.state, spec.open_errors(), spec.error_store)
         for spec, (_, app) in zip(specs, planned, strict=True):
             for ingress in _ingresses(spec, app, registry):
