@@ -25,11 +25,10 @@ def row(cut: int, time: int = 0, kind: str = "source", stream: str = "S", payloa
     return about | {"partition": 0, "position": 1} | errorstore.payload_fields(payload) | {"cut": cut}
 
 
-def put(state: Path, cut: int, *rows: dict[str, Any], bucket: int = 0, commit: bool = True) -> FileErrorStore:
+def put(state: Path, cut: int, *rows: dict[str, Any], bucket: int = 0) -> FileErrorStore:
     errorstore.stage(state, cut, bucket, rows)
     store = FileErrorStore(state)
-    if commit:
-        store.commit(cut, [bucket])
+    store.commit(cut, [bucket])
     return store
 
 
@@ -62,10 +61,12 @@ def test_every_row_is_kept_once_with_an_id_of_its_place_and_gives_its_payload_ba
 
 def test_what_a_commit_that_died_has_written_is_not_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     store = put(tmp_path, 1, row(1))
+    errorstore.stage(tmp_path, 2, 0, [row(2), row(2)])
     with monkeypatch.context() as dying:
         dying.setattr(staging, "rename", _crash)  # before the ledger is replaced
         with pytest.raises(Crash):
-            put(tmp_path, 2, row(2), row(2), commit=False).commit(2, [0])
+            store.commit(2, [0])
+    assert len((tmp_path / "errors.jsonl").read_bytes().splitlines()) == 3
     assert ids(store) == ["1-0-0"]
     put(tmp_path, 2, row(2))
     assert ids(store) == ["1-0-0", "2-0-0"]

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -21,6 +22,8 @@ import pytest
 from pipeline_local import LocalNode
 from pipeline_testlog import committed
 
+from nadi.config import DataSource, ErrorStoring
+from nadi.databases import engines
 from nadi.errors import NadiError
 from nadi.io.controllog import append_again, control_path, sent_again
 from nadi.io.errorstore import Row, Wanted
@@ -267,6 +270,25 @@ def test_numbers_that_json_has_no_form_for_come_back_as_they_were(tmp_path: Path
     assert app.rows("n") == [(math.inf,)]
 
 
+def test_what_is_refused_again_is_kept_though_the_sink_sends_refusals_to_a_fault_stream_by_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    app = running(tmp_path, monkeypatch, TWO)
+    app.refuse('"bad"')
+    app.put(["bad", 1])
+    app.node.run()
+    (first,) = app.errors()
+    text = app.spec.text.replace("on.error='STORE')", "on.error='STREAM') @OnError(action='STREAM')", 1)
+    app.spec = replace(app.spec, text=text + " from !Out select k insert into Other;")
+    app.life(app.node)
+    app.send(first)
+    assert [row["partition"] for row in app.errors()] == [0, -1]
+    app.put(["bad", 2], at=2_000)
+    app.node.run()
+    assert app.rows("k", name="Other") == [("bad",), ("bad",), ("bad",)]  # of its own query twice, of !Out once
+    assert len(app.errors()) == 2
+
+
 # ---- marks, refusals -------------------------------------------------------------------------------------------------
 
 
@@ -369,6 +391,33 @@ def test_a_batch_that_is_made_again_sends_nothing_twice_and_a_replay_of_the_logs
         emitted = [*Replayer(app.spec).all(inputs, logged(open_cut_log(app.spec)))]
     made = [row["k"] for each in emitted for batch in each.batches.values() for row in batch.to_pylist()]
     assert made == ["bad", "b"]
+
+
+def test_in_a_database_rows_are_kept_once_though_it_is_away_and_batches_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(engines, "BUSY_WITHIN", 0.1)
+    url = f"jdbc:sqlite:{tmp_path}/errors.db"
+    store = ErrorStoring(datasource=DataSource("E", url))
+    app = running(tmp_path, monkeypatch, PLAIN, error_store=store, max_events=1)
+    app.put("[one", "[two", "[three")
+    app.node.batch()
+    app.node.batch(spark_commits=False)
+    with sqlite3.connect(f"{tmp_path}/errors.db") as other:
+        other.execute("begin immediate")
+        with pytest.raises(NadiError) as away:
+            app.life(app.node).run()
+        assert away.value.condition == "CONNECTION_UNAVAILABLE"
+    other.close()
+    app.life(app.node).run()
+    assert [(row["id"], row["payload"]) for row in app.errors()] == [
+        ("1-0-0", "[one"),
+        ("2-0-0", "[two"),
+        ("3-0-0", "[three"),
+    ]
+    assert not (app.state / "errors.jsonl").exists()
+    assert app.send(*app.errors(), skip=True).count == 3
+    assert len(app.errors()) == 6
 
 
 @pytest.mark.slow
