@@ -8,7 +8,7 @@ from pathlib import Path
 
 from log_contract import check_log
 
-from nadi.io.controllog import ControlMapper, append, control_path
+from nadi.io.controllog import ControlMapper, append, control_path, fill
 from nadi.io.linelog import LineLog
 from nadi.kernel.control import CONTROL_SCHEMA
 
@@ -48,6 +48,18 @@ def test_a_line_that_a_crash_has_torn_is_no_record_and_the_next_one_takes_its_pl
     assert append(path, "b", "two") == 1
     assert [row["id"] for row in rows(log)] == ["a", "b"]
     assert log.end(0) == 2
+
+
+def test_a_log_is_filled_up_to_what_a_restored_state_has_taken_and_no_further(tmp_path: Path):
+    path = control_path(tmp_path)
+    fill(path, 0)
+    assert not path.exists()
+    append(path, "a", "one", 5)
+    fill(path, 3)
+    fill(path, 2)
+    assert append(path, "b", "two", 4) == 3
+    assert [row["query"] for row in rows(LineLog(path))] == ["one", "", "", "two"]
+    assert list(LineLog(path).times(0, 0, 4)) == [5, 5, 5, 5]
 
 
 def test_processes_that_append_at_the_same_time_do_not_lose_a_record(tmp_path: Path):

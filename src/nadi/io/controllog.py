@@ -89,6 +89,20 @@ def append(path: Path, id_: str, query: str, now: int | None = None) -> int:
     return append_lines(path, made)
 
 
+def fill(path: Path, count: int) -> None:
+    """Make sure that the log has so many records: a state that was restored into another folder has taken them, and new ones must come behind.
+
+    Errors: DISK_FULL.
+    """
+
+    def made(content: bytes) -> Sequence[bytes]:
+        missing = count - content.count(b"\n")
+        return [msgspec.json.encode(Record(_time_of_last(content), "restored", ""))] * max(0, missing)
+
+    if count:
+        append_lines(path, made)
+
+
 def append_again(
     path: Path, wanted: Iterable[Again], repeat: bool = False, skip: bool = False, now: int | None = None
 ) -> Appended:

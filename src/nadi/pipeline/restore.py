@@ -15,7 +15,9 @@ from pathlib import Path
 
 from nadi.errors import error
 from nadi.functions.registry import default_registry
+from nadi.io.controllog import control_path, fill
 from nadi.io.staging import sync_folder
+from nadi.kernel.control import CONTROL
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.segments import Part, stream_of
 from nadi.persistence.restoring import Restored
@@ -66,6 +68,8 @@ def prepare(spec: AppSpec, stored: StoredRevision, reset: bool = False) -> Prepa
         _write(fresh / f"{bucket}.state", restored.parts(bucket))
     told = {"revision": stored.revision.name, "cut": cut.to_offset()}
     (fresh / "restored.json").write_text(json.dumps(told))
+    (control,) = (c.ordinal for c in spec.sources(new) if c.stream == CONTROL)
+    fill(control_path(state), cut.ends.get((control, 0), 0))
     _replace(spec, new, fresh)
     return Prepared(plan, cut, again)
 
