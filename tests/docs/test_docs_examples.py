@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from docpages import ALL, PAGES, ROOT, Block, blocks, examples, of_kind
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from nadi.cli.main import cli
+from nadi.config.persistence import error_storing_of
 from nadi.functions.registry import default_registry
 from nadi.io.contract import Messages
 from nadi.io.registry import (
@@ -53,6 +55,14 @@ def test_the_queries_shown_for_a_running_app_fit_its_tables_and_windows():
     assert len(queries) == 5
     for text in queries:
         assert plan_on_demand(app, text).kind in ("find", "insert", "update", "delete")
+
+
+def test_the_configuration_of_the_error_store_that_is_shown_is_one():
+    page = ROOT / "docs" / "operations" / "errors.md"
+    (block,) = (b for b in blocks(page) if b.kind == "yaml")
+    found = error_storing_of(yaml.safe_load(block.text), {"ERROR_STORE_PASSWORD": "p"})
+    assert found.datasource is not None
+    assert found.datasource.name == "ERROR_STORE_DB"
 
 
 def _lines(block: Block) -> Iterator[tuple[str, str, list[Any]]]:

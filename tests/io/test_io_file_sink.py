@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +10,6 @@ from io_build import connector, output
 from io_sabotage import Crash, Saboteur
 
 from nadi.errors import NadiError
-from nadi.io import errorstore
 from nadi.io.contract import Connector, Delivery, Place, Receipt
 from nadi.io.registry import make_sink_mapper, open_sink
 from nadi.io.sinks.log import new_lines
@@ -274,23 +272,3 @@ def test_a_long_log_begins_again_and_its_reader_follows(tmp_path: Path, monkeypa
 def run_cut_of_log(chosen: Connector, place: Place, cut: int) -> None:
     target = open_sink(chosen, place)
     target.commit(cut, [target.write(delivery(chosen, cut, 0))])
-
-
-def test_the_error_store_keeps_every_row_once_and_gives_payloads_back(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = [
-        {"cut": 1, "reason": "ü", **errorstore.payload_fields(p)} for p in (b"text", b"\xff\x00")
-    ]
-    for _ in range(2):
-        assert errorstore.stage(tmp_path, 1, 0, rows) == 2
-        assert errorstore.stage(tmp_path, 1, 1, []) == 0
-        errorstore.commit(tmp_path, 1, [0])
-    assert errorstore.stage(tmp_path, 2, 1, rows[:1]) == 1
-    errorstore.commit(tmp_path, 2, [1])
-    errorstore.commit(tmp_path, 3, [])
-    found = list(errorstore.read(tmp_path / "errors.jsonl"))
-    assert found == [*rows, rows[0]]
-    assert [errorstore.payload_of(row) for row in found] == [b"text", b"\xff\x00", b"text"]
-    with (tmp_path / "errors.jsonl").open("ab") as f:
-        f.write(b'{"torn')
-    assert list(errorstore.read(tmp_path / "errors.jsonl")) == found
-    assert list(errorstore.read(tmp_path / "nothing")) == []

@@ -21,7 +21,7 @@ from pipeline_local import LocalNode
 from pipeline_testlog import committed
 
 from nadi.errors import NadiError
-from nadi.io import errorstore, segmentedlines
+from nadi.io import segmentedlines
 from nadi.io.contract import Connector, Delivery, Messages, Undecodable
 from nadi.io.faultlog import Fault, fault_log
 from nadi.kernel.arrow import arrow_schema
@@ -84,7 +84,7 @@ class App:
         return [tuple(row[c] for c in columns) for row in committed(self.folder / name)]
 
     def errors(self) -> list[dict[str, object]]:
-        return list(errorstore.read(self.folder / "state" / "errors.jsonl"))
+        return list(self.spec.open_errors().rows())
 
     def faults(self) -> list[Fault]:
         log = fault_log(self.folder / "state")
@@ -355,7 +355,11 @@ def test_with_store_the_payload_goes_to_the_error_store_with_origin_place_and_re
     undecoded, refused = sorted(app.errors(), key=lambda e: str(e["origin"]), reverse=True)
     assert undecoded["origin"] == "source test of In"
     assert json.loads(str(refused.pop("payload")))["k"] == "bad"
+    assert undecoded["again"] == {"ordinal": 0}
     assert refused == {
+        "id": "1-0-1",
+        "kind": "sink",
+        "again": {"ordinal": 0, "bucket": 0, "rows": [[1_001, ["bad", 2]]]},
         "time": 1_001,
         "app": "A",
         "origin": "sink test of Out",
@@ -417,7 +421,7 @@ def test_the_fault_log_keeps_its_ordinal_whatever_else_an_app_gets():
     plain = OUT.format(folder="f", action="STORE", route=STREAM) + "(k string, n long);"
     routed = OUT.format(folder="f", action="stream", route=STREAM) + "(k string, n long);"
     table = "define table T (k string);"
-    assert inputs(start + plain + query) == [("test", 0)]
+    assert inputs(start + plain + query) == [("test", 0), ("control", 1)]
     assert inputs(start + plain + table + query) == [("test", 0), ("control", 1)]
     with_faults = [("test", 0), ("control", 1), ("faults", 2)]
     assert inputs(start + routed + query) == inputs(start + routed + table + query) == with_faults

@@ -77,10 +77,10 @@ def test_bounds_hold_unless_everything_is_asked_for(tmp_path: Path):
     reader = AppReader(spec)
     start = reader.initialOffset()
     bounded = reader.latestOffset(start, reader.getDefaultReadLimit())
-    assert bounded["ends"] == {"0": {"0": 5}}
+    assert bounded["ends"] == {"0": {"0": 5}, "1": {"0": 0}}  # the last one is the control input
     done(spec, bounded, highs=((0, 0, 4),))
     rest = reader.latestOffset(bounded, ReadAllAvailable())
-    assert rest["ends"] == {"0": {"0": 12}}
+    assert rest["ends"] == {"0": {"0": 12}, "1": {"0": 0}}
     assert rest["highs"] == {"0": {"0": 4}}
 
 
@@ -228,7 +228,7 @@ def test_an_input_that_is_away_is_waited_for_and_then_left_out(tmp_path: Path):
     assert status is not None
     assert "In" in status.away
     (tmp_path / "in.away").unlink()
-    assert reader.latestOffset(start, LIMIT)["ends"] == {"0": {"0": 1, "1": 1}}
+    assert reader.latestOffset(start, LIMIT)["ends"] == {"0": {"0": 1, "1": 1}, "1": {"0": 0}}
 
 
 def test_an_input_that_stays_away_does_not_hold_up_timers(tmp_path: Path):

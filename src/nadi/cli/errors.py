@@ -1,34 +1,189 @@
-"""`nadi errors`: what an app could not take, from its error store."""
+"""`nadi errors`: what an app could not take: listed, shown, sent again, forgotten."""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from nadi.cli.query import known_apps
+from nadi.cli.query import known_apps, running
+from nadi.config import read_error_storing
 from nadi.errors import error
-from nadi.io.errorstore import read
+from nadi.io.controllog import control_path, sent_again, shown_time
+from nadi.io.errorfile import FileErrorStore
+from nadi.io.errorstore import KINDS, ErrorStore, Row, Wanted, row_of
+from nadi.io.errorstores import error_store, noted_store
+from nadi.pipeline.live import read_live
+from nadi.pipeline.repeats import send_again
 
 
-def show(app: str, state: Path) -> int:
-    """Print the rows of the error store; -> exit status (0, also where there are none). Errors: NO_STATE."""
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The error store of an app and the state folders of node and app."""
+
+    app: str
+    state: Path
+    store: ErrorStore
+
+    @property
+    def folder(self) -> Path:
+        return self.state / self.app
+
+    def sent(self) -> dict[str, int]:
+        """When (ms) what was sent again."""
+        return sent_again(control_path(self.folder))
+
+
+def opened(app: str, state: Path, config: Path | None) -> Errors:
+    """The error store of an app, named or as the path of its state folder. Errors: NO_STATE, ERROR_STORE_ELSEWHERE, INVALID_SETTING."""
+    if (Path(app) / "cuts").is_dir():
+        state, app = Path(app).resolve().parent, Path(app).resolve().name
     folder = state / app
     if not folder.is_dir():
         raise error("NO_STATE", app=app, folder=state, hint=known_apps(app, state))
-    path = folder / "errors.jsonl"
-    rows: list[dict[str, Any]] = list(read(path))
+    if config is not None:
+        return Errors(app, state, error_store(folder.resolve(), app, read_error_storing(config)))
+    live = read_live(folder)
+    if live is not None:
+        return Errors(app, state, live.spec.open_errors())
+    elsewhere = noted_store(folder)
+    if elsewhere:
+        raise error("ERROR_STORE_ELSEWHERE", app=app, store=elsewhere)
+    return Errors(app, state, FileErrorStore(folder))
+
+
+def wanted_of(ids: Sequence[str], origin: str, stream: str, since: str, until: str) -> Wanted:
+    """Filters as they were given."""
+    if origin and origin not in KINDS:
+        raise typer.BadParameter(f"'{origin}' is not one of {', '.join(KINDS)}", param_hint="--origin")
+    return Wanted(frozenset(ids), origin, stream, moment("--since", since), moment("--until", until))
+
+
+def moment(option: str, text: str) -> int | None:
+    """A time in ms; None for no text.
+
+    >>> moment("--since", "1970-01-01T00:01:00Z"), moment("--since", "1700000000000"), moment("--since", "")
+    (60000, 1700000000000, None)
+    """
+    if not text:
+        return None
+    if text.isdecimal():
+        return int(text)
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        wanted = "a time as 2026-11-21T15:00:00Z (UTC where no zone is given), or ms since 1970"
+        raise typer.BadParameter(f"'{text}' is not {wanted}", param_hint=option) from None
+    zoned = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
+    return int(zoned.timestamp() * 1000)
+
+
+def show_list(of: Errors, wanted: Wanted, limit: int, as_json: bool) -> int:
+    """Print the rows that are meant, oldest first; -> exit status (0, also where there are none)."""
+    sent = of.sent()
+    if as_json:
+        rows = [{**row, "replayed": sent.get(row["id"])} for row in of.store.rows(wanted, limit)]
+        print(json.dumps(rows, ensure_ascii=False, indent=2))
+        return 0
+    rows = [*of.store.rows(wanted, limit)]
     console = Console()
     if not rows:
-        console.print(f"{app}: the error store is empty")
+        same = "is empty" if wanted == Wanted() else "has no such row"
+        console.print(f"{of.app}: the error store {same}")
         return 0
-    table = Table("time (UTC)", "origin", "position", "reason", "payload", title=str(path), title_justify="left")
+    table = Table(
+        "id", "time (UTC)", "origin", "position", "reason", "payload", "", title=of.store.name, title_justify="left"
+    )
     for row in rows:
         time = datetime.fromtimestamp(row["time"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        position = "" if row["position"] is None else f"{row.get('partition', 0)}/{row['position']}"
-        table.add_row(time, row["origin"], position, row["reason"], str(row["payload"]))
-    console.print(table)
+        mark = "replayed" if row["id"] in sent else ""
+        cells = (row["id"], time, row["origin"], _position(row), row["reason"], str(row["payload"]), mark)
+        table.add_row(*cells)
+    console.print(table, markup=False)
     return 0
+
+
+def _position(row: Row) -> str:
+    return "" if row["position"] is None else f"{row.get('partition', 0)}/{row['position']}"
+
+
+def show_row(of: Errors, id_: str, as_json: bool) -> int:
+    """Print one row, with its whole payload; -> exit status. Errors: ERROR_NOT_FOUND."""
+    row = row_of(of.store, of.app, id_)
+    when = of.sent().get(id_)
+    if as_json:
+        print(json.dumps({**row, "replayed": when}, ensure_ascii=False, indent=2))
+        return 0
+    for name, value in _told(row, when).items():
+        print(f"{name:10}{value}")
+    print()
+    print(row["payload"])
+    return 0
+
+
+def _told(row: Row, when: int | None) -> dict[str, Any]:
+    told = {"id": row["id"], "time": shown_time(row["time"]), "origin": row["origin"], "stream": row["stream"]}
+    if row["position"] is not None:
+        told["position"] = _position(row)
+    told |= {"reason": row["reason"], "cut": row["cut"]}
+    told["replay"] = "no: " + row["final"] if "final" in row else "yes" if when is None else f"done, {shown_time(when)}"
+    if "encoding" in row:
+        told["payload is"] = row["encoding"]
+    return told
+
+
+def replay(
+    of: Errors, ids: Sequence[str], wanted: Wanted | None, *, again: bool, payload: str | None, within: float
+) -> int:
+    """Send rows again through the running app: those of the ids, or all that are wanted; -> exit status.
+
+    Errors: APP_NOT_RUNNING, ERROR_NOT_FOUND, ERROR_REPLAYED, ERROR_NOT_REPLAYABLE, ANSWER_LATE, DISK_FULL.
+    """
+    live = running(of.app, of.state, within)
+    if wanted is None:
+        rows = [row_of(of.store, of.app, id_) for id_ in dict.fromkeys(ids)]
+        done = send_again(
+            live, rows, repeat=again, payload=None if payload is None else payload_given(payload), within=within
+        )
+    else:
+        done = send_again(live, of.store.rows(wanted), repeat=again, skip=True, within=within)
+    print(f"{_rows(done.count)} sent again")
+    if done.before:
+        print(f"{_rows(len(done.before))} left out: sent again before")
+    for id_, reason in (done.impossible or {}).items():
+        print(f"{id_} left out: {reason}")
+    return 0
+
+
+def payload_given(text: str) -> bytes:
+    """The bytes of a text, `@file`, or `-` for the standard input.
+
+    >>> payload_given('{"n": 1}')
+    b'{"n": 1}'
+    """
+    if text == "-":
+        return sys.stdin.buffer.read()
+    if text.startswith("@"):
+        try:
+            return Path(text[1:]).read_bytes()
+        except OSError as problem:
+            raise typer.BadParameter(f"{text[1:]}: {problem.strerror}", param_hint="--payload") from problem
+    return text.encode()
+
+
+def purge(of: Errors, wanted: Wanted) -> int:
+    """Forget the rows that are meant; -> exit status. Errors: DISK_FULL, those of a database."""
+    print(f"{_rows(of.store.purge(wanted))} purged")
+    return 0
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from nadi.cli.errorcommands import errors
 from nadi.errors import NadiError
 
 cli = typer.Typer(
@@ -22,6 +23,7 @@ revision = typer.Typer(
     name="revision", help="List, show or delete what is kept of an app's state.", no_args_is_help=True
 )
 cli.add_typer(revision)
+cli.add_typer(errors)
 
 Apps = Annotated[list[Path], typer.Argument(help="Siddhi apps: files, one app each.", exists=True, dir_okay=False)]
 
@@ -68,24 +70,16 @@ def run(
     ] = None,
     until_end: Annotated[bool, typer.Option(help="Stop when all finite inputs are consumed.")] = False,
     config: Annotated[
-        Path | None, typer.Option(help="A deployment.yaml: its state.persistence says when revisions are made.")
+        Path | None,
+        typer.Option(
+            help="A deployment.yaml: when revisions are made (state.persistence), where errors are kept (error.store)."
+        ),
     ] = None,
 ) -> None:
     """Run apps until Ctrl-C; the next start goes on where this one stopped."""
     from nadi.cli.run import run as run_apps
 
     raise typer.Exit(run_apps(apps, master, state_dir, conf or [], until_end, config))
-
-
-@cli.command()
-def errors(
-    app: Annotated[str, typer.Argument(help="The name of an app.")],
-    state_dir: Annotated[Path, typer.Option(help="The state folder of the node.")] = Path(".nadi"),
-) -> None:
-    """List what an app could not take: undecodable messages and failed events, with reason and position."""
-    from nadi.cli.errors import show
-
-    raise typer.Exit(show(app, state_dir))
 
 
 @cli.command()

@@ -12,6 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from nadi.metrics import Circuit
 from nadi.pipeline.node import AppProgress
 
 LINE_EVERY = 5.0  # seconds between two plain lines of an app whose state has not changed
@@ -75,10 +76,22 @@ def plain(p: AppProgress) -> str:
     if p.errors:
         parts.append(f"errors {number(p.errors)}")
     parts += [f"{name} is away: {why}" for name, why in p.away.items()]
+    parts += [circuit(c) for c in p.circuits if c.state != "closed" and c.connector.startswith("sink")]
     parts += [line.splitlines()[0] for line in p.warnings]
     if p.last_error:
         parts.append(p.last_error.splitlines()[0])
     return " · ".join(parts)
+
+
+def circuit(c: Circuit) -> str:
+    """A circuit that is not closed.
+
+    >>> circuit(Circuit("sink http of Out", "open", 1_000, 3, "Connection refused"))
+    'sink http of Out: open since 00:00:01 UTC, 3 attempts: Connection refused'
+    """
+    since = time.strftime("%H:%M:%S", time.gmtime(c.since // 1000))
+    attempts = f", {number(c.attempts)} attempts" if c.attempts else ""
+    return f"{c.connector}: {c.state} since {since} UTC{attempts}: {c.reason}"
 
 
 def panel(p: AppProgress) -> RenderableType:
@@ -95,6 +108,10 @@ def panel(p: AppProgress) -> RenderableType:
     table.add_row("state", size(p.state_bytes) + (f" ({_counts(held)})" if held else ""))
     if p.errors:
         table.add_row("errors", Text(f"{number(p.errors)} in the error store", style="yellow"))
+    table.add_row("circuits", f"{sum(c.state == 'closed' for c in p.circuits)} of {len(p.circuits)} closed")
+    for c in p.circuits:
+        if c.state != "closed":
+            table.add_row("", Text(circuit(c), style="yellow"))
     for name, why in p.away.items():
         table.add_row("away", Text(f"{name}: {why}", style="yellow"))
     for line in p.warnings:
@@ -146,7 +163,8 @@ class Lines:
         for line in progress.said:
             self.say(line)
         at, state, batches = self._told.get(progress.app, (0.0, ("", frozenset()), -1))
-        now_state = progress.state, frozenset(progress.away)
+        broken = (c.connector for c in progress.circuits if c.state != "closed")
+        now_state = progress.state, frozenset((*progress.away, *broken))
         now = time.monotonic()
         moved = progress.batches != batches and now - at >= LINE_EVERY
         if now_state != state or moved:

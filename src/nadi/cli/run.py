@@ -11,7 +11,7 @@ from types import FrameType
 
 from nadi.cli.apptext import app_text
 from nadi.cli.panel import Screen, screen
-from nadi.config import Persistence, read_persistence
+from nadi.config import ErrorStoring, Persistence, read_error_storing, read_persistence
 from nadi.errors import NadiError, error
 from nadi.lang import substitute
 from nadi.pipeline.node import AppProgress, AppText, ExitReport, NodeOptions
@@ -79,7 +79,8 @@ def run(
     """Run apps; -> exit status."""
     persistence = Persistence() if config is None else read_persistence(config)
     texts = [read_app(path) for path in apps]
-    options = NodeOptions(state, master, settings(conf), until_end, persistence)
+    storing = ErrorStoring() if config is None else read_error_storing(config)
+    options = NodeOptions(state, master, settings(conf), until_end, persistence, storing)
     shown = screen()
     try:
         with shown:

@@ -1,4 +1,5 @@
-"""`state.persistence` and `wso2.datasources` of a deployment.yaml: where revisions go, how often one is made, how many are kept."""
+"""`state.persistence`, `error.store` and `wso2.datasources` of a deployment.yaml: where revisions go, how often one is made, how many are kept; where the
+rows of error stores go."""
 
 from __future__ import annotations
 
@@ -16,6 +17,9 @@ from nadi.errors import error, nearest
 FILES, DATABASE = "FileSystemPersistenceStore", "DBPersistenceStore"
 _STORES = {kind: kind for kind in (FILES, DATABASE)} | {f"Incremental{kind}": kind for kind in (FILES, DATABASE)}
 _SECTION = "state.persistence"
+_ERRORS = "error.store"
+_DB_ERRORS = "DBErrorStore"
+ERRORS_TABLE = "ERROR_STORE_TABLE"
 _PLACEHOLDER = re.compile(r"\$\{(\w+):([^}]*)\}")
 
 
@@ -47,18 +51,34 @@ class Persistence:
     table: str = "PERSISTENCE_TABLE"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorStoring:
+    """Where rows of the error store go: the database of `datasource`, or the state folder of each app where there is none."""
+
+    datasource: DataSource | None = None
+    table: str = ERRORS_TABLE
+
+
 def read_persistence(path: Path, environment: Mapping[str, str] | None = None) -> Persistence:
     """The block of a deployment.yaml; defaults where it has none. `${env:…}` and `${sys:…}` in values come from the environment.
 
     Raises:
         CannotLoadConfigurationException: INVALID_SETTING, where a value cannot be, or the file is no YAML.
     """
+    return persistence_of(_content(path), os.environ if environment is None else environment)
+
+
+def read_error_storing(path: Path, environment: Mapping[str, str] | None = None) -> ErrorStoring:
+    """`error.store` of a deployment.yaml; the state folder where it has none, or where it is not enabled. Raises as `read_persistence`."""
+    return error_storing_of(_content(path), os.environ if environment is None else environment)
+
+
+def _content(path: Path) -> Mapping[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
         raise _invalid("deployment.yaml", path, f"a file in YAML ({' '.join(str(problem).split())})") from problem
-    given = content if isinstance(content, dict) else {}
-    return persistence_of(given, os.environ if environment is None else environment)
+    return content if isinstance(content, dict) else {}
 
 
 def persistence_of(content: Mapping[str, Any], environment: Mapping[str, str]) -> Persistence:
@@ -76,9 +96,11 @@ def persistence_of(content: Mapping[str, Any], environment: Mapping[str, str]) -
     store = _STORES[chosen]
     source = None
     if store == DATABASE:
-        source = _datasource(content, _text(config.get("datasource", "WSO2_CARBON_DB"), environment), environment)
+        source = _datasource(
+            content, _text(config.get("datasource", "WSO2_CARBON_DB"), environment), environment, _SECTION
+        )
     return Persistence(
-        enabled=_flag(block.get("enabled", False)),
+        enabled=_flag(_SECTION, block.get("enabled", False)),
         interval=_number("intervalInMin", block.get("intervalInMin", 1), 0),
         keep=_number("revisionsToKeep", block.get("revisionsToKeep", 3), 1),
         store=store,
@@ -88,7 +110,29 @@ def persistence_of(content: Mapping[str, Any], environment: Mapping[str, str]) -
     )
 
 
-def _datasource(content: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> DataSource:
+def error_storing_of(content: Mapping[str, Any], environment: Mapping[str, str]) -> ErrorStoring:
+    """`error.store` of the content of a deployment.yaml.
+
+    >>> error_storing_of({"error.store": {"enabled": False}}, {})
+    ErrorStoring(datasource=None, table='ERROR_STORE_TABLE')
+    """
+    block = content.get(_ERRORS) or {}
+    config = block.get("config") or {}
+    if not _flag(_ERRORS, block.get("enabled", False)):
+        return ErrorStoring()
+    chosen = str(block.get("errorStore", _DB_ERRORS)).rpartition(".")[2]
+    if chosen != _DB_ERRORS:
+        raise _invalid(
+            f"{_ERRORS}.errorStore", chosen, f"'{_DB_ERRORS}'; without this block errors are kept in the state folder"
+        )
+    name = _text(config.get("datasource", "ERROR_STORE_DB"), environment)
+    return ErrorStoring(
+        datasource=_datasource(content, name, environment, _ERRORS),
+        table=_text(config.get("table", ERRORS_TABLE), environment),
+    )
+
+
+def _datasource(content: Mapping[str, Any], name: str, environment: Mapping[str, str], section: str) -> DataSource:
     listed = (content.get("wso2.datasources") or {}).get("dataSources") or []
     for source in listed:
         if source.get("name") == name:
@@ -96,7 +140,7 @@ def _datasource(content: Mapping[str, Any], name: str, environment: Mapping[str,
             url, user, password = (_text(given.get(k) or "", environment) for k in ("jdbcUrl", "username", "password"))
             return DataSource(name, url, user, password)
     known = ", ".join(str(s.get("name")) for s in listed) or "none"
-    raise _invalid(f"{_SECTION}.config.datasource", name, f"a data source of wso2.datasources (there are: {known})")
+    raise _invalid(f"{section}.config.datasource", name, f"a data source of wso2.datasources (there are: {known})")
 
 
 def _text(value: object, environment: Mapping[str, str]) -> str:
@@ -112,10 +156,10 @@ def _text(value: object, environment: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(filled, str(value))
 
 
-def _flag(value: object) -> bool:
+def _flag(section: str, value: object) -> bool:
     if isinstance(value, bool) or str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
-    raise _invalid(f"{_SECTION}.enabled", value, "true or false")
+    raise _invalid(f"{section}.enabled", value, "true or false")
 
 
 def _number(name: str, value: object, least: int) -> int:

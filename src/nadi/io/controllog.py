@@ -2,14 +2,18 @@
 
 It is read as a `nadi.io.linelog.LineLog`. Whoever appends holds the file's lock, drops what a crash left of a line before it, and syncs: a record that
 `append` has returned for is there for good, and no other one will ever stand in its place.
+
+A record is a change that an on-demand query makes, or what is sent again out of the error store (`Again`). The record is the mark, too: what has one was
+sent again.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,19 +21,52 @@ import pyarrow as pa
 
 from nadi.errors import error
 from nadi.io.contract import Connector, Decoded, Messages
-from nadi.io.staging import sync_folder
+from nadi.io.linefile import append_lines
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.lang.tree import Annotation
 
 TYPE = "control"
 
 
-class Record(msgspec.Struct, frozen=True):
+class Again(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is sent again: all that is needed for it, so that it is a function of this log alone.
+
+    `error` is the id of its row in the error store, `kind` is "source" (a message, to the stream of the source `ordinal`), "query" (an event of a stream,
+    `payload` are its values as JSON, `time` its timestamp in ms), "control" (a change, see `Record.query`) or "sink" (a payload, to the sink `ordinal`; `rows`
+    are `[timestamp (ms), [values]]`, as in the fault log). `partition` and `position` are where the message stood, `header` and `properties` what its log told
+    beside it. `bucket` and `group` are those of the state in which it failed.
+    """
+
+    error: str
+    kind: str
+    stream: str
+    payload: bytes = b""
+    ordinal: int = 0
+    partition: int = 0
+    position: int = 0
+    bucket: int = 0
+    group: int = 0
+    time: int = 0
+    header: tuple[str, ...] = ()
+    properties: dict[str, str] = {}
+    rows: list[tuple[int, list[Any]]] = []
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """`time` (ms) is when it was appended; it never goes back within a log."""
 
     time: int
     id: str
     query: str
+    again: Again | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What `append_again` did: the position of the last record in the log (None where there is none), the ids of the errors that were sent before."""
+
+    last: int | None
+    before: tuple[str, ...]
 
 
 def control_path(state: Path) -> Path:
@@ -44,22 +81,91 @@ def control_connector(ordinal: int) -> Connector:
 
 def append(path: Path, id_: str, query: str, now: int | None = None) -> int:
     """Add a record; -> its position, once it is on the disk. `now` is the time, ms. Errors: DISK_FULL."""
-    wall = time.time_ns() // 1_000_000 if now is None else now
+    wall = _wall(now)
+
+    def made(content: bytes) -> Sequence[bytes]:
+        return [msgspec.json.encode(Record(max(wall, _time_of_last(content)), id_, query))]
+
+    return append_lines(path, made)
+
+
+def append_again(
+    path: Path, wanted: Iterable[Again], repeat: bool = False, skip: bool = False, now: int | None = None
+) -> Appended:
+    """Add a record for each thing that is to be sent again: all or none, and the first ones where the process is killed meanwhile.
+
+    Where the log has one with the same `error` already: with `repeat` there will be another one, with `skip` it is left out. Errors: ERROR_REPLAYED without
+    these, before anything is written; DISK_FULL.
+    """
+    wall, chosen = _wall(now), list(wanted)
+    added: list[Again] = []
+    before: list[str] = []
+
+    def made(content: bytes) -> Sequence[bytes]:
+        known = {} if repeat else _sent(content)
+        for again in chosen:
+            when = known.get(again.error)
+            if when is None:
+                added.append(again)
+            elif skip:
+                before.append(again.error)
+            else:
+                raise error("ERROR_REPLAYED", id=again.error, time=shown_time(when))
+        stamp = max(wall, _time_of_last(content))
+        return [msgspec.json.encode(Record(stamp, f"again-{a.error}", _query_of(a), a)) for a in added]
+
+    first = append_lines(path, made)
+    return Appended(first + len(added) - 1 if added else None, tuple(before))
+
+
+def sent_again(path: Path) -> dict[str, int]:
+    """What was sent again: id of the error → when (ms) for the last time."""
     try:
-        with path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.seek(0)
-            content = file.read()
-            lines = content[: content.rfind(b"\n") + 1].splitlines(keepends=True)
-            before = msgspec.json.decode(lines[-1], type=Record).time if lines else 0
-            file.truncate(sum(map(len, lines)))
-            file.write(msgspec.json.encode(Record(max(wall, before), id_, query)) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        sync_folder(path.parent)
-    except OSError as reason:
-        raise error("DISK_FULL", path=f"{path} ({reason.strerror})") from reason
-    return len(lines)
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    return _sent(content[: content.rfind(b"\n") + 1])
+
+
+def shown_time(ms: int) -> str:
+    """A time as people read it, UTC.
+
+    >>> shown_time(1_000)
+    '1970-01-01 00:00:01 UTC'
+    """
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(ms // 1000))
+
+
+class _Mark(msgspec.Struct, frozen=True):
+    error: str
+
+
+class _Marked(msgspec.Struct, frozen=True):
+    """As much of a record as a mark needs."""
+
+    time: int
+    again: _Mark | None = None
+
+
+def _sent(content: bytes) -> dict[str, int]:
+    records = (msgspec.json.decode(line, type=_Marked) for line in content.splitlines() if b'"again"' in line)
+    return {record.again.error: record.time for record in records if record.again is not None}
+
+
+def _query_of(again: Again) -> str:
+    """The text of a change that is made again; nothing for what is no change."""
+    if again.kind != "control":
+        return ""
+    return str(msgspec.json.decode(again.payload)[1])
+
+
+def _wall(now: int | None) -> int:
+    return time.time_ns() // 1_000_000 if now is None else now
+
+
+def _time_of_last(content: bytes) -> int:
+    last = content[content.rfind(b"\n", 0, -1) + 1 :]
+    return msgspec.json.decode(last, type=_Marked).time if last else 0
 
 
 class ControlMapper:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from nadi.errors import NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io import circuits
 
 T = TypeVar("T")
 
@@ -50,8 +51,11 @@ def unavailable() -> tuple[Unavailable, ...]:
         return tuple(_STATES[name] for name in sorted(_STATES))
 
 
-def failed(connector: str, reason: object) -> Unavailable:
-    """Note one more failed attempt of a connector; the connector counts as away until `succeeded`."""
+def failed(connector: str, reason: object, pause: float = 0.0) -> Unavailable:
+    """Note one more failed attempt of a connector, which counts as away until `succeeded`; the next attempt comes after `pause` seconds (0: not known)."""
+    circuit = circuits.current()
+    if circuit is not None:
+        circuit.failed(str(reason), pause)
     with _LOCK:
         before = _STATES.get(connector)
         since, attempts = (before.since, before.attempts) if before else (int(time.time() * 1000), 0)
@@ -116,7 +120,7 @@ def persist(
         except ConnectionUnavailableException as reason:
             attempt += 1
             delay = policy.delay(attempt) / 1000
-            failed(connector, short(reason))
+            failed(connector, short(reason), delay)
             if time.monotonic() + delay > until:
                 raise
             wait(delay)

@@ -36,5 +36,21 @@ class StagedLines:
         if buckets:
             self._appender().commit(cut, [(bucket, -1, 0) for bucket in buckets])
 
+    def staged(self, cut: int, bucket: int) -> bytes:
+        """What a bucket has staged for a cut. Errors: STAGE_MISSING."""
+        return self._appender().staged(cut, bucket)
+
+    def clear(self, cut: int) -> None:
+        """Forget what was staged for this cut and those before it: it is kept elsewhere."""
+        self._appender().clear(cut)
+
+    def replaced(self, length: int) -> None:
+        """Another file stands in the place of the target: it has what is committed, in so many bytes."""
+        self._appender().replaced(length)
+
+    def committed(self) -> int:
+        """How many bytes of the file are there for good."""
+        return self._appender().length()
+
     def _appender(self) -> Appender:
         return Appender(self.folder, self.target)

@@ -69,6 +69,7 @@ class Failure:
     condition: str
     message: str
     routed: bool  # whether it went to the fault stream
+    group: int = 0  # the key-group in which it failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """Meters: what is counted and told of running apps."""
 
-from nadi.metrics.progress import AppProgress, Counts, Progress
+from nadi.metrics.progress import AppProgress, Circuit, Counts, Progress
 
-__all__ = ["AppProgress", "Counts", "Progress"]
+__all__ = ["AppProgress", "Circuit", "Counts", "Progress"]

@@ -58,12 +58,28 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Circuit:
+    """Whether a source or sink reaches its other side: closed (it does), open (it does not, and waits), half-open (it is trying again).
+
+    `connector` is as in "sink http of Out". Where it is not closed: since when (ms), how many attempts failed (0 for a source, which is asked all the
+    time), why the last one did.
+    """
+
+    connector: str
+    state: str = "closed"
+    since: int = 0
+    attempts: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AppProgress:
     """A snapshot of a running app, for people to look at.
 
     `state` is starting, running, waiting (for the next attempt after `last_error`), stopping, stopped, finished or failed. `rate` is events in
     per second, lately. `batch_ms` is the last batch by phase, as Spark names them ("triggerExecution" is the whole). `lag` counts messages that
-    wait, per stream; `away` says which inputs cannot be reached and why. `entries` is what each stateful element holds.
+    wait, per stream; `away` says which inputs cannot be reached and why, `circuits` how it is with each source and sink.
+    `entries` is what each stateful element holds.
     `warnings` are conditions that do not keep it from running. `said` are the lines that its log sinks have written since the snapshot before.
     """
 
@@ -77,6 +93,7 @@ class AppProgress:
     batch_ms: Mapping[str, int] = field(default_factory=dict)
     lag: Mapping[str, int] = field(default_factory=dict)
     away: Mapping[str, str] = field(default_factory=dict)
+    circuits: tuple[Circuit, ...] = ()
     entries: Mapping[str, int] = field(default_factory=dict)
     state_bytes: int = 0
     restarts: int = 0

@@ -36,7 +36,7 @@ STATUS_EVERY = 0.5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """What the maker tells the supervisor: the cut it stands at, waiting messages per stream, inputs that are away (stream → reason).
+    """What the maker tells the supervisor: the cut it stands at, waiting messages per stream, inputs that are away (stream → reason; ordinal → since when, ms).
 
     `finished`: all finite inputs are at their end and this cut has everything. `stopped`: a stop was asked for and everything cut is committed.
     """
@@ -45,6 +45,7 @@ class SourceStatus:
     epoch: int
     waiting: dict[str, int] = dataclasses.field(default_factory=dict)
     away: dict[str, str] = dataclasses.field(default_factory=dict)
+    since: dict[int, int] = dataclasses.field(default_factory=dict)
     finished: bool = False
     stopped: bool = False
 
@@ -90,6 +91,7 @@ class CutMaker:
         self._cuts = open_cut_log(spec, spec.epoch)
         self._eager = acts_by_itself(app)
         self._away: dict[int, tuple[float, str]] = {}
+        self._gone: dict[int, int] = {}  # since when, ms
         self._highs: tuple[int, dict[Place, int]] | None = None
         self._acknowledged = -1
         self._told: tuple[float, SourceStatus | None] = (0.0, None)
@@ -192,8 +194,10 @@ class CutMaker:
             except ConnectionUnavailableException as reason:
                 since, _ = self._away.get(ordinal, (time.monotonic(), ""))
                 self._away[ordinal] = (since, reason.diagnostic.message)
+                self._gone.setdefault(ordinal, time.time_ns() // 1_000_000)
             else:
                 self._away.pop(ordinal, None)
+                self._gone.pop(ordinal, None)
                 found.extend(mine)
         return found
 
@@ -272,7 +276,7 @@ class CutMaker:
         away = {self._sources[ordinal].stream: reason for ordinal, (_, reason) in self._away.items()}
         begun = start.n > 0 or not self._eager
         finished = begun and not away and self._all_finished(waiting)
-        self._tell(SourceStatus(start.n, self._spec.epoch, per_stream, away, finished))
+        self._tell(SourceStatus(start.n, self._spec.epoch, per_stream, away, dict(self._gone), finished))
 
     def _all_finished(self, waiting: list[Waiting]) -> bool:
         """Whether a run to the end is at it: every input that can have an end has come there, and nothing of it waits, nor of what sinks refused."""

@@ -7,7 +7,9 @@ Columns `bk` (int, the label of the bucket), `head` (MessagePack map), `body` (b
 - `"events"`: `i` the stream (absent: that of the ordinal), `o` ordinal, `p` partition, `s` split, `q` number within the split; `t` whether `__ts` is the
   events' own time (else it is the order time, known only where the splits meet). Body: an Arrow IPC stream with the stream's attributes and
   ARRIVAL_COLUMNS, where `__order` is the running maximum of log times within the split.
-- `"errors"`: body: MessagePack list of `[ordinal, partition, position, time, reason, payload]` of undecodable messages.
+- `"errors"`: body: MessagePack list of `[ordinal, partition, position, time, reason, payload, beside]` of undecodable messages; `beside` is a map with
+  what else the log told of the message (`header`, `properties`), or why it cannot be sent again (`final`).
+- `"sends"`: body: MessagePack list of `nadi.pipeline.pieces.Send`, what goes to sinks of this bucket once more.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import pyarrow as pa
 
 from nadi.kernel.contract import ORDER, TS, ArrivalBatch
 from nadi.pipeline.cuts import Place
+from nadi.pipeline.pieces import Send
 from nadi.pipeline.protocol import Part
 
 SCHEMA = "bk int, head binary, body binary"
@@ -30,6 +33,7 @@ BODY_ROWS = 50_000
 
 pack = msgspec.msgpack.encode
 unpack = msgspec.msgpack.decode
+_SENDS = msgspec.msgpack.Decoder(list[Send])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class Gathered:
     arrivals: list[ArrivalBatch] = field(default_factory=list)
     highs: dict[Place, int] = field(default_factory=dict)
     errors: list[list[Any]] = field(default_factory=list)
+    sends: list[Send] = field(default_factory=list)
     events: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
 
@@ -106,7 +111,10 @@ def gather(rows: Sequence[tuple[Mapping[str, Any], Part]], streams: Mapping[int,
     for head, body in rows:
         if head["k"] == "errors":
             found.errors.extend(unpack(body))
-    found.errors.sort(key=lambda e: e[:3])
+        elif head["k"] == "sends":
+            found.sends.extend(_SENDS.decode(body))
+    found.errors.sort(key=lambda e: e[:4])
+    found.sends.sort(key=lambda s: s.position)
     return found
 
 

@@ -89,7 +89,7 @@ def _errors(texts: Sequence[str]) -> pa.Array:
 def fault_record(clock: int, sink: Connector, delivery: Delivery, first: int, end: int, text: str) -> Fault:
     """The record for the rows [first, end) of a delivery; `clock` is that of the cut, ms."""
     rows = delivery.batch.slice(first, end - first)
-    columns = [_plain(rows.column(c.name).to_pylist(), c.type) for c in sink.schema.columns]
+    columns = [plain_values(rows.column(c.name).to_pylist(), c.type) for c in sink.schema.columns]
     values = [list(row) for row in zip(*columns)]
     return Fault(
         time=clock,
@@ -104,8 +104,8 @@ def fault_record(clock: int, sink: Connector, delivery: Delivery, first: int, en
     )
 
 
-def _plain(values: Iterable[object], kind: Type) -> list[object]:
-    """As JSON has them; it has no numbers for what is none."""
+def plain_values(values: Iterable[object], kind: Type) -> list[object]:
+    """The values of a column as JSON has them; it has no numbers for what is none."""
     if kind not in _FLOATING:
         return list(values)
     return [str(v) if isinstance(v, float) and not math.isfinite(v) else v for v in values]
@@ -134,7 +134,7 @@ class Reentry:
         types = arrow_schema(self.schemas[key])
         kinds = [c.type for c in self.schemas[key].columns]
         columns = [
-            pa.array(_typed([row[c] for *_, row in each], kinds[c]), field.type)
+            pa.array(typed_values([row[c] for *_, row in each], kinds[c]), field.type)
             for c, field in enumerate(list(types)[:-1])
         ]
         batch = pa.RecordBatch.from_arrays([*columns, _errors([f.error for _, f, _, _ in each])], schema=types)
@@ -145,7 +145,8 @@ class Reentry:
         return Piece(key, batch, _ints(i for i, *_ in each), _ints(ts for _, _, ts, _ in each), split)
 
 
-def _typed(values: Sequence[object], kind: Type) -> list[object]:
+def typed_values(values: Sequence[object], kind: Type) -> list[object]:
+    """What `plain_values` was given."""
     if kind not in _FLOATING:
         return list(values)
     return [float(v) if isinstance(v, str) else v for v in values]

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from nadi.errors import error
-from nadi.io import errorstore, faultlog
-from nadi.io.contract import Connector, Delivery, Receipt, Sink, SinkMapper
+from nadi.io import circuits, errorstore, faultlog
+from nadi.io.contract import Connector, Receipt, Sink, SinkMapper
 from nadi.kernel.contract import Kernel
-from nadi.pipeline import errorrows
+from nadi.pipeline import errorrows, sending
 from nadi.pipeline.fatrows import FatRow, pack, unpack
 from nadi.pipeline.kernels import Held, Kernels, views
 from nadi.pipeline.layout import POLICY
@@ -121,28 +121,29 @@ class LiveApp:
         receipts, refused = [], Refused(self.app, held.clock)
         for ordinal, connector in enumerate(self.sinks):
             batch = held.outputs.batches.get(connector.stream)
-            if batch is None or not batch.num_rows:
+            sends = [send for send in held.sends if send.sink == ordinal]
+            if not sends and (batch is None or not batch.num_rows):
                 continue
             target = self.sink(ordinal)
-            payloads, firsts = target.mapper.encode(batch)
-            delivery = Delivery(bucket, cut, batch, payloads, firsts)
-            with target.lock:
+            delivery = sending.delivery((bucket, cut), connector, target.mapper, batch, sends)
+            assert delivery is not None
+            with target.lock, circuits.watched(self.spec.place.state, ordinal, bucket):
                 receipt = target.sink.write(delivery)
             receipts.append([ordinal, receipt.bucket, receipt.cut, dict(receipt.content)])
             refused.add(connector, delivery, receipt.refused)
         state = self.spec.place.state
-        staged = errorstore.stage(state, cut, bucket, [*self._error_rows(held, cut), *refused.rows])
+        staged = errorstore.stage(state, cut, bucket, [*self._error_rows(held, cut, bucket), *refused.rows])
         return Frame(
             {"receipts": receipts, "errors": staged, "faults": faultlog.stage(state, cut, bucket, refused.faults)}, []
         )
 
-    def _error_rows(self, held: Held, cut: int) -> Iterable[dict[str, object]]:
+    def _error_rows(self, held: Held, cut: int, bucket: int) -> Iterable[dict[str, object]]:
         name = self.spec.app
         for told in held.errors:
             yield errorrows.undecodable_row(name, cut, self.sources, told)
         for failure in held.outputs.failures if held.outputs else ():
             if not failure.routed:
-                yield errorrows.failure_row(name, cut, failure)
+                yield errorrows.failure_row(self.app, cut, bucket, failure)
 
     def sink(self, ordinal: int) -> OpenSink:
         """A sink, opened where it is not."""

@@ -21,6 +21,7 @@ from nadi.pipeline.fatrows import Gathered, gather, to_ipc, unpack
 from nadi.pipeline.feeding import Feeding
 from nadi.pipeline.frames import base_stream, delta_stream, to_frames
 from nadi.pipeline.layout import POLICY, Directory, Plan, Policy, plan_base, plan_delta
+from nadi.pipeline.pieces import Send
 from nadi.pipeline.protocol import Frame, Part
 from nadi.pipeline.snapshot import Since, Snapshot, resident
 
@@ -51,6 +52,7 @@ class Held:
     answer: Frame | None = None
     outputs: Outputs | None = None
     errors: list[list[Any]] = field(default_factory=list)
+    sends: list[Send] = field(default_factory=list)
     entries: dict[str, int] = field(default_factory=dict)
     snapshot: Snapshot | None = None
     loading: float = 0.0  # seconds, told once
@@ -207,7 +209,7 @@ class Kernels:
             failures = [f.message for f in outputs.failures]
             told = {**head, "outputs": given, "failed": len(failures), "failures": failures[:5]}
             return Frame(told, [*views(frames), *views(bodies)])
-        held.outputs, held.errors = outputs, gathered.errors
+        held.outputs, held.errors, held.sends = outputs, gathered.errors, gathered.sends
         held.answer = Frame(head, views(frames))
         return held.answer
 

@@ -22,6 +22,7 @@ class Live(msgspec.Struct, frozen=True):
 def write_live(state: Path, live: Live) -> None:
     """Say that an app runs."""
     fresh = state / f"live.json.{os.getpid()}"
+    fresh.touch(mode=0o600)  # the description may have passwords
     fresh.write_bytes(msgspec.json.encode(live))
     fresh.replace(state / "live.json")
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nadi.config import Persistence, Settings, read_settings
+from nadi.config import ErrorStoring, Persistence, Settings, read_settings
 from nadi.errors import NadiError, error
 from nadi.io.identity import OWN, first_numbers
 from nadi.metrics import AppProgress
@@ -42,13 +42,14 @@ class AppText:
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
     """`state` is the state folder. `conf` has settings of Spark (`spark.…`) and of nadi (`nadi.…`, see `nadi.config.Settings`). `persistence` is about
-    revisions; its relative locations begin in `state`."""
+    revisions; its relative locations begin in `state`. `error_store` says where rows of error stores go."""
 
     state: Path = Path(".nadi")
     master: str = "local[*,4]"
     conf: Mapping[str, str] = field(default_factory=dict)
     until_end: bool = False
     persistence: Persistence = field(default_factory=Persistence)
+    error_store: ErrorStoring = field(default_factory=ErrorStoring)
     engine: str = "nadi.pipeline.engine"
     connectors: str = "nadi.io.registry"
 
@@ -151,6 +152,7 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         outputs=needed_outputs(app),
         engine=options.engine,
         connectors=options.connectors,
+        error_store=options.error_store,
     )
 
 

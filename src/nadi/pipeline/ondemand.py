@@ -18,13 +18,14 @@ from typing import Any
 import msgspec
 
 from nadi.errors import error
-from nadi.io import errorstore
 from nadi.io.controllog import append, control_path
+from nadi.io.errorstore import Wanted
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.cutlogs import open_cut_log
 from nadi.pipeline.hostclient import Hosts, hosts
 from nadi.pipeline.live import Live
 from nadi.pipeline.progress import read_progress
+from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import Aggregation, App, NamedWindow, OnDemand, Table
 
 LOOK = 0.02  # seconds
@@ -87,17 +88,24 @@ def _asked(live: Live, reached: Hosts, bucket: int, text: str, rows: list[Any] |
 def _change(live: Live, app: App, text: str, within: float) -> None:
     """Append a change and wait until a batch has made it."""
     state = Path(live.spec.state)
-    (control,) = (c.ordinal for c in live.spec.sources(app) if c.stream == CONTROL)
+    control = control_ordinal(live.spec, app)
     id_ = secrets.token_hex(8)
     position = append(control_path(state), id_, text)
-    _wait(live, state, (control, position), within)
-    for row in errorstore.read(state / "errors.jsonl"):
-        if row["stream"] == CONTROL and msgspec.json.decode(str(row["payload"]))[0] == id_:
+    wait_for(live, (control, position), within, "the change is noted and will be made")
+    for row in live.spec.open_errors().rows(Wanted(kind="query", stream=CONTROL)):
+        if msgspec.json.decode(str(row["payload"]))[0] == id_:
             raise error("CHANGE_FAILED", app=live.spec.app, reason=row["reason"])
 
 
-def _wait(live: Live, state: Path, record: tuple[int, int], within: float) -> None:
-    """Wait until a batch that is done has a record (ordinal of its input, position). Errors: ANSWER_LATE."""
+def control_ordinal(spec: AppSpec, app: App) -> int:
+    """Which of the inputs is the control input."""
+    (found,) = (c.ordinal for c in spec.sources(app) if c.stream == CONTROL)
+    return found
+
+
+def wait_for(live: Live, record: tuple[int, int], within: float, otherwise: str) -> None:
+    """Wait until a batch that is done has a record (ordinal of its input, position). Errors: ANSWER_LATE, which says `otherwise`."""
+    state = Path(live.spec.state)
     until, seen = time.monotonic() + within, -1
     while True:
         progress = read_progress(state)
@@ -106,8 +114,7 @@ def _wait(live: Live, state: Path, record: tuple[int, int], within: float) -> No
             if _taken(live, seen, *record):
                 return
         if time.monotonic() > until:
-            what = "the change is noted and will be made"
-            raise error("ANSWER_LATE", app=live.spec.app, seconds=round(within), what=what)
+            raise error("ANSWER_LATE", app=live.spec.app, seconds=round(within), what=otherwise)
         time.sleep(LOOK)
 
 

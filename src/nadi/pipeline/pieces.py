@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -32,10 +34,25 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What is made of a stretch of messages: events, and what goes to the error store."""
+    """What is made of a stretch of messages: events, and what goes to the error store.
+
+    `told` are rows for the error store as fat rows have them, of messages that came from elsewhere before; `sends` what goes to sinks once more, with
+    the bucket that does it.
+    """
 
     pieces: Sequence[Piece]
     failures: tuple[Undecodable, ...] = ()
+    told: tuple[list[Any], ...] = ()
+    sends: tuple[tuple[int, Send], ...] = ()
+
+
+class Send(msgspec.Struct, frozen=True, array_like=True):
+    """A payload that was refused and goes to the same sink again; `rows` are `[timestamp (ms), [values]]`, `position` is where the control log asks for it."""
+
+    position: int
+    sink: int
+    payload: bytes
+    rows: list[tuple[int, list[Any]]]
 
 
 Take = Callable[[Messages, int], Taken]

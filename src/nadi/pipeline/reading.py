@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nadi.io.contract import Connector, Log, Messages, Undecodable
+from nadi.io.contract import Connector, Log, Messages
+from nadi.io.controllog import TYPE as CONTROL_TYPE
 from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.kernel.contract import ARRIVAL_COLUMNS
-from nadi.pipeline.bucketing import Split, make_splitter
+from nadi.pipeline.again import beside, control_take, decoding
+from nadi.pipeline.bucketing import Split
 from nadi.pipeline.fatrows import BODY_ROWS, FatRow, pack, to_ipc
-from nadi.pipeline.faults import reentry, undecodable_events
-from nadi.pipeline.pieces import Decoding, Piece, Take
+from nadi.pipeline.faults import reentry
+from nadi.pipeline.pieces import Piece, Send, Take, Taken
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
 
@@ -54,9 +56,9 @@ def open_input(spec: AppSpec, app: App, source: Connector) -> Input:
     log = spec.open_log(source)
     if source.type == FAULTS_TYPE:
         return Input(log, reentry(app, spec.buckets))
-    split = make_splitter(app, source.stream, source.schema, spec.buckets)
-    faults = undecodable_events(app, source, split)
-    return Input(log, Decoding(source.stream, spec.source_mapper(source), split, faults))
+    if source.type == CONTROL_TYPE:
+        return Input(log, control_take(spec, app, source))
+    return Input(log, decoding(spec, app, source))
 
 
 @dataclass(slots=True)
@@ -89,7 +91,9 @@ def read_range(source: Input, wanted: Range, state: Read) -> Iterator[FatRow]:
         taken = source.take(messages, wanted.partition)
         for piece in taken.pieces:
             yield from _event_rows(wanted, piece, messages, running, state)
-        yield from _error_rows(wanted, messages, taken.failures)
+        yield from _error_rows(wanted, messages, taken)
+        for bucket, sends in _by_bucket(taken.sends).items():
+            yield FatRow(bucket, {"k": "sends"}, pack(sends))
 
 
 def _size(messages: Messages) -> int:
@@ -143,12 +147,21 @@ def _arrivals(
     return pa.RecordBatch.from_arrays([*attributes.columns, *columns], schema=schema)
 
 
-def _error_rows(wanted: Range, messages: Messages, failures: tuple[Undecodable, ...]) -> Iterator[FatRow]:
-    if not failures:
+def _error_rows(wanted: Range, messages: Messages, taken: Taken) -> Iterator[FatRow]:
+    if not taken.failures and not taken.told:
         return
-    times = dict(zip(messages.positions.tolist(), messages.times.tolist(), strict=True))
-    told = [
-        [wanted.ordinal, wanted.partition, f.position, times.get(f.position, 0), f.reason, f.payload] for f in failures
-    ]
+    places = {position: i for i, position in enumerate(messages.positions.tolist())}
+    told = [*taken.told]
+    for f in taken.failures:
+        i = places.get(f.position)
+        time = 0 if i is None else int(messages.times[i])
+        told.append([wanted.ordinal, wanted.partition, f.position, time, f.reason, f.payload, beside(messages, i)])
     for at in range(0, len(told), ERRORS_PER_ROW):
         yield FatRow(0, {"k": "errors"}, pack(told[at : at + ERRORS_PER_ROW]))
+
+
+def _by_bucket(sends: Sequence[tuple[int, Send]]) -> dict[int, list[Send]]:
+    found: dict[int, list[Send]] = {}
+    for bucket, send in sends:
+        found.setdefault(bucket, []).append(send)
+    return found

@@ -11,8 +11,10 @@ from nadi.errors import error
 from nadi.io.contract import Connector, Delivery, Refusal
 from nadi.io.faultlog import Fault
 from nadi.io.sinks.refusals import action
+from nadi.kernel.contract import GROUP
 from nadi.pipeline.errorrows import refused_row
 from nadi.pipeline.faults import fault_record, has_fault_stream
+from nadi.pipeline.sending import AGAIN
 from nadi.plan.nodes import App
 
 log = structlog.get_logger(__name__)
@@ -28,19 +30,19 @@ class Refused:
     faults: list[Fault] = field(default_factory=list)
 
     def add(self, sink: Connector, delivery: Delivery, refusals: Sequence[Refusal]) -> None:
-        """Take what a sink did not deliver. `STREAM` without a fault stream is `STORE`."""
+        """Take what a sink did not deliver. `STREAM` without a fault stream is `STORE`, and so it is for what was sent again."""
         chosen = action(sink)
         to_stream = chosen == "STREAM" and has_fault_stream(self.app, sink.stream)
         ends = [*delivery.firsts[1:], delivery.batch.num_rows]
         for refusal in refusals:
             who = f"sink {sink.type} of {sink.stream}"
             first, end = delivery.firsts[refusal.index], ends[refusal.index]
-            if to_stream:
+            if to_stream and delivery.batch.column(GROUP)[first].as_py() != AGAIN:
                 said = error("REFUSED", connector=who, reason=refusal.reason)
                 text = f"{said.condition}: {said.diagnostic.message}"
                 self.faults.append(fault_record(self.clock, sink, delivery, first, end, text))
                 continue
-            row = refused_row(self.app.name, who, sink.stream, delivery, first, refusal)
+            row = refused_row(self.app.name, sink, delivery, (first, end), refusal)
             if chosen == "LOG":
                 log.warning("refused and dropped", **row)
             else:

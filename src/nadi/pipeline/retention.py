@@ -9,7 +9,9 @@ from nadi.config import Persistence
 from nadi.errors import NadiError, error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.contract import Connector
+from nadi.io.faultlog import FAULTS
 from nadi.io.retention import Kept, Retention, duration
+from nadi.kernel.control import CONTROL
 from nadi.pipeline.spec import AppSpec
 
 AGAIN = 30.0  # seconds between two questions to an input that is away
@@ -54,7 +56,8 @@ class RetentionCheck:
 
     def ask(self) -> None:
         """Ask until all have told."""
-        left = list(self._spec.sources(self._spec.load_engine().plan_app(self._spec.text)))
+        app = self._spec.load_engine().plan_app(self._spec.text)
+        left = [c for c in self._spec.sources(app) if c.stream not in (CONTROL, FAULTS)]
         while left:
             left = list(self._silent(left))
             if not left or self._stop.wait(AGAIN):

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nadi.errors import error
+from nadi.io import circuits
 from nadi.io.contract import Ingress
+from nadi.io.errorstores import note_store
 from nadi.io.faultlog import FAULTS
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import SOURCES, source_kind
@@ -89,6 +91,8 @@ class Node:
         specs = [make_spec(text, app, options, cores, journal) for text, app in planned]
         for spec in specs:
             remove_live(spec.place.state)  # a killed node may have left it
+            circuits.forget(spec.place.state)
+            note_store(spec.place.state, spec.open_errors(), spec.error_store)
         for spec, (_, app) in zip(specs, planned, strict=True):
             for ingress in _ingresses(spec, app, registry):
                 started.callback(ingress.stop)

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from nadi.io import errorstore, faultlog
+from nadi.io import faultlog
 from nadi.pipeline.fatrows import unpack
 from nadi.pipeline.hostclient import hosts
 from nadi.pipeline.progress import Counts, Progress, write_progress
@@ -54,7 +54,7 @@ class AppWriter(DataSourceStreamArrowWriter):
             buckets.sort(key=lambda b: b["bucket"])
             self._commit_sinks(buckets)
             state, cut = self._spec.place.state, buckets[0]["cut"]
-            errorstore.commit(state, cut, [b["bucket"] for b in buckets if b["errors"]])
+            self._spec.open_errors().commit(cut, [b["bucket"] for b in buckets if b["errors"]])
             faultlog.commit(state, cut, [b["bucket"] for b in buckets if b["faults"]])
             write_progress(state, progress_of(buckets, self._spec.hosts))
 

@@ -12,9 +12,12 @@ from typing import Protocol
 
 import msgspec
 
+from nadi.config import ErrorStoring
 from nadi.io.contract import Connector, Ingress, Log, Place, Sink, SinkMapper, SourceMapper
 from nadi.io.controllog import TYPE as CONTROL_TYPE
 from nadi.io.controllog import ControlMapper, control_connector, control_path
+from nadi.io.errorstore import ErrorStore
+from nadi.io.errorstores import error_store
 from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.io.faultlog import fault_connector, fault_log
 from nadi.io.identity import first_numbers, numbered
@@ -53,8 +56,9 @@ class AppSpec:
     is in `state`), `begin` the folder of a restored state to begin with ("": with nothing), `buckets` the number of kernels, `hosts` how many
     host processes an executor has, `epoch` the fencing number of this run. A batch takes at most `max_events` events and about
     `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs` are the keys of
-    the streams that are wanted outside, `properties` what the kernels read of the node, `inputs` the numbers of the inputs by their names (`nadi.io.identity`;
-    empty: those of an app that begins). Not slotted: `id` is kept once computed.
+    the streams that are wanted outside, `properties` what the kernels read of the node, `error_store` says where
+    errors are kept, `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that begins). Not slotted: `id` is kept
+    once computed.
     """
 
     app: str
@@ -76,6 +80,7 @@ class AppSpec:
     engine: str = "nadi.pipeline.engine"
     connectors: str = "nadi.io.registry"
     properties: dict[str, str] = field(default_factory=dict)
+    error_store: ErrorStoring = field(default_factory=ErrorStoring)
     inputs: dict[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -117,7 +122,7 @@ class AppSpec:
 
     def sources(self, app: App) -> tuple[Connector, ...]:
         """The inputs of the app as this run wants them, by ordinal: its sources (with `until_end`, folders of files end with what is there), the control
-        input, where there is something that on-demand queries can be about, and the fault log, where a sink may write to it.
+        input, and the fault log, where a sink may write to it.
 
         An input has the ordinal that `inputs` gives it, wherever it stands in the text.
         """
@@ -127,8 +132,7 @@ class AppSpec:
             action(c) == "STREAM" and f"!{c.stream}" in app.streams
             for c in self.load_connectors().connectors(app, "sink")
         )
-        if faults or app.tables or app.windows or app.aggregations:
-            found = (*found, control_connector(0))
+        found = (*found, control_connector(0))
         return numbered((*found, fault_connector(0)) if faults else found, numbers)
 
     def user_sources(self, app: App) -> tuple[Connector, ...]:
@@ -142,6 +146,10 @@ class AppSpec:
         if source.type == FAULTS_TYPE:
             return fault_log(Path(self.state))
         return self.load_connectors().open_log(source, self.place)
+
+    def open_errors(self) -> ErrorStore:
+        """The error store of the app. Errors: INVALID_SETTING."""
+        return error_store(self.place.state, self.app, self.error_store)
 
     def source_mapper(self, source: Connector) -> SourceMapper:
         """What makes events of the messages of an input."""

@@ -21,6 +21,7 @@ from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.retry import Policy
 from nadi.io.sinks.log import new_lines
 from nadi.pipeline import cutlogs
+from nadi.pipeline.circuits import Circuits
 from nadi.pipeline.cutmaker import read_status, stop_flag
 from nadi.pipeline.hostclient import hosts
 from nadi.pipeline.live import Live, remove_live, write_live
@@ -66,6 +67,7 @@ class Supervised:
         self._spec = spec
         self._logs = options.state.resolve() / "logs" / "spark.log"
         self._keeping = Keeping(options.persistence, options.state)
+        self._circuits = Circuits(spec)
         self._stop = stop
         self._tell = tell
         self._retention = RetentionCheck(spec, options.persistence, stop)
@@ -192,6 +194,7 @@ class Supervised:
             }
         if status is not None:
             changes |= {"lag": status.waiting, "away": status.away}
+        changes["circuits"] = self._circuits.look(status)
         said, self._log_seen = new_lines(folder, self._log_seen)
         self._progress = dataclasses.replace(self._progress, state=state, said=tuple(said), **changes)
         self._told = time.monotonic()

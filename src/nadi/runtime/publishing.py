@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from nadi.errors import did_you_mean, error
 from nadi.functions.arithmetic import java_text
@@ -17,8 +18,20 @@ from nadi.runtime.transport import connectors, topic_of
 Message = tuple[str, Event | Chunk]
 """A topic, and one event as it is or several as a list."""
 Messages = Callable[[Chunk], Iterator[Message]]
-Failed = Callable[[str, Chunk, Exception, bool], None]
-"""(stream, events that could not be published, why, whether they are to go where @OnError of the stream says)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unpublished:
+    """A message that could not be published: its stream and events, why, `on.error` of the sink, and what publishes such a message to the same topic."""
+
+    stream: str
+    events: Chunk
+    problem: Exception
+    action: str
+    publish: Callable[[Chunk], None]
+
+
+Failed = Callable[[Unpublished], None]
 
 _ON_ERROR = ("LOG", "WAIT", "STREAM", "STORE")
 _STRATEGIES = ("roundRobin", "broadcast", "partitioned")
@@ -33,22 +46,26 @@ def sinks(app: App, broker: Broker, failed: Failed) -> Iterable[tuple[str, Calla
     """
     for key, stream in app.streams.items():
         for sink in connectors(stream, "sink"):
-            yield key, _publisher(key, _messages(sink, stream), _routes(sink), broker, failed)
+            yield key, _publisher(key, _messages(sink, stream), _action(sink), broker, failed)
 
 
-def _publisher(key: str, messages: Messages, routes: bool, broker: Broker, failed: Failed) -> Callable[[Chunk], None]:
+def _publisher(key: str, messages: Messages, action: str, broker: Broker, failed: Failed) -> Callable[[Chunk], None]:
+    def send(topic: str, message: Event | Chunk) -> None:
+        try:
+            broker.publish(topic, message)
+        except Exception as problem:
+            events = message if isinstance(message, list) else [message]
+            failed(Unpublished(key, events, problem, action, lambda chunk: send(topic, _message(chunk))))
+
     def publish(chunk: Chunk) -> None:
         for topic, message in messages(chunk):
-            try:
-                broker.publish(topic, message)
-            except Exception as problem:
-                failed(key, message if isinstance(message, list) else [message], problem, routes)
+            send(topic, message)
 
     return publish
 
 
-def _routes(sink: Annotation) -> bool:
-    """Whether `on.error` is STREAM: what fails then goes where @OnError of the stream says.
+def _action(sink: Annotation) -> str:
+    """`on.error`. With STREAM what fails goes where @OnError of the stream says.
 
     LOG, STORE and WAIT keep it with the failures: a topic in this process is never away, so that there is nothing to wait for.
     """
@@ -56,7 +73,7 @@ def _routes(sink: Annotation) -> bool:
     if action not in _ON_ERROR:
         reason = f"on.error is {', '.join(_ON_ERROR)}, not '{action}'"
         raise error("INVALID_ANNOTATION", sink.span, name=sink.name, reason=reason)
-    return action == "STREAM"
+    return action
 
 
 def _messages(sink: Annotation, stream: Stream) -> Messages:

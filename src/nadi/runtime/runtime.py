@@ -17,7 +17,9 @@ from nadi.plan.nodes import Script
 from nadi.plan.on_demand import bind_on_demand
 from nadi.runtime import publishing, transport
 from nadi.runtime.broker import Broker, Subscriber
+from nadi.runtime.errors import Errors
 from nadi.runtime.persisted import packed, unpacked
+from nadi.runtime.publishing import Unpublished
 from nadi.runtime.sandbox import Sandbox
 from nadi.runtime.values import row_of
 
@@ -75,6 +77,7 @@ class Runtime:
         self._state = "new"
         self._restored = False
         self._failures: list[Failure] = []
+        self.errors = Errors(self.app.name, self.app.streams, self._deliver_again, self._collect)
         self._sources: list[tuple[str, Subscriber]] = []
         self._known = transport.sources(self.app, self.send) if connected else []
         for key, publish in publishing.sinks(self.app, self.broker, self._unpublished) if connected else ():
@@ -105,8 +108,14 @@ class Runtime:
     @property
     def failures(self) -> tuple[Failure, ...]:
         """Events that queries could not process, so far."""
-        self._failures.extend(self.kernel.delivery.take_failures())
+        self._collect()
         return tuple(self._failures)
+
+    def _collect(self) -> None:
+        """Take over what the kernel has noted."""
+        taken = self.kernel.delivery.take_failures()
+        self._failures.extend(taken)
+        self.errors.keep_events(taken)
 
     def start(self, now: int | None = None) -> None:
         """Begin: timers of the start, `at 'start'` triggers, then the sources. After a `restore` the app goes on instead."""
@@ -173,9 +182,22 @@ class Runtime:
         """When the next timer is due, ms; None where none waits or the app does not run."""
         return self.kernel.next_timer() if self._state == "running" else None
 
-    def _unpublished(self, stream: str, events: Chunk, problem: Exception, routes: bool) -> None:
+    def _unpublished(self, message: Unpublished) -> None:
         """A sink could not publish events (`on.error`)."""
-        self.kernel.fail(stream, events, problem, routes)
+        self._collect()
+        self.kernel.fail(message.stream, message.events, message.problem, message.action == "STREAM")
+        taken = self.kernel.delivery.take_failures()
+        self._failures.extend(taken)
+        mine, others = taken[: len(message.events)], taken[len(message.events) :]
+        if message.action in ("STREAM", "STORE") and not mine[0].routed:
+            reason = f"[{mine[0].condition}] {mine[0].message}"
+            self.errors.keep_message(message.stream, message.events, reason, message.publish)
+        self.errors.keep_events(others)
+
+    def _deliver_again(self, stream: str, chunk: Chunk) -> None:
+        if self._state != "running":
+            raise self._not_running("sending events")
+        self.kernel.deliver(stream, chunk)
 
     # ---- listening
 
@@ -220,7 +242,7 @@ class Runtime:
 
     def move(self, state: Iterable[Segment | bytes]) -> None:
         """Go on with a new kernel that is given a state (a dump, or one and the deltas since), as after a restart. Nothing must come of it."""
-        self._failures.extend(self.kernel.delivery.take_failures())
+        self._collect()
         self.kernel = self._new_kernel()
         for ask in self._listening:
             ask(self.kernel)

@@ -86,7 +86,7 @@ class Stages:
         """Removes the stages up to a cut that is committed, and what attempts that died have left of them and of the ledger."""
         for path in ledger.parent.glob(f".{ledger.name}-*"):
             staging.remove(path)
-        for path in self._folder.iterdir():
+        for path in self._folder.iterdir() if self._folder.is_dir() else ():
             number = path.name.lstrip(".").split("-")[0]
             if number.isdecimal() and int(number) <= cut:
                 staging.remove(path)
@@ -129,6 +129,25 @@ class Appender:
                 self._write_ledger(ledger)
                 self._add(0, [])
         self._stages.clear(ledger.cut, self._ledger_path)
+
+    def length(self) -> int:
+        """The length of the target after its last cut: what it has beyond that may still change."""
+        try:
+            return msgspec.json.decode(self._ledger_path.read_bytes(), type=Ledger).length
+        except FileNotFoundError:
+            return 0
+
+    def replaced(self, length: int) -> None:
+        """The target was replaced by another one of so many bytes, which has what is committed. Errors: DISK_FULL."""
+        self._write_ledger(Ledger(self._ledger().cut, length))
+
+    def staged(self, cut: int, bucket: int) -> bytes:
+        """What a bucket has for a cut that is not committed. Errors: STAGE_MISSING."""
+        return self._stages.get(cut, bucket)
+
+    def clear(self, cut: int) -> None:
+        """Remove the stages of this cut and those before it: they are kept elsewhere."""
+        self._stages.clear(cut, self._ledger_path)
 
     def _add(self, length: int, data: Sequence[bytes]) -> int:
         opening = [self._header] if length == 0 and data else []

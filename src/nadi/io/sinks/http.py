@@ -93,7 +93,7 @@ class HttpSink:
                 if not self._refusals.waits:
                     raise error("REFUSED", connector=f"{self._who} at {request.url}", reason=reason)
                 pause = self._policy.delay(attempt) / 1000
-            failed(self._who, reason)
+            failed(self._who, reason, pause)
             if time.monotonic() + pause > until:
                 raise error("CONNECTION_UNAVAILABLE", connector=f"{self._who} at {request.url}", reason=reason)
             time.sleep(pause)

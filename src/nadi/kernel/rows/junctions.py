@@ -41,8 +41,9 @@ class Delivery:
     def note(self, place: str, events: Iterable[Event], problem: Exception, routed: bool = False) -> None:
         """Note that the events could not be processed at `place`."""
         condition, message = said(problem)
+        group = self.flow.group
         for event in events:
-            self.failures.append(Failure(place, event.ts, event.row, condition, message, routed))
+            self.failures.append(Failure(place, event.ts, event.row, condition, message, routed, group))
 
     def note_row(self, place: str, ts: int, row: Row, problem: Exception) -> None:
         """Note one row that got lost at `place`."""

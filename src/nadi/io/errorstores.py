@@ -1,0 +1,60 @@
+"""The error store that a configuration names, and what the state folder of an app says of where its rows are."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from nadi.config import DataSource, ErrorStoring
+from nadi.databases import Address
+from nadi.errors import NadiError, error
+from nadi.io.errorfile import FileErrorStore
+from nadi.io.errorstore import ErrorStore
+from nadi.io.errortable import TableErrorStore
+from nadi.io.staging import make_folder, write_atomically
+
+_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,50}")
+
+
+def error_store(state: Path, app: str, settings: ErrorStoring) -> ErrorStore:
+    """The store of an app with this state folder. Errors: INVALID_SETTING."""
+    if settings.datasource is None:
+        return FileErrorStore(state)
+    if not _TABLE.fullmatch(settings.table):
+        wanted = "a name of letters, digits and '_'"
+        raise error("INVALID_SETTING", name="error.store.config.table", value=settings.table, wanted=wanted)
+    return TableErrorStore(state, app, address_of(settings.datasource), settings.table)
+
+
+def address_of(source: DataSource) -> Address:
+    """The database of a data source. Errors: INVALID_SETTING."""
+    address = Address(source.jdbc_url, source.username, source.password)
+    try:
+        _ = address.parsed
+    except NadiError as problem:
+        value = source.jdbc_url.split("?")[0]
+        wanted = "jdbc:{postgresql,mysql,mariadb}://host:port/database or jdbc:sqlite:path"
+        raise error("INVALID_SETTING", name=f"jdbcUrl of {source.name}", value=value, wanted=wanted) from problem
+    return address
+
+
+def note_store(state: Path, store: ErrorStore, settings: ErrorStoring) -> None:
+    """Say in the state folder where the rows are, so that nobody takes an empty file for an app without errors. Errors: DISK_FULL."""
+    elsewhere = "" if settings.datasource is None else store.name
+    path = _note(state)
+    if elsewhere != noted_store(state):
+        make_folder(path.parent)
+        write_atomically(path, json.dumps({"database": elsewhere}).encode())
+
+
+def noted_store(state: Path) -> str:
+    """The database that has the rows of an app, "" where the state folder has them."""
+    try:
+        return str(json.loads(_note(state).read_text())["database"])
+    except FileNotFoundError:
+        return ""
+
+
+def _note(state: Path) -> Path:
+    return state / "errors" / "store.json"
