@@ -8,6 +8,7 @@ connection went away fails at once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import threading
@@ -145,6 +146,10 @@ class NatsClient:
         except (nats.errors.Error, OSError, TimeoutError, asyncio.CancelledError) as reason:
             if isinstance(reason, asyncio.CancelledError) and (task := asyncio.current_task()) and task.cancelling():
                 raise
+            # nats-py leaves the socket open where the other side accepted and said nothing; that closing it fails, too, is no news
+            with contextlib.suppress(nats.errors.Error, OSError, TimeoutError):
+                async with asyncio.timeout(1):
+                    await connection.close()
             said = str(errors[0] if errors else reason) or "no answer"
             self._gate.failed(said)
             raise self._unavailable(said) from reason
