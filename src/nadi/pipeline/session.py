@@ -9,6 +9,9 @@ Spark's own log, and what its Python processes write, go to `<state>/logs/spark.
 
 from __future__ import annotations
 
+# Its hooks for forks must stand before PySpark forks to start Java: where another thread imports it meanwhile, Python 3.11 runs the second hook without the
+# first and prints "release unlocked lock".
+import concurrent.futures.thread  # noqa: F401
 import logging
 import os
 import signal
