@@ -12,7 +12,7 @@ from nadi.functions import StoreTable
 from nadi.kernel.rows.cache import CachedStore
 from nadi.kernel.rows.memorystore import MemoryStore
 from nadi.lang.tree import Type
-from nadi.plan.nodes import TABLE, Attr, Cache, Column, Comparison, Schema
+from nadi.plan.nodes import TABLE, Arithmetic, Attr, Cache, Column, Comparison, Schema
 
 SCHEMA = Schema((Column("k", Type.STRING), Column("v", Type.INT)))
 BY_KEY = Comparison("==", Attr(TABLE, 0, Type.STRING), Attr(0, 0, Type.STRING))
@@ -105,6 +105,21 @@ def test_rows_that_go_for_their_age_are_asked_for_where_the_table_does_not_fit()
     rig.now += 100
     assert rig.asks("a")
     assert not rig.asks("a")
+
+
+def test_a_change_that_meets_the_moment_of_reading_anew_is_made_once() -> None:
+    rig = Rig(Cache(3, "FIFO", 100, 70), [("a", 1)])
+    more = rig.cached.compile(BY_KEY, ((1, Arithmetic("+", Attr(TABLE, 1, Type.INT), Attr(0, 1, Type.INT), Type.INT)),))
+    rig.now += 70
+    rig.cached.update(more, [("a", 5)])
+    assert rig.get("a") == [("a", 6)]
+    rig.now += 70
+    rig.cached.update_or_add(more, [("a", 5)], [("a", 5)])
+    assert rig.get("a") == [("a", 11)]
+    keyless = Rig(Cache(3, "FIFO", 100, 70), key=())
+    keyless.now += 70
+    keyless.cached.add([("b", 1)])
+    assert keyless.get("b") == [("b", 1)]
 
 
 def test_a_row_that_the_store_refuses_is_not_kept() -> None:

@@ -104,32 +104,32 @@ class CachedStore:
             use.turn, use.often = self._turn, use.often + 1
         return [row for _number, row in found]
 
-    # ---- writing
+    # ---- writing: what is too old goes first, since rows that are read anew after the store has changed would be changed twice
 
     def add(self, rows: Sequence[Row]) -> Refused:
+        self._purge()
         refused = self._store.add(rows)
         bad = {n for n, _why in refused}
-        self._purge()
         self._keep([row for n, row in enumerate(rows) if n not in bad])
         return refused
 
     def delete(self, compiled: _Both, values: Sequence[Row]) -> None:
-        self._store.delete(compiled.store, values)
         self._purge()
+        self._store.delete(compiled.store, values)
         for given in values:
             for number, _row in self._here.matching(compiled.here, given):
                 self._let_go(number)
 
     def update(self, compiled: _Both, values: Sequence[Row]) -> Refused:
-        refused = self._store.update(compiled.store, values)
         self._purge()
+        refused = self._store.update(compiled.store, values)
         bad = {n for n, _why in refused}
         self._here.update(compiled.here, [given for n, given in enumerate(values) if n not in bad])
         return refused
 
     def update_or_add(self, compiled: _Both, values: Sequence[Row], rows: Sequence[Row]) -> Refused:
-        refused = self._store.update_or_add(compiled.store, values, rows)
         self._purge()
+        refused = self._store.update_or_add(compiled.store, values, rows)
         bad = {n for n, _why in refused}
         for n, (given, row) in enumerate(zip(values, rows, strict=True)):
             if n in bad:
