@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -187,3 +188,31 @@ def test_elements_that_are_no_longer_declared_are_let_go() -> None:
 def test_two_elements_cannot_have_one_id() -> None:
     with pytest.raises(ValueError, match="two elements have the id e"):
         _store().element("e", {})
+
+
+@settings(max_examples=50, deadline=None)
+@given(steps=st.lists(st.integers(-90, 90), max_size=12))
+def test_a_queue_is_the_same_however_long_it_was_and_is(steps: list[int]) -> None:
+    plain: list[int] = []
+    queue, followed = Deque(lambda: None), Deque(lambda: None)
+    number = 0
+    for step in steps:
+        for _ in range(step):
+            queue.append(number)
+            plain.append(number)
+            number += 1
+        for _ in range(min(-step, len(plain))):
+            assert queue.popleft() == plain.pop(0)
+        if (change := queue.take_change()) is not None:
+            followed.apply(change)
+        assert list(queue) == list(followed) == plain
+        assert (len(queue), queue.first) == (len(followed), followed.first)
+        assert [queue[i] for i in range(-len(plain), len(plain))] == plain * 2
+
+
+def test_a_short_queue_takes_little_memory() -> None:
+    queue = Deque(lambda: None)
+    assert sys.getsizeof(queue.items) < 100
+    for n in range(3):
+        queue.append(n)
+    assert sys.getsizeof(queue.items) < 150

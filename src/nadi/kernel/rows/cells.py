@@ -64,17 +64,23 @@ class Value:
         return 0 if self._value is None else 1
 
 
+_SHORT = 64
+"""How many items a queue has at least that is a deque."""
+
+
 class Deque:
     """A queue: append at the end, take from the front.
 
     `first` counts what was ever taken, so what follows the queue can tell what it missed. `items` is what is held: to be read only, by loops
-    that look at it for each event.
+    that look at it for each event; another object may stand there after an append.
+
+    A short queue is a list: a million keys may have one each, and a deque has 760 bytes even when it is empty.
     """
 
     __slots__ = ("_appended", "_changed", "_taken", "first", "items")
 
     def __init__(self, changed: Callable[[], None]) -> None:
-        self.items: deque[Any] = deque()
+        self.items: list[Any] | deque[Any] = []
         self._taken = 0  # of what the last delta knew
         self._appended = 0  # how many at the end are new since the last delta
         self._changed = changed
@@ -83,8 +89,15 @@ class Deque:
     def append(self, item: Any) -> None:
         if not self._appended:
             self._changed()
-        self.items.append(item)
+        items = self.items
+        items.append(item)
         self._appended += 1
+        if len(items) == _SHORT:
+            self._lengthen()
+
+    def _lengthen(self) -> None:
+        if type(self.items) is list:
+            self.items = deque(self.items)
 
     def extend(self, items: Iterable[Any]) -> None:
         for item in items:
@@ -92,7 +105,7 @@ class Deque:
 
     def popleft(self) -> Any:
         items = self.items
-        item = items.popleft()
+        item = items.pop(0) if type(items) is list else items.popleft()  # type: ignore[union-attr]  # it is a deque
         self.first += 1
         if self._appended > len(items):
             self._appended -= 1  # it came and went between two deltas
@@ -148,10 +161,16 @@ class Deque:
 
     def apply(self, change: Change) -> None:
         _letter, taken, appended = change
-        for _ in range(taken):
-            self.items.popleft()
+        items = self.items
+        if type(items) is list:
+            del items[:taken]
+        else:
+            for _ in range(taken):
+                items.popleft()  # type: ignore[union-attr]  # it is a deque
         self.first += taken
-        self.items.extend(appended)
+        items.extend(appended)
+        if len(items) >= _SHORT:
+            self._lengthen()
 
 
 _CLEAN: dict[Any, bool] = {}
