@@ -32,11 +32,11 @@ EVENTS_PER_KEY = 3  # where each key has a window, which stays: there the number
 NOTE = "x" * 230  # what makes an event as large as that
 LEAST_BATCHES = 60
 RENEWAL = 0.3  # of the events of the window: the batches that it takes to bring a new base into the store (four bytes of it for one of a delta), and some
-ROLL = 0.8  # of the window: how far it may be moved on in large batches to come near a renewal
+ROLL = 0.3  # of the window: how far it may be moved on in large batches to come near a renewal
 FILL_STEP = 100_000  # events in a batch that fills, at most
-PACED = 130  # batches at a pace, at most: before and beside revisions
+PACED = 100  # batches at a pace, at most: before and beside revisions
 AFTER_KILL = 8  # batches
-REST = 40  # batches for both kills
+REST = 26  # batches for both kills
 PIECE = 100_000
 
 _IN = "define stream In (ts long, sym string, price double, vol int, note string);"

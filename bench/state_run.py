@@ -40,8 +40,8 @@ from nadi.errors import NadiError
 
 FRAME = 16 * 1024  # what a delta weighs beside its bytes (`nadi.pipeline.layout.Policy`)
 NEAR = 10  # batches before the renewal of a base
-BEFORE = 40  # paced batches before the first revision
-DURING = 30  # batches while revisions are made, so many revisions are asked for …
+BEFORE = 30  # paced batches before the first revision
+DURING = 25  # batches while revisions are made, so many revisions are asked for …
 REVISIONS = 8  # … but no more than this
 LOAD = 1.5  # the pace: so many times the median of a batch
 AT_LEAST = 0.5  # seconds
