@@ -179,7 +179,7 @@ def stages_table(result: dict[str, Any]) -> Table:
 
 
 def direct_table(result: dict[str, Any]) -> Table:
-    """Batches in their hosts, without Spark; ratios of processor time are to the smallest state."""
+    """Batches in their hosts, without Spark; ratios of processor time are to the first state of the same app."""
     header = (
         "state",
         "MB",
@@ -198,15 +198,15 @@ def direct_table(result: dict[str, Any]) -> Table:
     first: dict[str, Any] = {}
     for label, t in result["apps"].items():
         cpu, back = t["cpu_ms"], t["back"]
-        first = first or cpu
+        base = first.setdefault(label.partition(" ")[0], cpu)
         rows.append(
             [
                 label,
                 f"{t['state_bytes'] / 1e6:,.0f}",
                 f"{t['batch_ms']['median']:,.0f} / {t['batch_ms']['p99']:,.0f}",
                 f"{cpu['median']:,.0f} / {cpu['p99']:,.0f}",
-                _ratio(cpu["median"], first["median"]),
-                _ratio(cpu["p99"], first["p99"]),
+                _ratio(cpu["median"], base["median"]),
+                _ratio(cpu["p99"], base["p99"]),
                 *(_of_middle(t["by_snapshot"][kind]["cpu_ms"]) for kind in ("dumping", "copying")),
                 f"{t['written']['mean'] / 1e6:.2f} / {t['written']['p99'] / 1e6:.2f}",
                 f"{t['written_per_event']:,.0f}",
@@ -234,6 +234,59 @@ def recovery_table(result: dict[str, Any]) -> Table:
                 rest = [f"{told[name]:.1f}" for name in names]
                 rows.append([f"{label}, {what}", f"{told['bytes'] / 1e6:,.0f}", *whole, *rest])
     return "From kill -9 (of the node: from its start) to the end of the first batch", header, rows
+
+
+def revision_table(result: dict[str, Any]) -> Table:
+    """Batches at a pace, from when their events were there to their end, before and beside revisions."""
+    header = (
+        "state",
+        "revision s: first = copied + written",
+        "the next ones s",
+        "MB, stored MB",
+        "a batch each s",
+        "before: median / p99 / max (number)",
+        "during",
+        "while it is copied",
+        "while it is written",
+        "p99 ratio",
+        "own ms, p99 ratio",
+    )
+    rows = []
+    for label, t in result["apps"].items():
+        if told := t.get("revision"):
+            first, copied = told["seconds"][0], told["copying_s"][0]
+            rows.append(
+                [
+                    label,
+                    f"{first:.1f} = {copied:.1f} + {first - copied:.1f}",
+                    ", ".join(f"{s:.1f}" for s in told["seconds"][1:]) or "–",
+                    f"{told['bytes'] / 1e6:,.0f}, {told['stored'] / 1e6:,.0f}",
+                    f"{told['period_s']:.2f}",
+                    *(_of_batches(told["ms"][what]) for what in PACED),
+                    *("–" if told[name] is None else f"{told[name]:.2f}" for name in ("p99_ratio", "own_p99_ratio")),
+                ]
+            )
+    return "Revisions beside batches that come at a pace; ms from when the events are there", header, rows
+
+
+PACED = ("before", "during", "while it is copied", "while it is written")
+
+
+def _of_batches(told: dict[str, Any]) -> str:
+    if not told["count"]:
+        return "–"
+    return f"{told['median']:,.0f} / {told['p99']:,.0f} / {told['max']:,.0f} ({told['count']})"
+
+
+def took_table(result: dict[str, Any]) -> Table:
+    """What a run of the suite is busy with."""
+    parts = {label: t["took_s"] for label, t in result["apps"].items() if "took_s" in t}
+    phases = dict.fromkeys(phase for took in parts.values() for phase in took)
+    rows = [
+        [label, *(f"{took.get(phase, 0):,.0f}" for phase in phases), f"{sum(took.values()):,.0f}"]
+        for label, took in parts.items()
+    ]
+    return "How long the measurement took, s", ("state", *phases, "all"), rows
 
 
 def delivery_table(result: dict[str, Any]) -> Table:
@@ -272,7 +325,8 @@ def tables(result: dict[str, Any]) -> list[Table]:
     if result.get("suite") == "state":
         if "cpu_ms" in next(iter(result["apps"].values()), {}):
             return [direct_table(result)]
-        return [t for t in (sizes_table(result), stages_table(result), recovery_table(result)) if t[2]]
+        made = (sizes_table, stages_table, revision_table, recovery_table, took_table)
+        return [t for t in (table(result) for table in made) if t[2]]
     if result.get("suite") == "rows":
         return [t for t in (rows_table(result), *([state_table(result)] if "state" in result["apps"] else [])) if t[2]]
     made = [

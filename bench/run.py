@@ -38,8 +38,9 @@ from bench.measure import Setting, measure
 from bench.report import tables
 from bench.rows import FEEDS, RowsSetting, measure_rows, measure_state
 from bench.rows_apps import ROWS_APPS
-from bench.state import BODIES, SIZES, StateSetting, measure_sizes
+from bench.state import BODIES, SIZES, StateSetting
 from bench.state_direct import measure_direct
+from bench.state_run import measure_sizes
 
 EVENTS = {"pipeline": 1_000_000, "rows": 300_000, "state": 0, "delivery": 600_000}
 REPEAT = {"rows": 5, "delivery": 3}
@@ -203,7 +204,13 @@ def arguments() -> argparse.Namespace:
         "--direct", action="store_true", help="suite state without Spark: batches over all sizes in turn"
     )
     options.add_argument(
-        "--batches", type=int, default=0, help="batches over a state (0: 100, or as many as renew its base)"
+        "--revision", action="store_true", help="suite state: make revisions while batches go on (not with --direct)"
+    )
+    options.add_argument(
+        "--batches",
+        type=int,
+        default=0,
+        help="batches over a state (0: 60, or as many as bring a new base into the store)",
     )
     options.add_argument(
         "--profile",
@@ -216,6 +223,8 @@ def arguments() -> argparse.Namespace:
     known = {"rows": (*ROWS_APPS, STATE), "state": tuple(BODIES), "pipeline": APPS, "delivery": ()}[asked.suite]
     if strange := [app for app in asked.only or () if app not in known]:
         options.error(f"the suite {asked.suite} has no {strange[0]}: it has {', '.join(known) or 'one app'}")
+    if asked.revision and (asked.suite != "state" or asked.direct):
+        options.error("--revision is for the suite state with Spark")
     if asked.events is None:
         asked.events = EVENTS[asked.suite]
     if asked.repeat is None:
@@ -244,18 +253,17 @@ def told_settings(asked: argparse.Namespace) -> dict[str, Any]:
 
 def run_state(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     """Measure batches over states of several sizes; -> exit status."""
+    apps = list(dict.fromkeys(asked.only or ["flat"]))
     result = Result(asked.json, told_settings(asked))
     result.save()
     try:
         if asked.direct:
-            for name, told in measure_direct(
-                folder, "flat", list(asked.size or SIZES), asked.batches or 60, screen.show
-            ):
+            for name, told in measure_direct(folder, apps, asked.size or SIZES, asked.batches or 60, screen.show):
                 result.add(name, told)
-        for app in [] if asked.direct else asked.only or ["flat"]:
+        for app in [] if asked.direct else apps:
             for mb in asked.size or SIZES:
                 name = f"{app}, {mb} MB"
-                setting = StateSetting(folder / f"{app}-{mb}", app, mb, asked.batches, asked.master)
+                setting = StateSetting(folder / f"{app}-{mb}", app, mb, asked.batches, asked.master, asked.revision)
                 result.add(name, measure_sizes(setting, screen.show))
                 told = result.told["apps"][name]
                 screen.say(f"{name}: batch {told['batch_ms']['median']:,.0f} ms, p99 {told['batch_ms']['p99']:,.0f} ms")

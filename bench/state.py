@@ -1,17 +1,16 @@
-"""The suite `state`: what a batch costs over a small and a large state, and how long a state takes to come back after a kill.
+"""The suite `state`: what a batch costs over a small and a large state, what a revision of it costs the batches beside it, and how long a state takes to come
+back after a kill.
 
 A window of an hour, grouped by key, is filled until it holds as many events as the wanted size needs; then come batches of 10,000 events over it (as many leave
-it), among them a whole renewal of the base; then the hosts are killed (kill -9), and at last the whole node, which is started again.
+it), among them a whole renewal of the base; then the hosts are killed (kill -9), and at last the whole node, which is started again. `state_run` does all this;
+here are the app, its input, what came out, and the figures.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bench import timed
 from bench.analysis import Note, read_notes
-from bench.checks import Rows, WrongOutputError, compare, window_rows
-from bench.children import Child, ChildFailedError
+from bench.checks import Rows, WrongOutputError
 from bench.events import FIRST_MS, Events, make_events
 from bench.node import Batch
-from bench.state_node import StatePlan
 
 BATCH = 10_000
 HOUR_MS = 3_600_000
@@ -35,12 +31,12 @@ KEYS = 1_000_000  # over every size, so that all get the same batches: nearly ea
 EVENTS_PER_KEY = 3  # where each key has a window, which stays: there the number of keys makes the size
 NOTE = "x" * 230  # what makes an event as large as that
 LEAST_BATCHES = 60
-CYCLES = (
-    1.2  # how often the batches over a full window write as much as it is, so that a renewal of its base is among them
-)
+RENEWAL = 0.3  # of the events of the window: the batches that it takes to bring a new base into the store (four bytes of it for one of a delta), and some
+ROLL = 0.3  # of the window: how far it may be moved on in large batches to come near a renewal
+FILL_STEP = 100_000  # events in a batch that fills, at most
+PACED = 100  # batches at a pace, at most: before and beside revisions
 AFTER_KILL = 8  # batches
-SPARE = 25  # batches of input beyond those, which a kill that takes effect late may need
-COUNTED = 0.6  # of the full window: batches over less are not counted
+REST = 26  # batches for both kills
 PIECE = 100_000
 
 _IN = "define stream In (ts long, sym string, price double, vol int, note string);"
@@ -49,18 +45,17 @@ _QUERY = "from In#window.time(1 hour) select ts, sym, avg(price) as mean, count(
 BODIES = {"flat": _QUERY, "keyed": f"partition with (sym of In) begin {_QUERY} end;"}
 """`flat`: one window for all keys, one bucket. `keyed`: a window for each key, buckets as many as cores."""
 
-Say = Callable[[str], object]
-
 
 @dataclass(frozen=True, slots=True)
 class StateSetting:
-    """`mb` is the size of the state, `batches` how many are measured over it (0: by its size)."""
+    """`mb` is the size of the state, `batches` how many are measured over it (0: by its size); `revision`: revisions are made, too."""
 
     folder: Path
     app: str
     mb: int
     batches: int
     master: str
+    revision: bool = False
 
     @property
     def fill(self) -> int:
@@ -68,17 +63,42 @@ class StateSetting:
         return max(BATCH, self.mb * EVENTS_PER_MB // BATCH * BATCH)
 
     @property
+    def fill_step(self) -> int:
+        """Events in a batch that fills."""
+        return max(BATCH, min(FILL_STEP, self.fill // 10 // BATCH * BATCH))
+
+    @property
+    def roll(self) -> int:
+        """How many events a large window may be moved on after it is full; none where the base is renewed within the measured batches anyway."""
+        return 0 if self.fill <= LEAST_BATCHES * BATCH else int(ROLL * self.fill) // BATCH * BATCH
+
+    @property
     def keys(self) -> int:
         return KEYS if self.app == "flat" else self.fill // EVENTS_PER_KEY
 
     @property
+    def buckets(self) -> int:
+        return 1 if self.app == "flat" else os.cpu_count() or 1
+
+    @property
     def steady(self) -> int:
         """Batches over the full window."""
-        return self.batches or max(LEAST_BATCHES, int(CYCLES * self.fill / BATCH))
+        return self.batches or max(LEAST_BATCHES, 20 + int(RENEWAL * self.fill / BATCH))
+
+    @property
+    def paced(self) -> int:
+        """Batches before and beside revisions, at most."""
+        return PACED if self.revision else 0
+
+    @property
+    def rest(self) -> int:
+        """Events for the kills."""
+        return REST * BATCH
 
     @property
     def total(self) -> int:
-        return self.fill + (self.steady + SPARE) * BATCH
+        """Events of the input: more than are taken, as a cut of all that is there would have the machine's clock."""
+        return self.fill + self.roll + (self.steady + self.paced + REST + 2) * BATCH
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -101,11 +121,15 @@ class _Kind(msgspec.Struct):
     p: str
 
 
+def app_name(setting: StateSetting) -> str:
+    return f"state-{setting.app}-{setting.mb}"
+
+
 def app_text(setting: StateSetting) -> str:
     source = f"type='file', file.uri='{setting.folder}/in.jsonl', event.time='ts'"
     sink = f"type='file', file.uri='{setting.folder}/out.jsonl', append='false'"
     return (
-        f"@app:name('state-{setting.app}-{setting.mb}')\n@source({source}, @map(type='json'))\n{_IN}\n"
+        f"@app:name('{app_name(setting)}')\n@source({source}, @map(type='json'))\n{_IN}\n"
         f"@sink({sink}, @map(type='json'))\n{_OUT}\n{BODIES[setting.app]}\n"
     )
 
@@ -128,87 +152,6 @@ def write_input(setting: StateSetting) -> None:
             out.write(b"".join(map(line.__mod__, zip(columns[0], columns[1], prices, columns[3], numbers))))
 
 
-# ---- running -------------------------------------------------------------------------------------------------------
-
-
-def measure_sizes(setting: StateSetting, say: Say) -> dict[str, Any]:
-    """The figures of one size. Errors: ChildFailedError, WrongOutputError."""
-    folder, name = setting.folder, f"{setting.app}, {setting.mb} MB"
-    folder.mkdir(parents=True)
-    say(f"{name}: writing {setting.total:,} events")
-    write_input(setting)
-    plan = folder / "plan.json"
-    described = StatePlan(
-        str(folder / "state"), app_text(setting), BATCH, str(folder / "batches.jsonl"), setting.master
-    )
-    plan.write_bytes(msgspec.json.encode(described))
-    with _least_memory() as memory:
-        killed = _run_and_kill(setting, plan, name, say)
-        started = time.time()
-        say(f"{name}: starting the node again")
-        node = _node(folder, plan)
-        try:
-            ready = node.until("ready", 120, _nothing)
-            ended = node.until("ended", 600, _shower(name, say))
-        finally:
-            node.end()
-    if ended["state"] != "finished" or ended["errors"] or ended["restarts"]:
-        raise WrongOutputError(f"{name}: the app {ended['state']}. {ended['error']}")
-    say(f"{name}: checking what came out")
-    check = compare(window_rows(events_of(setting, 0, setting.total), HOUR_MS), read_output(folder / "out.jsonl"))
-    times = {"killed": killed, "started": started, "ready": ready["t"], "memory": memory[0] - memory[1]}
-    (folder / "in.jsonl").unlink()
-    return {**figures(setting, times), "check": check}
-
-
-def _node(folder: Path, plan: Path) -> Child:
-    return Child("bench.state_node", plan, folder / "node.log", {timed.NOTES: str(folder / "notes"), timed.PROFILE: ""})
-
-
-def _nothing(_told: dict[str, Any]) -> None:
-    """Nothing to show yet."""
-
-
-def _shower(name: str, say: Say) -> Callable[[dict[str, Any]], None]:
-    def show(told: dict[str, Any]) -> None:
-        if told["at"] == "running":
-            say(
-                f"{name}: batch {told['batches']}, {told['in']:,} in, state {told['state'] / 1e6:,.1f} MB {told['error']}"
-            )
-
-    return show
-
-
-def _run_and_kill(setting: StateSetting, plan: Path, name: str, say: Say) -> float:
-    """Fill the state, measure over it, kill the hosts, then all; -> when the hosts were killed (s since the epoch)."""
-    show = _shower(name, say)
-    node = _node(setting.folder, plan)
-    try:
-        jvm = node.until("ready", 120, _nothing)["jvm"]
-        _until_taken(node, setting.fill + setting.steady * BATCH, show)
-        for pid in host_pids(jvm):
-            os.kill(pid, signal.SIGKILL)
-        killed = time.time()
-        taken = node.until("running", 60, show)["in"]
-        _until_taken(node, taken + AFTER_KILL * BATCH, show)
-        for pid in [*host_pids(jvm), jvm, node.pid]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        return killed
-    finally:
-        node.end()
-
-
-def _until_taken(node: Child, events: int, show: Callable[[dict[str, Any]], None]) -> None:
-    before, limit = -1, time.monotonic() + 300
-    while (told := node.until("running", 120, show))["in"] < events:
-        show(told)
-        if told["in"] != before:
-            before, limit = told["in"], time.monotonic() + 300
-        if time.monotonic() > limit:
-            raise ChildFailedError(f"no batch came to its end in 300 s. {told['error']}")
-
-
 def host_pids(jvm: int) -> list[int]:
     """The hosts of a JVM."""
     found = []
@@ -218,30 +161,6 @@ def host_pids(jvm: int) -> list[int]:
             if b"nadi.pipeline.host" in words and str(jvm).encode() in words:
                 found.append(int(process.name))
     return found
-
-
-@contextlib.contextmanager
-def _least_memory() -> Iterator[list[int]]:
-    """The memory that the machine had left, in bytes: [at the beginning, the least], looked at twice a second."""
-    found = [_available()] * 2
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(0.5):
-            found[1] = min(found[1], _available())
-
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
-    try:
-        yield found
-    finally:
-        over.set()
-        watcher.join()
-
-
-def _available() -> int:
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
 
 
 class _Row(msgspec.Struct):
@@ -289,12 +208,13 @@ def read_batches(path: Path) -> list[Batch]:
     return [msgspec.json.decode(line, type=Batch) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
-def figures(setting: StateSetting, times: dict[str, float]) -> dict[str, Any]:
-    """From the notes of a run to its figures."""
+def figures(setting: StateSetting, times: dict[str, float], span: tuple[int, int]) -> dict[str, Any]:
+    """From the notes of a run to its figures; the batches that count begin within `span`, [first event, end)."""
     notes, stages = read_notes(setting.folder / "notes"), read_stages(setting.folder / "notes")
     batches = read_batches(setting.folder / "batches.jsonl")
-    steady = [b for b in _over_the_state(batches, setting) if b.begin / 1000 + _s(b) < times["killed"]]
-    mine = [s for s in stages if steady and steady[0].begin / 1000 <= s.t < times["killed"]]
+    steady = _within(batches, span)
+    begin, end = steady[0].begin / 1000, steady[-1].begin / 1000 + _s(steady[-1])
+    mine = [s for s in stages if begin <= s.t < end]
     by_cut: dict[int, int] = {}
     for stage in mine:
         by_cut[stage.cut] = by_cut.get(stage.cut, 0) + stage.state_written
@@ -306,11 +226,12 @@ def figures(setting: StateSetting, times: dict[str, float]) -> dict[str, Any]:
         "state_bytes": sum(max(s.state_bytes for s in mine if s.bucket == b) for b in {s.bucket for s in mine}),
         "batches": len(steady),
         "batch_ms": {"median": float(np.median(ms)), **{f"p{q}": float(np.percentile(ms, q)) for q in (90, 99)}, "max": max(ms)},
-        "host_ms": {p: _middle([n.d * 1000 for n in notes if n.p == p and mine[0].t <= n.t < times["killed"]]) for p in ("kernel", "delta", "base")},
+        "host_ms": {p: _middle([n.d * 1000 for n in notes if n.p == p and begin <= n.t < end]) for p in ("kernel", "delta", "base")},
         "stage_ms": {"alone": _middle(_lengths(mine, "")), "dumping": _middle(_lengths(mine, "dumping")), "copying": _middle(_lengths(mine, "copying"))},
         "written": {"median": float(np.median(written)), "p99": float(np.percentile(written, 99)), "max": max(written), "mean": float(np.mean(written))},
         "written_per_event": sum(written) / max(1, sum(s.events for s in mine)),
         "dumps_s": [round(n.d, 2) for n in notes if n.p == "dump"],
+        "dumps": sum(n.p == "dump" and begin <= n.t < end for n in notes),
         "memory_of_hosts": max(s.memory for s in stages),
         "memory_used": int(times["memory"]),
         "recovery_of_hosts": _recovery(batches, stages, notes, times["killed"]),
@@ -319,11 +240,11 @@ def figures(setting: StateSetting, times: dict[str, float]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _over_the_state(batches: Iterable[Batch], setting: StateSetting) -> list[Batch]:
-    """The batches over a window that is full, or nearly."""
+def _within(batches: Iterable[Batch], span: tuple[int, int]) -> list[Batch]:
+    """The batches that begin with the events of a span."""
     found, before = [], 0
     for batch in batches:
-        if before >= COUNTED * setting.fill:
+        if span[0] <= before < span[1]:
             found.append(batch)
         before += batch.events
     return found

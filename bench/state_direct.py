@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,22 +58,28 @@ class DictStore:
 
 
 class Lane:
-    """One size: a bucket in a host of its own."""
+    """One app and size: a bucket in a host of its own."""
 
     def __init__(self, ask: Hosts, setting: StateSetting, index: int) -> None:
         self.setting = setting
         self._ask, self._index = ask, index
-        self._spec = AppSpec(f"direct-{setting.mb}", app_text(setting), "", hosts=ask.count, outputs=("Out",))
+        self._spec = AppSpec(
+            f"direct-{setting.app}-{setting.mb}", app_text(setting), "", hosts=ask.count, outputs=("Out",)
+        )
         self._store = DictStore()
         self._at = self._cut = 0
         self._taken = 0
         self.notes: list[dict[str, Any]] = []
         self._out: list[pa.RecordBatch] = []
 
+    @property
+    def name(self) -> str:
+        return f"{self.setting.app} direct, {self.setting.mb} MB"
+
     def fill(self, say: Say) -> None:
         while self._at < self.setting.fill:
             self.batch(min(FILL, self.setting.fill - self._at), keep=False)
-            say(f"{self.setting.mb} MB: {self._at:,} of {self.setting.fill:,} events")
+            say(f"{self.name}: {self._at:,} of {self.setting.fill:,} events")
         self.notes.clear()
         self._taken = self._at
 
@@ -145,11 +151,12 @@ class Lane:
 
 
 def measure_direct(
-    folder: Path, app: str, sizes: list[int], batches: int, say: Say
+    folder: Path, apps: Sequence[str], sizes: Sequence[int], batches: int, say: Say
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(name, figures) of each size. Errors: WrongOutputError, those of hosts."""
-    ask = Hosts(os.getpid(), len(sizes))
-    lanes = [Lane(ask, StateSetting(folder, app, mb, batches, ""), i) for i, mb in enumerate(sizes)]
+    """(name, figures) of each app and size. Errors: WrongOutputError, those of hosts."""
+    wanted = [StateSetting(folder, app, mb, batches, "") for app in apps for mb in sizes]
+    ask = Hosts(os.getpid(), len(wanted))
+    lanes = [Lane(ask, setting, i) for i, setting in enumerate(wanted)]
     try:
         for lane in lanes:
             lane.fill(say)
@@ -161,10 +168,10 @@ def measure_direct(
             say(f"round {number + 1} of {batches}")
         for lane in lanes:
             steady = list(lane.notes)
-            say(f"{lane.setting.mb} MB: killing its host")
+            say(f"{lane.name}: killing its host")
             lane.kill()
             back = lane.batch()
-            yield f"{app} direct, {lane.setting.mb} MB", _figures(lane, steady, back)
+            yield lane.name, _figures(lane, steady, back)
     finally:
         for pid in host_pids(ask.jvm):
             with contextlib.suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""The node of the suite `state`: `bench.node` with a stage that notes what each batch wrote into the state store, and batches noted while it runs.
+"""The node of the suite `state`: `bench.node` with a stage that notes what each batch wrote into the state store, batches noted while it runs, and paced input.
 
 python -m bench.state_node PLAN, as `bench.node`; it is killed, so nothing may be kept until its end.
 """
@@ -17,15 +17,15 @@ import msgspec
 
 from bench import timed
 from bench.node import SPARK_CONF, batches_of, tell
+from bench.pace import PacedSource
 from nadi.pipeline.fatrows import unpack
 from nadi.pipeline.hostclient import hosts
 from nadi.pipeline.kernelstage import OUTPUT, KernelStage
 from nadi.pipeline.labels import labels
-from nadi.pipeline.node import AppProgress, AppText, NodeOptions, make_spec
+from nadi.pipeline.node import AppProgress, AppText, NodeOptions, make_spec, node_lock
 from nadi.pipeline.run import end_session
 from nadi.pipeline.session import SessionOptions, activate, build_session, driver_jvm
 from nadi.pipeline.sinkstage import AppSink
-from nadi.pipeline.source import AppSource
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.supervisor import supervise
 
@@ -36,11 +36,10 @@ if TYPE_CHECKING:
 
 
 class StatePlan(msgspec.Struct, frozen=True):
-    """What the node has to do: an app in batches of so many events, to the end of its input; batches are noted in the file `batches`."""
+    """What the node has to do: an app, as its pace says (`bench.pace`); batches are noted in the file `batches`."""
 
     state: str
     text: str
-    batch_events: int
     batches: str
     master: str
 
@@ -59,13 +58,13 @@ class NotingStage(KernelStage):
 
 
 def start_noting(session: SparkSession, spec: AppSpec) -> StreamingQuery:
-    """As `nadi.pipeline.query.start_query`, with the stage that notes."""
+    """As `nadi.pipeline.query.start_query`, with the stage that notes and paced cuts."""
     activate(session)
     session.conf.set("spark.sql.shuffle.partitions", str(spec.buckets))
-    session.dataSource.register(AppSource)
+    session.dataSource.register(PacedSource)
     session.dataSource.register(AppSink)
     described = spec.to_json()
-    rows = session.readStream.format(AppSource.name()).option("spec", described).load()
+    rows = session.readStream.format(PacedSource.name()).option("spec", described).load()
     stage = NotingStage(spec, labels(spec.buckets))
     done = rows.groupBy("bk").transformWithStateInPandas(stage, OUTPUT, "Append", "None")
     query: StreamingQuery = (
@@ -109,9 +108,8 @@ def main() -> int:
             ready.call(index, {"op": "ping"})
         tell("ready", jvm=jvm, t=time.time())
         notes = BatchNotes(Path(plan.batches))
-        settings = {"nadi.batch.events": str(plan.batch_events)}
         options = NodeOptions(
-            Path(plan.state), plan.master, settings, until_end=True, engine="bench.timed", connectors="bench.timed"
+            Path(plan.state), plan.master, {}, until_end=True, engine="bench.timed", connectors="bench.timed"
         )
         spec = make_spec(AppText(plan.text), timed.plan_app(plan.text), options, count, "")
 
@@ -124,7 +122,8 @@ def main() -> int:
             counts = {"in": sum(p.events_in.values()), "out": sum(p.events_out.values())}
             tell("running", batches=p.batches, error=p.last_error, state=p.state_bytes, **counts)
 
-        (ended,) = supervise(session, [spec], options, threading.Event(), show, start).apps
+        with node_lock(options.state):  # whoever asks for a revision looks for it
+            (ended,) = supervise(session, [spec], options, threading.Event(), show, start).apps
         notes.note()
         told = {"state": ended.state, "error": str(ended.error or ""), "restarts": ended.progress.restarts}
         tell("ended", **told, errors=ended.progress.errors, out=sum(ended.progress.events_out.values()))

@@ -101,3 +101,27 @@ def test_ctrl_c_leaves_a_result_that_says_it_is_incomplete_and_no_process(tmp_pa
     assert not told["complete"]
     assert told["failed"] == "interrupted"
     assert not using(folder)
+
+
+@pytest.mark.long
+def test_a_revision_of_a_state_is_measured_and_read_back(tmp_path: Path) -> None:
+    result, folder = tmp_path / "result.json", tmp_path / "run"
+    done = subprocess.run(
+        command(result, folder, "--suite", "state", "--size", "1", "--batches", "5", "--revision"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(result.read_bytes())["apps"]["flat, 1 MB"]
+    assert told["batches"] == 5
+    assert told["revision"]["bytes"] > 1_000_000
+    assert told["revision"]["ms"]["during"]["count"] > 5
+    assert not using(folder)
+
+
+def test_a_revision_is_not_asked_for_without_spark(tmp_path: Path) -> None:
+    more = ("--suite", "state", "--direct", "--revision")
+    done = subprocess.run(command(tmp_path / "r.json", tmp_path / "run", *more), capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"--revision is for the suite state with Spark" in done.stderr

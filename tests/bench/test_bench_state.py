@@ -64,7 +64,7 @@ def test_output_is_compared_row_by_row(tmp_path: Path) -> None:
 
 
 def test_sizes_are_measured_in_turn_without_spark_and_come_back_after_a_kill(tmp_path: Path) -> None:
-    found = dict(measure_direct(tmp_path, "flat", [1, 4], 3, lambda _line: None))
+    found = dict(measure_direct(tmp_path, ["flat"], [1, 4], 3, lambda _line: None))
     assert list(found) == ["flat direct, 1 MB", "flat direct, 4 MB"]
     large = found["flat direct, 4 MB"]
     assert large["check"]["rows"] > 3 * BATCH
@@ -74,6 +74,13 @@ def test_sizes_are_measured_in_turn_without_spark_and_come_back_after_a_kill(tmp
     machine = dict.fromkeys(("commit", "cpu", "cores", "memory_gb", "java", "python", "pyspark"), 1)
     told = {"suite": "state", "apps": found, "machine": {**machine, "load": [0.0]}, "settings": {}}
     assert "| flat direct, 4 MB |" in markdown({**told, "started": "now", "complete": True})
+
+
+def test_both_apps_are_measured_without_spark_where_both_are_asked_for(tmp_path: Path) -> None:
+    found = dict(measure_direct(tmp_path, ["flat", "keyed"], [1], 2, lambda _line: None))
+    assert list(found) == ["flat direct, 1 MB", "keyed direct, 1 MB"]
+    assert found["keyed direct, 1 MB"]["keys"] < found["flat direct, 1 MB"]["keys"]
+    assert found["keyed direct, 1 MB"]["check"]["rows"] > 2 * BATCH
 
 
 def stage(n: int, **more: Any) -> dict[str, Any]:
@@ -91,7 +98,9 @@ def test_figures_are_of_the_batches_over_the_full_state_and_the_recoveries_after
     told += [{"p": "kernel", "t": BEGIN + n + 0.2, "d": 0.05} for n in range(10)]
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "1.jsonl").write_bytes(b"".join(msgspec.json.encode(x) + b"\n" for x in told))
-    found = figures(few, {"killed": BEGIN + 6, "started": BEGIN + 8, "ready": BEGIN + 8.5, "memory": 1.0})
+    found = figures(
+        few, {"killed": BEGIN + 6, "started": BEGIN + 8, "ready": BEGIN + 8.5, "memory": 1.0}, (BATCH, 6 * BATCH)
+    )
     assert found["batches"] == 5  # not the one that fills, and none after the kill
     assert found["batch_ms"]["median"] == 803
     assert found["written"]["max"] == 500
