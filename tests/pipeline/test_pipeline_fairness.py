@@ -27,7 +27,7 @@ from In select k, n insert into Out;"""
 @contextmanager
 def node(folder: Path, apps: list[str], **conf: str) -> Iterator[subprocess.Popen[bytes]]:
     """A node of endless apps, ended afterwards, and its log looked at."""
-    process = start(folder, apps, endless=True, buckets="2", **conf)
+    process = start(folder, apps, endless=True, buckets="2", hosts="2", **conf)
     try:
         yield process
         process.terminate()
@@ -78,7 +78,7 @@ def test_a_light_app_goes_on_while_the_kernels_of_a_heavy_one_compute_in_every_h
     (tmp_path / "light").touch()
     write_input(tmp_path / "in", 500)
     busy.touch()
-    conf = {"engine": "pipeline_busy", "properties_busy": str(busy), "hosts": "2"}
+    conf = {"engine": "pipeline_busy", "properties_busy": str(busy)}
     with node(tmp_path, [heavy, LIGHT.format(folder=tmp_path)], **conf) as process:
         until(lambda: all(Path(f"{busy}-{bucket}").exists() for bucket in (0, 1)), process, tmp_path)
         goes_on(tmp_path, process, "Light", tmp_path / "light")
