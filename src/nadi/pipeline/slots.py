@@ -16,7 +16,7 @@ from nadi.pipeline.spec import AppSpec
 COPIES = "revisions"
 """The pool of the jobs that copy states for revisions."""
 
-PER_CORE = 8  # a slot at work has two Python processes
+PER_CORE = 4  # a slot at work has up to two Python processes of about 150 MB each
 _LOCAL = re.compile(r"local\[(\*|\d+)(,\d+)?\]")
 
 
@@ -30,9 +30,9 @@ def with_slots(master: str, specs: Sequence[AppSpec], copies: bool, asked: int |
 
     One app has the slots that the master says, and with `copies` one more for those of revisions, where it says `*`. Other masters stay as they are.
 
-    >>> two = [AppSpec("A", "", "", buckets=4, hosts=2), AppSpec("B", "", "", buckets=1, hosts=2)]
+    >>> two = [AppSpec("A", "", "", buckets=2, hosts=1), AppSpec("B", "", "", buckets=1, hosts=1)]
     >>> with_slots("local[2,4]", two, copies=False), with_slots("local[2,4]", two, copies=True)
-    ('local[6,4]', 'local[7,4]')
+    ('local[3,4]', 'local[4,4]')
     >>> with_slots("local[20]", two, copies=False), with_slots("local[*,4]", two, copies=False, asked=3)
     ('local[20]', 'local[3,4]')
     >>> with_slots("local[2,4]", two[:1], copies=True), with_slots("spark://host:7077", two, copies=True)
