@@ -13,7 +13,11 @@ from nadi.pipeline.run import Node
 
 def main() -> int:
     state, endless, conf, *apps = sys.argv[1:]
-    options = NodeOptions(Path(state), "local[2,4]", json.loads(conf), endless == "no", connectors="pipeline_testlog")
+    settings = json.loads(conf)
+    engine = settings.pop("nadi.engine", "nadi.pipeline.engine")
+    options = NodeOptions(
+        Path(state), "local[2,4]", settings, endless == "no", engine=engine, connectors="pipeline_testlog"
+    )
     node = Node([AppText(Path(a).read_text()) for a in apps], options)
     signal.signal(signal.SIGTERM, lambda *_: node.request_stop())
     report = node.run()

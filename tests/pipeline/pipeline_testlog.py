@@ -2,12 +2,13 @@
 
 A log file has lines `time<TAB>json array`; `kind` says whether its times are known without reading. The sink writes each cut of each bucket to a file
 of its own, so that a second write replaces the first. With `refuse`, a file, it gets a payload per chunk and refuses those that have the file's text in
-them.
+them. With `hold`, a file, it tells of each bucket that it is asked to write (`<file>-<bucket>`) and comes to no end while the file is there.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -114,8 +115,9 @@ class ChunkSinkMapper:
 class FolderSink:
     """`<file>/<cut>-<bucket>.jsonl`, visible when committed."""
 
-    def __init__(self, folder: Path, refuse: Path | None = None) -> None:
+    def __init__(self, folder: Path, refuse: Path | None = None, hold: Path | None = None) -> None:
         self._folder = folder
+        self._hold = hold
         self._refuse = refuse
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -124,6 +126,9 @@ class FolderSink:
         return "exactly once"
 
     def write(self, delivery: Delivery) -> Receipt:
+        while self._hold is not None and self._hold.exists():
+            Path(f"{self._hold}-{delivery.bucket}").touch()
+            time.sleep(0.01)
         name = f"{delivery.cut:06d}-{delivery.bucket}"
         word = self._refuse.read_bytes() if self._refuse is not None and self._refuse.exists() else None
         refused = [i for i, p in enumerate(delivery.payloads) if word is not None and word in p]
@@ -155,8 +160,10 @@ def open_log(connector: Connector, place: Place) -> LineLog:
 
 
 def open_sink(connector: Connector, place: Place) -> FolderSink:
-    refuse = connector.options.get("refuse")
-    return FolderSink(Path(connector.options["file"]), None if refuse is None else Path(refuse))
+    refuse, hold = (
+        None if name not in connector.options else Path(connector.options[name]) for name in ("refuse", "hold")
+    )
+    return FolderSink(Path(connector.options["file"]), refuse, hold)
 
 
 def make_source_mapper(connector: Connector) -> RowMapper:

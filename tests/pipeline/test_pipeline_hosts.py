@@ -21,6 +21,7 @@ from nadi.pipeline.fatrows import pack
 from nadi.pipeline.hostclient import Hosts, hosts_folder, sweep
 from nadi.pipeline.kernels import IDLE, IDLE_FEEDING
 from nadi.pipeline.kernelstage import StoredState
+from nadi.pipeline.node import spread
 from nadi.pipeline.protocol import failure_head, raise_failure
 from nadi.pipeline.spec import AppSpec
 
@@ -229,3 +230,19 @@ def test_an_answer_tells_how_much_memory_its_host_holds(spec: AppSpec, tmp_path:
     told = Bucket(Within(tmp_path), spec).process(1, 0, 10)
     ours = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     assert 0.5 * ours < told["memory"] <= 1.5 * ours
+
+
+def test_apps_of_one_bucket_live_in_different_hosts_and_their_write_finds_them(ask: Hosts, spec: AppSpec):
+    other = replace(spec, app="Other", state=f"{spec.state}-other")
+    Path(other.state).mkdir()
+
+    def known() -> list[int]:
+        return [ask.call(index, {"op": "ping"}).head["apps"] for index in (0, 1)]
+
+    before, steps = known(), []
+    for one in spread([spec, other]):
+        bucket = Bucket(ask, one)
+        bucket.write(bucket.process(1, 0, 10))
+        steps.append(tuple(now - then for now, then in zip(known(), before, strict=True)))
+        ask.forget(one.id)
+    assert steps == [(1, 0), (0, 1)]

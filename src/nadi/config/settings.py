@@ -42,6 +42,12 @@ class Settings:
     hosts: int | None = _setting(
         None, "how many processes hold kernels and connections", unit="processes", otherwise=_CORES
     )
+    slots: int | None = _setting(
+        None,
+        "how many tasks run at a time where Spark is local",
+        unit="tasks",
+        otherwise="as the master says; with several apps, as many as they can use",
+    )
     host_memory: int | None = _setting(
         None,
         "how much memory a host process should hold at most; above it a warning is shown",

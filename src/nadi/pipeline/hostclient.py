@@ -111,18 +111,19 @@ class Hosts:
         return self._asked(index % self.count, head, (), several=True)
 
     def call_app(self, spec: AppSpec, index: int, head: dict[str, Any], parts: Sequence[Part] = ()) -> Frame:
-        """As `call`, on behalf of an app that the host learns of where it does not know it."""
+        """As `call`, on behalf of an app that the host learns of where it does not know it; `index` counts from the first host of the app."""
         head = {**head, "app": spec.id}
+        host = spec.host_of(index)
         while True:
-            answer = self.call(index, head, parts)
+            answer = self.call(host, head, parts)
             if answer.head.get("need") != "app":
                 return answer
-            self.call(index, {"op": "define", "app": spec.id, "spec": spec.to_json()})
+            self.call(host, {"op": "define", "app": spec.id, "spec": spec.to_json()})
 
     def stream_app(self, spec: AppSpec, index: int, head: dict[str, Any]) -> Iterator[Frame]:
         """As `stream`, on behalf of an app."""
         self.call_app(spec, index, {"op": "know"})
-        return self.stream(index, {**head, "app": spec.id})
+        return self.stream(spec.host_of(index), {**head, "app": spec.id})
 
     def forget(self, app: str) -> None:
         """Tell the hosts that are up that an app has ended: they close its inputs and sinks and let go of its kernels. Errors: HOST_UNAVAILABLE."""

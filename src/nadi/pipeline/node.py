@@ -6,9 +6,10 @@ import dataclasses
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
 from nadi.config import ErrorStoring, Persistence, Settings, read_settings
@@ -28,6 +29,7 @@ __all__ = [
     "make_spec",
     "needed_outputs",
     "node_lock",
+    "spread",
 ]
 
 
@@ -124,6 +126,17 @@ def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal
     spec = dataclasses.replace(_spec(text, app, options, cores, journal), begin=begin)
     buckets, inputs = _as_before(spec.place.state, app, spec)
     return dataclasses.replace(spec, buckets=buckets, inputs=inputs)
+
+
+def spread(specs: Sequence[AppSpec]) -> list[AppSpec]:
+    """Give each app the host behind the last one of the app before: apps of one bucket shall not all live in the first host.
+
+    >>> apps = [AppSpec(name, "", "", buckets=n, hosts=2) for name, n in (("A", 1), ("B", 1), ("C", 2), ("D", 1))]
+    >>> [spec.first for spec in spread(apps)]
+    [0, 1, 0, 0]
+    """
+    taken = list(accumulate((s.buckets for s in specs), initial=0))
+    return [dataclasses.replace(s, first=before % s.hosts) for s, before in zip(specs, taken)]
 
 
 def spec_to_restore(text: AppText, app: App, options: NodeOptions, cores: int, buckets: int) -> AppSpec:

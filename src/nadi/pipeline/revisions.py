@@ -34,6 +34,7 @@ from nadi.pipeline.query import named_failure
 from nadi.pipeline.revisionwriter import Done, Plan, write_aside
 from nadi.pipeline.savedstate import copy_state, write_index
 from nadi.pipeline.session import own_session
+from nadi.pipeline.slots import COPIES
 from nadi.pipeline.spec import AppSpec
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Revisions:
         shutil.rmtree(copy, ignore_errors=True)
         copy.mkdir(parents=True)
         try:
-            saved = copy_state(own_session(self._session, "revisions"), self._spec, copy)
+            saved = copy_state(own_session(self._session, COPIES), self._spec, copy)
             write_index(saved, copy / "index")
             cuts = open_cut_log(self._spec)
             cut = cuts.at(saved.cut)

@@ -28,8 +28,9 @@ from nadi.io.registry import SOURCES, source_kind
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.hostclient import Hosts, hosts, hosts_folder, sweep
 from nadi.pipeline.live import remove_live
-from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, make_spec, needed_outputs, node_lock
+from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, make_spec, needed_outputs, node_lock, spread
 from nadi.pipeline.session import SessionOptions, build_session, driver_jvm, end_driver
+from nadi.pipeline.slots import COPIES, with_slots
 from nadi.pipeline.spec import AppSpec, Connectors, Engine
 from nadi.pipeline.supervisor import RESTARTS, OnProgress, lost, supervise
 from nadi.plan.nodes import App
@@ -88,7 +89,7 @@ class Node:
         options = self._options
         journal = self._journal([app for _, app in planned], registry, started)
         cores = os.cpu_count() or 1
-        specs = [make_spec(text, app, options, cores, journal) for text, app in planned]
+        specs = spread([make_spec(text, app, options, cores, journal) for text, app in planned])
         for spec in specs:
             remove_live(spec.place.state)  # a killed node may have left it
             circuits.forget(spec.place.state)
@@ -118,11 +119,11 @@ class Node:
     def _on_spark(self, specs: Sequence[AppSpec]) -> ExitReport:
         options = self._options
         conf = options.spark()
-        if len(specs) > 1:
-            conf = {"spark.scheduler.mode": "FAIR", **conf}
-        name = f"nadi {' '.join(s.app for s in specs)}"
-        master = with_slot(options.master) if options.persistence.enabled else options.master
-        session = build_session(SessionOptions(master, options.state / "logs", conf, name))
+        names = tuple(s.app for s in specs)
+        slots = options.settings().slots
+        master = with_slots(options.master, specs, options.persistence.enabled, slots)
+        pools = (*names, COPIES)
+        session = build_session(SessionOptions(master, options.state / "logs", conf, f"nadi {' '.join(names)}", pools))
         jvm = driver_jvm(session)
         try:
             sweep()
@@ -141,15 +142,6 @@ class Node:
         server.start()
         started.callback(server.stop)
         return server.url
-
-
-def with_slot(master: str) -> str:
-    """The local master that takes as many tasks as there are cores, with a slot more: for the copies that revisions are made of.
-
-    >>> with_slot("spark://host:7077")
-    'spark://host:7077'
-    """
-    return master.replace("local[*", f"local[{(os.cpu_count() or 1) + 1}", 1)
 
 
 def needs_journal(app: App, registry: Connectors) -> bool:

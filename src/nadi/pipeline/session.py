@@ -18,11 +18,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.sax.saxutils import quoteattr
 
 from nadi.errors import error
 
@@ -79,12 +80,13 @@ appender.file.strategy.max = 4
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """Where Spark runs, where its log goes (a folder), and settings (`spark.…`) that go before ours."""
+    """Where Spark runs, where its log goes (a folder), settings (`spark.…`) that go before ours, and the pools that queries will ask for."""
 
     master: str = "local[*,4]"
     logs: Path = Path(".nadi/logs")
     conf: Mapping[str, str] = field(default_factory=dict)
     name: str = "nadi"
+    pools: tuple[str, ...] = ()
 
 
 def java_options(logs: Path) -> str:
@@ -92,6 +94,15 @@ def java_options(logs: Path) -> str:
     config = logs / "log4j2.properties"
     config.write_text(_LOG4J.format(path=logs / "spark.log"))
     return f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={config.as_uri()}"
+
+
+def write_pools(folder: Path, names: Iterable[str]) -> Path:
+    """Write Spark's allocation file: the pools, with equal shares. Spark warns at each query of a pool that is in none."""
+    shares = "<schedulingMode>FIFO</schedulingMode><weight>1</weight><minShare>0</minShare>"  # of what is left out it warns, too
+    pools = "".join(f"  <pool name={quoteattr(name)}>{shares}</pool>\n" for name in names)
+    path = folder / "pools.xml"
+    path.write_text(f'<?xml version="1.0" encoding="UTF-8"?>\n<allocations>\n{pools}</allocations>\n', encoding="utf-8")
+    return path
 
 
 def build_session(options: SessionOptions) -> SparkSession:
@@ -105,7 +116,14 @@ def build_session(options: SessionOptions) -> SparkSession:
     logs.mkdir(parents=True, exist_ok=True)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["NADI_LOG_DIR"] = str(logs)
-    settings = {**SETTINGS, "spark.master": options.master, "spark.app.name": options.name, **options.conf}
+    pools = write_pools(logs, options.pools).as_uri()
+    settings = {
+        **SETTINGS,
+        "spark.scheduler.allocation.file": pools,
+        "spark.master": options.master,
+        "spark.app.name": options.name,
+        **options.conf,
+    }
     extra = settings.get("spark.driver.extraJavaOptions", "")
     settings["spark.driver.extraJavaOptions"] = f"{java_options(logs)} {extra}".strip()
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))

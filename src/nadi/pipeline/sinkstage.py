@@ -9,7 +9,7 @@ between, the task fails and Spark repeats it, kernel included.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ class AppWriter(DataSourceStreamArrowWriter):
             state, cut = self._spec.place.state, buckets[0]["cut"]
             self._spec.open_errors().commit(cut, [b["bucket"] for b in buckets if b["errors"]])
             faultlog.commit(state, cut, [b["bucket"] for b in buckets if b["faults"]])
-            write_progress(state, progress_of(buckets, self._spec.hosts))
+            write_progress(state, progress_of(buckets, self._spec.host_of))
 
     def _commit_sinks(self, buckets: Sequence[Mapping[str, Any]]) -> None:
         receipts: dict[int, list[list[Any]]] = {}
@@ -72,8 +72,8 @@ class AppWriter(DataSourceStreamArrowWriter):
         """Nothing: what was written without a commit is written again under the same numbers."""
 
 
-def progress_of(buckets: Sequence[Mapping[str, Any]], hosts: int) -> Progress:
-    """The progress of a cut from what its buckets told; bucket b is in host b mod `hosts`."""
+def progress_of(buckets: Sequence[Mapping[str, Any]], host_of: Callable[[int], int]) -> Progress:
+    """The progress of a cut from what its buckets told; `host_of` says where each of them lives."""
     dues = [b["due"] for b in buckets if b["due"] is not None]
     counts = Counts()
     entries: dict[str, int] = {}
@@ -83,7 +83,7 @@ def progress_of(buckets: Sequence[Mapping[str, Any]], hosts: int) -> Progress:
         counts = counts.plus(Counts(b["in"], b["out"], b["errors"], b["bytes"]))
         for element, size in b["entries"].items():
             entries[element] = entries.get(element, 0) + size
-        host = str(b["bucket"] % hosts)
+        host = str(host_of(b["bucket"]))
         memory[host] = max(memory.get(host, 0), b["memory"])
         highs |= {(o, p): high for o, p, high in b["highs"]}
     return Progress(

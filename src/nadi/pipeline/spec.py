@@ -52,13 +52,13 @@ class Connectors(Protocol):
 class AppSpec:
     """One execution group of an app on one node.
 
-    `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `cuts` that of the database of the cut log ("": it
-    is in `state`), `begin` the folder of a restored state to begin with ("": with nothing), `buckets` the number of kernels, `hosts` how many
-    host processes an executor has, `epoch` the fencing number of this run. A batch takes at most `max_events` events and about
-    `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs` are the keys of
-    the streams that are wanted outside, `properties` what the kernels read of the node, `error_store` says where
-    errors are kept, `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that begins). Not slotted: `id` is kept
-    once computed.
+    `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `cuts` that of the database of the cut log ("":
+    it is in `state`), `begin` the folder of a restored state to begin with ("": with nothing), `buckets` the number of kernels, `hosts` how many host
+    processes an executor has, `first` that of bucket 0 (the others follow), `epoch` the fencing number of this run. A batch takes at most
+    `max_events` events and about `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs`
+    are the keys of the streams that are wanted outside, `properties` what the kernels read of the node, `error_store` says where errors are kept,
+    `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that begins). Not slotted: `id` is kept once
+    computed.
     """
 
     app: str
@@ -70,6 +70,7 @@ class AppSpec:
     begin: str = ""
     buckets: int = 1
     hosts: int = 2
+    first: int = 0
     epoch: int = 1
     max_events: int = 100_000
     max_bytes: int = 256_000_000
@@ -100,6 +101,14 @@ class AppSpec:
         )
         parts = repr((*shaping, self.until_end, self.engine, self.connectors))
         return hashlib.sha256(parts.encode()).hexdigest()[:24]
+
+    def host_of(self, bucket: int) -> int:
+        """The host that serves a bucket.
+
+        >>> [AppSpec("A", "", "", buckets=3, hosts=2, first=1).host_of(bucket) for bucket in range(3)]
+        [1, 0, 1]
+        """
+        return (self.first + bucket) % self.hosts
 
     @property
     def place(self) -> Place:
