@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -251,65 +252,64 @@ def told_settings(asked: argparse.Namespace) -> dict[str, Any]:
     return {k: str(v) if isinstance(v, Path) else v for k, v in vars(asked).items()}
 
 
+def measured(asked: argparse.Namespace, screen: Screen, work: Callable[[Result], None], **settings: Any) -> int:
+    """Let a suite add its figures to the file of the result, whatever way it ends; -> exit status."""
+    result = Result(asked.json, {**told_settings(asked), **settings})
+    result.save()
+    try:
+        work(result)
+    except KeyboardInterrupt:
+        result.end(False, "interrupted")
+        screen.say(f"interrupted: {asked.json} holds what was measured before, marked as incomplete")
+        return 130
+    except (WrongOutputError, ChildFailedError) as reason:
+        result.end(False, str(reason))
+        screen.say(f"FAILED: {reason}")
+        return 1
+    result.end(True)
+    show_tables(screen.console, result.told)
+    screen.say(f"{asked.json}; every output was checked row by row")
+    return 0
+
+
 def run_state(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     """Measure batches over states of several sizes; -> exit status."""
     apps = list(dict.fromkeys(asked.only or ["flat"]))
-    result = Result(asked.json, told_settings(asked))
-    result.save()
-    try:
-        if asked.direct:
-            for name, told in measure_direct(folder, apps, asked.size or SIZES, asked.batches or 60, screen.show):
-                result.add(name, told)
-        for app in [] if asked.direct else apps:
+
+    def directly(result: Result) -> None:
+        for name, told in measure_direct(folder, apps, asked.size or SIZES, asked.batches or 60, screen.show):
+            result.add(name, told)
+
+    def with_spark(result: Result) -> None:
+        for app in apps:
             for mb in asked.size or SIZES:
                 name = f"{app}, {mb} MB"
                 setting = StateSetting(folder / f"{app}-{mb}", app, mb, asked.batches, asked.master, asked.revision)
                 result.add(name, measure_sizes(setting, screen.show))
-                told = result.told["apps"][name]
-                screen.say(f"{name}: batch {told['batch_ms']['median']:,.0f} ms, p99 {told['batch_ms']['p99']:,.0f} ms")
-    except KeyboardInterrupt:
-        result.end(False, "interrupted")
-        return 130
-    except (WrongOutputError, ChildFailedError) as reason:
-        result.end(False, str(reason))
-        screen.say(f"FAILED: {reason}")
-        return 1
-    result.end(True)
-    show_tables(screen.console, result.told)
-    screen.say(f"{asked.json}; every output was checked row by row")
-    return 0
+                ms = result.told["apps"][name]["batch_ms"]
+                screen.say(f"{name}: batch {ms['median']:,.0f} ms, p99 {ms['p99']:,.0f} ms")
+
+    return measured(asked, screen, directly if asked.direct else with_spark)
 
 
 def run_delivery(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     """Measure exactly-once delivery against none; -> exit status."""
-    result = Result(asked.json, told_settings(asked))
-    result.save()
-    try:
+
+    def work(result: Result) -> None:
         with kafka(folder / "kafka") as servers:
             for keys in KEYS:
-                setting = DeliverySetting(
-                    folder / f"keys-{keys}", servers, keys, asked.events, asked.repeat, asked.master
-                )
+                into = folder / f"keys-{keys}"
+                setting = DeliverySetting(into, servers, keys, asked.events, asked.repeat, asked.master)
                 result.add(f"{keys:,} keys", measure_delivery(setting, screen.show))
-    except KeyboardInterrupt:
-        result.end(False, "interrupted")
-        return 130
-    except (WrongOutputError, ChildFailedError) as reason:
-        result.end(False, str(reason))
-        screen.say(f"FAILED: {reason}")
-        return 1
-    result.end(True)
-    show_tables(screen.console, result.told)
-    screen.say(f"{asked.json}; every output was checked row by row")
-    return 0
+
+    return measured(asked, screen, work)
 
 
 def run_rows(asked: argparse.Namespace, screen: Screen) -> int:
     """Measure the rows kernel in this process; -> exit status."""
     setting = RowsSetting(asked.events, asked.repeat, asked.profile)
-    result = Result(asked.json, told_settings(asked))
-    result.save()
-    try:
+
+    def work(result: Result) -> None:
         for name, app in ROWS_APPS.items():
             if asked.only and name not in asked.only:
                 continue
@@ -325,58 +325,28 @@ def run_rows(asked: argparse.Namespace, screen: Screen) -> int:
                     screen.say(figures["profile"])
         if not asked.only or STATE in asked.only:
             result.add(STATE, measure_state(screen.show))
-    except KeyboardInterrupt:
-        result.end(False, "interrupted")
-        screen.say(f"interrupted: {asked.json} holds what was measured before, marked as incomplete")
-        return 130
-    except WrongOutputError as reason:
-        result.end(False, str(reason))
-        screen.say(f"FAILED: {reason}")
-        return 1
-    result.end(True)
-    show_tables(screen.console, result.told)
-    screen.say(f"{asked.json}; every output was checked row by row")
-    return 0
+
+    return measured(asked, screen, work)
 
 
 def run(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     """Measure the pipeline; -> exit status."""
     screen.show(f"making {asked.events:,} events")
-    events = write_file(folder / "in.jsonl", asked.events) if asked.events else make_events(0, 0)
+    source = folder / "in.jsonl"
+    events = write_file(source, asked.events) if asked.events else make_events(0, 0)
     with broker(folder / "broker") as url:
-        setting = Setting(
-            folder,
-            url,
-            folder / "in.jsonl",
-            events,
-            asked.rate,
-            asked.warm,
-            asked.seconds,
-            asked.at_most,
-            asked.profile,
-            asked.master,
-        )
-        result = Result(asked.json, {**told_settings(asked), "batch_events": setting.batch_events})
-        result.save()
-        try:
+        bounds = (asked.rate, asked.warm, asked.seconds, asked.at_most, asked.profile, asked.master)
+        setting = Setting(folder, url, source, events, *bounds)
+
+        def work(result: Result) -> None:
             for app in chosen_apps(asked.only):
                 figures = measure(app, setting, screen.show)
                 result.add(app, figures)
                 screen.say(one_line(app, result.told["apps"][app]))
                 if figures.get("profile"):
                     screen.say(figures["profile"])
-        except KeyboardInterrupt:
-            result.end(False, "interrupted")
-            screen.say(f"interrupted: {asked.json} holds what was measured before, marked as incomplete")
-            return 130
-        except (WrongOutputError, ChildFailedError) as reason:
-            result.end(False, str(reason))
-            screen.say(f"FAILED: {reason}")
-            return 1
-        result.end(True)
-    show_tables(screen.console, result.told)
-    screen.say(f"{asked.json}; every output was checked row by row")
-    return 0
+
+        return measured(asked, screen, work, batch_events=setting.batch_events)
 
 
 def one_line(app: str, told: dict[str, Any]) -> str:
