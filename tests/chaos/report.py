@@ -26,7 +26,7 @@ class Report:
         """The whole of it."""
         took = sum(seconds for _name, seconds in self.phases)
         parts = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.phases)
-        outcomes = ", ".join(f"{n} {what}" for what, n in sorted(asking.outcomes.items()))
+        outcomes = ", ".join(f"{n} {what}" for what, n in sorted(asking.outcomes.items())) or "none"
         return "\n".join(
             [
                 f"{len(self.faults)} rounds with seed {self.seed} in {took:.0f} s ({parts})",
@@ -35,7 +35,7 @@ class Report:
                 *_messages(sides),
                 f"cuts: {', '.join(f'{r.app} {r.at}' for r in sides.references)}",
                 f"rows: {', '.join(f'{r.app} {len(r.rows)}, error store {len(r.refused)}' for r in sides.references)}",
-                f"revisions: {outcomes}; {self.revisions}",
+                f"revisions that were asked for: {outcomes}; {self.revisions}",
                 f"compared {judge.compared} times while it ran ({judge.hindered} times something was away), and at the end",
             ]
         )
