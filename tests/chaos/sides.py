@@ -73,7 +73,7 @@ class Sides:
 
 
 class Judge:
-    """Compares in a thread, as often as it can be done with a tenth of the time, while things are killed; nothing waits for it but the end."""
+    """Compares in a thread, as often as it can be done with a tenth of a core, while things are killed; nothing waits for it but the end."""
 
     PAUSE: float = 3.0  # seconds between two comparisons at least
 
@@ -104,7 +104,7 @@ class Judge:
     def _run(self) -> None:
         pause = self.PAUSE
         while not self.told and not self._stopping.wait(pause):
-            began = time.monotonic()
+            began = time.thread_time()
             try:
                 self.told = self._sides.wrong()
                 self.compared += 1
@@ -112,4 +112,4 @@ class Judge:
                 self.hindered, self.reason = self.hindered + 1, str(reason)
             except Exception as reason:  # of whatever kind: it must not be lost with the thread
                 self.told = [f"the comparison failed: {type(reason).__name__}: {reason}"]
-            pause = max(self.PAUSE, 9 * (time.monotonic() - began))
+            pause = max(self.PAUSE, 9 * (time.thread_time() - began))
