@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 KEYS = 12
 PAUSE = 0.12  # seconds between two messages of one sender
+SPOILED = 0.02  # the share of messages to Kafka that no event can be made of
 
 
 def event(dice: random.Random, id_: str) -> dict[str, Any]:
@@ -23,13 +24,16 @@ def event(dice: random.Random, id_: str) -> dict[str, Any]:
 
 
 class Sending:
-    """A thread that sends until it is told to stop. `sent` has every id that left, `acknowledged` those that have arrived for good."""
+    """A thread that sends until it is told to stop. `sent` has every id that left, `acknowledged` those that have arrived for good; `spoiled` are texts
+    among them that no event can be made of.
+    """
 
     def __init__(self, name: str, seed: int) -> None:
         self.dice = random.Random(f"{name} {seed}")
         self.name = name
         self.sent: set[str] = set()
         self.acknowledged: set[str] = set()
+        self.spoiled: set[str] = set()
         self.wrong: list[str] = []
         self.stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -58,7 +62,7 @@ class Sending:
 
 
 class KafkaSending(Sending):
-    """A few messages at a time to two topics, with idempotence; the client itself sends them again until they are acknowledged."""
+    """A few messages at a time to two topics, with idempotence; the client itself sends them again until they are acknowledged. One in fifty is spoiled."""
 
     def __init__(self, address: str, seed: int) -> None:
         super().__init__("kafka", seed)
@@ -70,8 +74,12 @@ class KafkaSending(Sending):
         for i in range(self.dice.randint(1, 5)):
             made = event(self.dice, f"k{number}.{i}")
             topic = "left" if self.dice.random() < 0.8 else "right"
+            text = json.dumps({"event": made})
+            if self.dice.random() < SPOILED:
+                text = made["id"] = f"spoiled {made['id']}"
+                self.spoiled.add(text)
             self.sent.add(made["id"])
-            self._producer.produce(topic, json.dumps({"event": made}), made["k"], on_delivery=self._told(made["id"]))
+            self._producer.produce(topic, text, made["k"], on_delivery=self._told(made["id"]))
         self._producer.poll(0)
 
     def _told(self, id_: str) -> Any:

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 from chaosapps import OUT
 
+from nadi.io.errorfile import FileErrorStore
+from nadi.io.errorstore import Wanted
 from nadi.kernel.contract import GROUP, NUMBER
 from nadi.pipeline.cutlog import CutLog
 from nadi.pipeline.live import Live
@@ -41,6 +43,7 @@ class Reference:
         self._known = AppSpec(app, "", "")
         self.groups: dict[int, list[Made]] = {}
         self.rows: list[Made] = []
+        self.refused: list[Made] = []
         self.ids: Counter[str] = Counter()
 
     @property
@@ -55,28 +58,51 @@ class Reference:
 
     def logged(self) -> int:
         """The number of the last cut in the cut log."""
-        return max((cut.n for _before, cut in logged(CutLog(self._state / "cuts", 0), self.at)), default=self.at)
+        last = self.cut_log().last()
+        return 0 if last is None else last.n
+
+    def cut_log(self) -> CutLog:
+        """The cut log as it is now."""
+        return CutLog(self._state / "cuts", 0)
+
+    def stored(self) -> list[Row]:
+        """The payloads of messages in the error store, oldest first."""
+        return [(row["payload"],) for row in FileErrorStore(self._state).rows(Wanted(kind="source"))]
+
+    def after(self, cut: int) -> dict[int, list[tuple[int, Row]]]:
+        """The rows of the cuts after one, by key-group, with their numbers."""
+        numbered = {
+            group: [(i, m.row) for i, m in enumerate(made) if m.cut > cut] for group, made in self.groups.items()
+        }
+        return {group: rows for group, rows in numbered.items() if rows}
+
+    @staticmethod
+    def row(emitted: Mapping[str, Any]) -> Row:
+        """What of an emitted row a sink has."""
+        return tuple(emitted[name] for name in OUT)
 
     def follow(self, journal: str = "") -> None:
         """Take all cuts there are; `journal` is where the journal is, as the running node says where it is left out.
 
         Errors: CONNECTION_UNAVAILABLE.
         """
-        spec = self._spec(journal)
+        spec = self.spec(journal)
         if self._inputs is None or spec.journal != self._journal:
             if self._inputs is not None:
                 self._inputs.close()
             self._inputs, self._journal = Inputs(spec), spec.journal
         if self._replayer is None:
             self._replayer = Replayer(spec)
-        for before, cut in logged(CutLog(self._state / "cuts", 0), self._replayer.at):
+        for before, cut in logged(self.cut_log(), self._replayer.at):
             given = self._inputs.read(before, cut)
+            spoiled = [bytes(told[5]).decode() for one in given for told in one.errors]
+            self.refused += [Made(cut.n, (text,)) for text in spoiled]
+            self.ids.update(spoiled)
             self.ids.update(id_ for one in given for a in one.arrivals for id_ in a.batch.column("id").to_pylist())
             (emitted,) = self._replayer.take(cut, given)
             assert not emitted.failures, emitted.failures
-            assert not emitted.undecodable
             for row in emitted.batches["Out"].to_pylist() if "Out" in emitted.batches else ():
-                made = Made(cut.n, tuple(row[name] for name in OUT))
+                made = Made(cut.n, self.row(row))
                 mine = self.groups.setdefault(row[GROUP], [])
                 assert row[NUMBER] == len(mine)
                 mine.append(made)
@@ -86,7 +112,8 @@ class Reference:
         if self._inputs is not None:
             self._inputs.close()
 
-    def _spec(self, journal: str) -> AppSpec:
+    def spec(self, journal: str = "") -> AppSpec:
+        """The app as it runs, with one bucket; with `journal` as it ran. Errors: FileNotFoundError while a query starts again."""
         if not journal:
             live = msgspec.json.decode((self._state / "live.json").read_bytes(), type=Live)
             self._known = replace(live.spec, buckets=1)

@@ -2,9 +2,11 @@
 
     pytest tests/chaos --rounds 20 --seed 7
 
-Two apps run in one node: one from Kafka to Kafka, one from http (through the journal) into a file and to NATS. In each round one thing is killed at a
-random moment while producers send on. As soon as both apps have written another cut, all sinks are compared with the reference: every row of a
-committed cut is there, under its number and in its order per key-group, and nothing else is. At the end every acknowledged event has been taken exactly once.
+Two apps run in one node: one from Kafka to Kafka, one from http (through the journal) into a file and to NATS. In each round one thing is killed (or the node
+stopped) at a random moment while producers send on and revisions are made; up to three faults come in a burst, the later ones while things still recover.
+Then both apps must write a cut that was made after it. Beside all this the sinks are compared with the reference again and again: every row of a
+committed cut is there, under its number and in its order per key-group, and nothing else is. At the end every acknowledged message has been taken exactly
+once, and the revisions that are kept lead to the same rows.
 """
 
 from __future__ import annotations
@@ -19,76 +21,23 @@ from typing import Any
 import pytest
 from chaosapps import HTTP, KAFKA
 from confluent_kafka.admin import AdminClient, NewTopic
+from faults import Fault, deck, strike
 from nodes import TRACE, Late
-from producers import HttpSending, KafkaSending, Sending
-from reference import Reference, differences, numbered_differences
-from sinks import KafkaTopic, NatsSubject, file_rows
-from victims import World, deck
+from report import Report
+from revisions import Asking
+from sides import AWAY, Judge, Sides
+from world import World
 
-from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.natsserver import NatsServer, free_port
 
 pytestmark = [pytest.mark.spark]
 
-PATIENCE = 300.0  # seconds after a kill within which both apps must write again
-LOOK = 0.05
-
-
-class Sides:
-    """Producers, references and sinks of both apps."""
-
-    def __init__(self, world: World, seed: int, url: str) -> None:
-        self._world = world
-        self.kafka = Reference(world.state, "KafkaKills")
-        self.http = Reference(world.state, "HttpKills")
-        self.senders: tuple[Sending, ...] = (
-            KafkaSending(world.broker.address, seed),
-            HttpSending(url, "a", seed),
-            HttpSending(url, "b", seed),
-        )
-        self._topic = KafkaTopic(world.broker.address, "out")
-        self._subject = NatsSubject(world.nats.url, "out")
-        self._file = world.folder / "out.jsonl"
-
-    @property
-    def references(self) -> tuple[Reference, Reference]:
-        return self.kafka, self.http
-
-    def written(self) -> tuple[int, ...]:
-        return tuple(reference.committed() for reference in self.references)
-
-    def cut(self) -> tuple[int, ...]:
-        return tuple(reference.logged() for reference in self.references)
-
-    def wrong(self, journal: str = "") -> list[str]:
-        """How the sinks differ from the references now. Errors: CONNECTION_UNAVAILABLE."""
-        kafka, http = self.written()  # before the sinks are read: what is committed must be there
-        topic, subject, lines = self._topic.read(), self._subject.read(), file_rows(self._file)
-        for reference in self.references:  # after them: what is there must be in a cut
-            reference.follow(journal)
-        told = numbered_differences("topic out", topic, self.kafka.groups, kafka)
-        told += numbered_differences("subject out", subject, self.http.groups, http)
-        told += differences("out.jsonl", lines, self.http.rows, http)
-        for reference in self.references:
-            twice = [id_ for id_, count in reference.ids.items() if count > 1]
-            told += [f"{reference.app}: taken more than once: {twice[:5]}"] if twice else []
-        return told + [f"{sender.name}: {sender.wrong[:3]}" for sender in self.senders if sender.wrong]
-
-    def missing(self) -> list[str]:
-        """Acknowledged events that no cut has taken."""
-        taken = self.kafka.ids.keys() | self.http.ids.keys()
-        return sorted(id_ for sender in self.senders for id_ in sender.acknowledged - taken)
-
-    def foreign(self) -> list[str]:
-        """Events that a cut has taken and nobody has sent."""
-        sent = set().union(*(sender.sent for sender in self.senders))
-        return sorted((self.kafka.ids.keys() | self.http.ids.keys()) - sent)
-
-    def close(self) -> None:
-        for sender in self.senders:
-            sender.stopping.set()
-        for each in (*self.references, self._topic, self._subject):
-            each.close()
+PATIENCE = 300.0  # seconds after a burst within which both apps must write again
+LOOK = 0.1
+BURSTS = (1, 1, 2, 2, 3)
+GAP = 2.5  # seconds between two faults of a burst, on average
+FAILING = ("worker", "host")
+FAILURES = 2  # of these in a burst: after three without a cut in between an app ends (PIPELINE_FAILED)
 
 
 @pytest.fixture
@@ -99,9 +48,8 @@ def world(broker_module: Any, tmp_path: Path) -> Iterator[World]:
         pytest.skip(str(reason))
     nats = NatsServer(tmp_path / "nats")
     nats.start()
-    made = World(
-        tmp_path, (tmp_path / "kafka.siddhi", tmp_path / "http.siddhi"), broker_module, broker, nats, [], [broker]
-    )
+    apps = (tmp_path / "kafka.siddhi", tmp_path / "http.siddhi")
+    made = World(tmp_path, apps, broker_module, broker, nats, brokers=[broker])
     try:
         yield made
     finally:
@@ -119,6 +67,121 @@ def topics(address: str) -> None:
         created.result(60)
 
 
+class Campaign:
+    """The faults of a run, one after another."""
+
+    def __init__(self, world: World, sides: Sides, judge: Judge, asking: Asking, dice: random.Random, report: Report):
+        self._world = world
+        self._sides = sides
+        self._judge = judge
+        self._asking = asking
+        self._dice = dice
+        self._report = report
+        self._open: list[Fault] = []
+        self._began = time.monotonic()
+
+    def run(self, rounds: int) -> None:
+        """So many rounds. Errors: Late, AssertionError."""
+        cards = deck(self._dice)
+        burst: list[str] = []
+        wanted = self._dice.choice(BURSTS)
+        self._wait(self._dice.uniform(0, 1.5))
+        for number in range(1, rounds + 1):
+            kind = next(cards)
+            if len(burst) == wanted or (kind in FAILING and sum(k in FAILING for k in burst) == FAILURES):
+                self._recovered(len(burst))
+                burst, wanted = [], self._dice.choice(BURSTS)
+                self._wait(self._dice.uniform(0, 1.5))
+            elif burst:
+                self._wait(min(3 * GAP, self._dice.expovariate(1 / GAP)))
+            burst.append(kind)
+            self._strike(number, kind)
+        self._recovered(len(burst))
+
+    def _strike(self, number: int, kind: str) -> None:
+        self._alive()
+        fault = strike(kind, self._world, self._dice, self._asking)
+        self._report.faults.append(fault)
+        self._open.append(fault)
+        self._say(f"round {number}: {fault.what}")
+
+    def _wait(self, seconds: float) -> None:
+        """Until the random moment; meanwhile it is seen what becomes of the faults."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._look()
+            time.sleep(min(LOOK, left))
+
+    def _look(self) -> None:
+        self._judge.check()
+        self._open = [fault for fault in self._open if not fault.look()]
+
+    def _alive(self) -> None:
+        self._judge.check()
+        if self._world.node.process.poll() is not None:
+            raise Late(f"the node ended\n{self._world.node.said()[-6_000:]}")
+
+    def _recovered(self, burst: int) -> None:
+        """Wait until all that was struck has been seen to end and to come back, and both apps have written a cut made after it."""
+        began, at, slow = time.monotonic(), 0.0, ""
+        before = self._sides.cut()
+        while at == 0.0 or self._open:
+            self._alive()
+            self._look()
+            if at == 0.0 and all(now > then for now, then in zip(self._sides.written(), before)):
+                at = time.monotonic()
+            slow = "" if at else f"no cut after {before}, written {self._sides.written()} "
+            if time.monotonic() - began > PATIENCE:
+                raise Late(slow + "; ".join(map(str, self._open)) + f"\n{self._world.node.said()[-6_000:]}")
+            time.sleep(LOOK)
+        self._report.recoveries.append(at - began)
+        self._report.bursts.append(burst)
+        self._say(f"again after {at - began:.1f} s; cuts {self._sides.written()}")
+
+    def _say(self, what: str) -> None:
+        print(f"[{time.monotonic() - self._began:6.1f} s] {what}", flush=True)
+
+
+def test_whatever_is_killed_the_sinks_hold_exactly_what_the_logs_say(
+    world: World, rounds: int, seed: int, request: pytest.FixtureRequest
+) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    topics(world.broker.address)
+    places = {"broker": world.broker.address, "url": url, "file": world.folder / "out.jsonl", "nats": world.nats.url}
+    for path, text in zip(world.apps, (KAFKA, HTTP), strict=True):
+        path.write_text(text.format(**places))
+    world.start_node()
+    sides = Sides(world, seed, url)
+    judge, asking, report = Judge(sides), Asking(world, [r.app for r in sides.references]), Report(seed)
+    clock = time.monotonic()
+
+    def phase(name: str) -> None:
+        nonlocal clock
+        report.phases.append((name, time.monotonic() - clock))
+        clock = time.monotonic()
+
+    try:
+        for sender in sides.senders:
+            sender.start()
+        patiently(lambda: min(sides.written()) > 3, "the apps do not begin", world)
+        judge.start()
+        phase("start")
+        Campaign(world, sides, judge, asking, random.Random(seed), report).run(rounds)
+        judge.stop()
+        phase("faults")
+        finish(sides, world, asking, report)
+        phase("end")
+        assert judge.compared, f"nothing was compared while it ran: {judge.reason}"
+    except (AssertionError, Late) as failure:
+        history = [f"round {n}: {fault}" for n, fault in enumerate(report.faults, 1)]
+        told = "\n".join([f"seed {seed}, state kept in {world.folder}", *history, str(failure)])
+        raise AssertionError(told) from failure
+    finally:
+        sides.close()
+    text = report.text(sides, judge, asking)
+    request.config.stash.setdefault(request.getfixturevalue("reports"), []).append(text)
+
+
 def patiently(holds: Callable[[], bool], what: str, world: World) -> None:
     """Wait until something holds; what is away while we look is asked again. Errors: Late."""
     until = time.monotonic() + PATIENCE
@@ -127,62 +190,14 @@ def patiently(holds: Callable[[], bool], what: str, world: World) -> None:
             if holds():
                 return
             reason = ""
-        except (ConnectionUnavailableException, FileNotFoundError) as away:  # no live.json while a query starts again
+        except AWAY as away:
             reason = str(away)
         if time.monotonic() > until or world.node.process.poll() is not None:
             raise Late(f"{what} {reason}\n{world.node.said()[-6_000:]}")
         time.sleep(LOOK)
 
 
-def test_whatever_is_killed_the_sinks_hold_exactly_what_the_logs_say(world: World, rounds: int, seed: int) -> None:
-    dice = random.Random(seed)
-    url = f"http://127.0.0.1:{free_port()}"
-    topics(world.broker.address)
-    places = {"broker": world.broker.address, "url": url, "file": world.folder / "out.jsonl", "nats": world.nats.url}
-    for path, text in zip(world.apps, (KAFKA, HTTP), strict=True):
-        path.write_text(text.format(**places))
-    sides = Sides(world, seed, url)
-    history: list[str] = []
-    began = time.monotonic()
-    try:
-        world.start_node()
-        for sender in sides.senders:
-            sender.start()
-        patiently(lambda: min(sides.written()) > 3, "the apps do not begin", world)
-        for number, kind in zip(range(1, rounds + 1), deck(dice)):
-            time.sleep(dice.uniform(0.0, 1.5))  # the random moment
-            struck = time.monotonic()
-            history.append(f"round {number}: {world.strike(kind, dice)}")
-            before = sides.cut()
-            patiently(
-                lambda before=before: all(now > then for now, then in zip(sides.written(), before)),
-                "no cut after the kill",
-                world,
-            )
-            compare(sides, world)
-            history[-1] += f", again after {time.monotonic() - struck:.1f} s"
-            print(f"[{time.monotonic() - began:6.1f} s] {history[-1]}; cuts {sides.written()}", flush=True)
-        finish(sides, world)
-    except (AssertionError, Late) as failure:
-        told = "\n".join([f"seed {seed}, state kept in {world.folder}", *history, str(failure)])
-        raise AssertionError(told) from failure
-    finally:
-        sides.close()
-    print(f"seed {seed}: {rounds} kills in {time.monotonic() - began:.0f} s, {summary(sides)}")
-
-
-def compare(sides: Sides, world: World) -> None:
-    told: list[str] = []
-
-    def looked() -> bool:
-        told[:] = sides.wrong()
-        return True
-
-    patiently(looked, "the logs and sinks cannot be read", world)
-    assert not told, "\n".join(told)
-
-
-def finish(sides: Sides, world: World) -> None:
+def finish(sides: Sides, world: World, asking: Asking, report: Report) -> None:
     """Producers end, all that was acknowledged is taken, the node stops: now the sinks are exactly the reference."""
     for sender in sides.senders:
         sender.stop()
@@ -192,22 +207,20 @@ def finish(sides: Sides, world: World) -> None:
             reference.follow()
         return not sides.missing()
 
-    patiently(taken, "acknowledged events are not taken", world)
+    patiently(taken, "acknowledged messages are not taken", world)
     world.node.signal(signal.SIGINT)
     assert world.node.wait() == 0, world.node.said()[-6_000:]
     for node in world.nodes:
         node.gone()
     with NatsServer(world.state / "nats") as journal:
         told = sides.wrong(journal.url)
+        assert not told, "\n".join(told)
+        told = [line for reference in sides.references for line in asking.wrong(reference, journal.url)]
     assert not told, "\n".join(told)
     assert sides.written() == sides.cut() == tuple(reference.at for reference in sides.references)
     assert sides.missing() == sides.foreign() == []
     assert all(len(reference.rows) > 50 for reference in sides.references)
     assert TRACE not in world.node.said(), world.node.said()[-6_000:]
-
-
-def summary(sides: Sides) -> str:
-    sent = sum(len(sender.sent) for sender in sides.senders)
-    acknowledged = sum(len(sender.acknowledged) for sender in sides.senders)
-    rows = sum(len(reference.rows) for reference in sides.references)
-    return f"{sent} events sent, {acknowledged} acknowledged, {rows} rows, cuts {sides.written()}"
+    kept = [len(asking.kept(reference.app)) for reference in sides.references]
+    assert all(kept), "a stop makes a revision, and there is none"
+    report.revisions = f"{sum(kept)} are kept, and the cuts after each of them give the same rows"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
+from faults import DECK, deck
 from reference import Made, differences, numbered_differences
 from sinks import Numbered, add_message
-from victims import DECK, deck
 
 WANTED = [Made(1, ("a",)), Made(1, ("b",)), Made(2, ("c",)), Made(3, ("d",))]
 

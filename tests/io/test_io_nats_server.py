@@ -11,6 +11,7 @@ from eventually import alive, eventually
 
 from nadi.errors import NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io import natsserver
 from nadi.io.natsclient import NatsClient, api
 from nadi.io.natsserver import NatsServer
 
@@ -83,3 +84,35 @@ def test_it_listens_on_the_loopback_interface_only(own_nats: NatsServer) -> None
     assert f"0100007F:{port}" in listening
     assert f"00000000:{port}" not in listening
     assert f":{port} " not in Path("/proc/net/tcp6").read_text()
+
+
+def _dying(folder: Path, times: int) -> Path:
+    """A server that is killed before it has answered anybody, so many times; then the real one."""
+    made = folder / "dying"
+    made.write_text(
+        f"#!/bin/sh\nn=$(cat {folder}/n 2>/dev/null || echo 0)\nif [ $n -lt {times} ]; then echo $((n + 1)) > {folder}/n; "
+        f'echo "[INF] Server is ready"; kill -9 $$; fi\nexec {natsserver.binary()} "$@"\n'
+    )
+    made.chmod(0o755)
+    return made
+
+
+def test_a_server_that_is_killed_while_it_starts_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying = _dying(tmp_path, 2)
+    monkeypatch.setattr(natsserver, "binary", lambda: str(dying))
+    with NatsServer(tmp_path / "nats") as server:
+        assert server.starts == 3
+        client = NatsClient(server.url)
+        client.call(lambda nc: api(nc, "INFO"))
+        client.close()
+
+
+def test_a_server_that_is_killed_each_time_is_told_with_the_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying = _dying(tmp_path, 100)
+    monkeypatch.setattr(natsserver, "binary", lambda: str(dying))
+    with pytest.raises(NadiError, match=r"SERVER_NOT_STARTED.*killed by signal 9"):
+        NatsServer(tmp_path / "nats").start()

@@ -21,6 +21,7 @@ from nadi.io.retry import Gate, Policy
 
 MAX_PAYLOAD = 8 * 1024 * 1024
 READY_WITHIN = 15.0  # seconds
+KILLED = "it was killed by signal"
 _LOOK = 0.02
 
 # `sync_interval: always`: JetStream acknowledges before the data is on the disk otherwise (every two minutes by default).
@@ -102,6 +103,8 @@ class NatsServer:
             if chosen and "address already in use" in reason and attempt < 4:
                 self._port = 0  # somebody was faster
                 continue
+            if reason.startswith(KILLED) and attempt < 4:
+                continue  # started again, as it is later on
             raise error("SERVER_NOT_STARTED", server="nats-server", reason=reason)
         self._watcher = threading.Thread(target=self._watch, name="nats-server-watch", daemon=True)
         self._watcher.start()
@@ -168,6 +171,10 @@ class NatsServer:
     def _complaint(self, code: int, log: Path, before: int) -> str:
         if code == LOCKED:
             return f"another node works on {self._folder}"
+        if code > 128:
+            return f"{KILLED} {code - 128}, see {log}"
+        if code < 0:
+            return f"{KILLED} {-code} with its guard, see {log}"
         with log.open("rb") as f:
             f.seek(before)
             lines = f.read().decode(errors="replace").splitlines()

@@ -1,0 +1,121 @@
+"""Everything that runs while the dice kill it: the node with its apps, a Kafka broker, the NATS server of a sink."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nodes
+from nodes import Node
+
+from nadi.config import Persistence, read_persistence
+from nadi.io.natsserver import NatsServer
+
+PERSISTENCE = "state.persistence: {enabled: true, intervalInMin: 1, revisionsToKeep: 4}\n"
+CONF = {
+    "buckets": 2,
+    "hosts": 2,
+    "batch.events": 200,
+    "order.idle": 1_500,
+    # a sink that waits for its broker holds a slot per bucket; the other app and the copy of a revision need theirs
+    "spark.master": "local[4,4]",
+    # a JVM that lives for a minute is ready sooner without its second compiler
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that was alive. Its start is known, so that another one with its number is not taken for it."""
+
+    pid: int
+    start: str
+
+    @staticmethod
+    def of(pid: int) -> Process:
+        """Errors: ProcessLookupError where there is none."""
+        found = _stat(pid)
+        if found is None:
+            raise ProcessLookupError(pid)
+        return Process(pid, found[1])
+
+    def alive(self) -> bool:
+        """Whether it has not ended; one that nobody has waited for has."""
+        found = _stat(self.pid)
+        return found is not None and found[0] not in "ZX" and found[1] == self.start
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def _stat(pid: int) -> tuple[str, str] | None:
+    """State and start of a process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text[text.rfind(")") + 2 :].split()
+    return fields[0], fields[19]
+
+
+@dataclass(slots=True)
+class World:
+    """`nodes` are all that were started, the last one lives."""
+
+    folder: Path
+    apps: tuple[Path, ...]
+    broker_module: Any
+    broker: Any
+    nats: NatsServer
+    nodes: list[Node] = field(default_factory=list)
+    brokers: list[Any] = field(default_factory=list)
+
+    @property
+    def node(self) -> Node:
+        return self.nodes[-1]
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    @property
+    def persistence(self) -> Persistence:
+        return read_persistence(self._config)
+
+    @property
+    def _config(self) -> Path:
+        return self.folder / "deployment.yaml"
+
+    def start_node(self) -> None:
+        """Start the next node; the last one may still be dying."""
+        self._config.write_text(PERSISTENCE)
+        self.nodes.append(nodes.start(*self.apps, state=self.state, conf=CONF, config=self._config))
+
+    def start_broker(self) -> None:
+        """Start the broker again where it was."""
+        port = int(self.broker.address.split(":")[1])
+        self.broker = self.broker_module.start(self.folder / "kafka", port)
+        self.brokers.append(self.broker)
+
+    def those(self, fits: Callable[[str], bool]) -> list[Process]:
+        """The node's processes whose command line fits."""
+        found = []
+        for pid, text in sorted(self.node.commands().items()):
+            try:
+                found += [Process.of(pid)] if fits(text) else []
+            except ProcessLookupError:  # ended since
+                continue
+        return found
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        for node in self.nodes:
+            node.kill_tree()
+            node.process.wait()
+        for broker in self.brokers:
+            broker.stop()
+        self.nats.stop()
