@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import shutil
 import signal
 import threading
 import time
@@ -143,6 +145,24 @@ def test_a_host_goes_when_its_jvm_is_gone(tmp_path: Path):
         assert connection.recv(1) == b""  # closed by its end
         connection.close()
     close(ask)
+
+
+def test_a_host_whose_files_cannot_be_tidied_goes_all_the_same():
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+    ask = Hosts(pid, 1)
+    assert ask.call(0, {"op": "ping"}).head["ok"]
+    folder = hosts_folder(pid)
+    host = os.pidfd_open(int((folder / "0.alive").read_text()))
+    (folder / "0.sock").unlink()
+    (folder / "0.sock").mkdir()  # what cannot be unlinked
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert select.select([host], [], [], 20)[0] == [host]
+    os.close(host)
+    close(ask)
+    shutil.rmtree(folder)
 
 
 def test_failures_keep_their_names_on_the_way(ask: Hosts, spec: AppSpec):

@@ -105,16 +105,25 @@ def _answers(apps: Apps, request: Frame) -> Iterator[Frame]:
 
 
 def _end_with(jvm: int, folder: Path, index: int) -> None:
-    """Wait for the JVM's end, then leave."""
+    """Wait for the JVM's end, then leave: whatever goes wrong with what is to be tidied, the process ends."""
+    try:
+        _wait(jvm)
+        _tidy(folder, index)
+    except Exception:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _wait(jvm: int) -> None:
     try:
         descriptor = os.pidfd_open(jvm)
     except ProcessLookupError:
-        _leave(folder, index)
+        return
     except (AttributeError, OSError):
         _poll(jvm)
     else:
         select.select([descriptor], [], [])
-    _leave(folder, index)
 
 
 def _poll(jvm: int) -> None:
@@ -126,14 +135,15 @@ def _poll(jvm: int) -> None:
             return
 
 
-def _leave(folder: Path, index: int) -> None:
+def _tidy(folder: Path, index: int) -> None:
+    """Remove what is this host's; another host, or the next node, may be removing the folder at the same moment."""
     for name in (f"{index}.sock", f"{index}.lock", f"{index}.alive", LOCK):
         (folder / name).unlink(missing_ok=True)
-    for left in folder.glob(f"snapshot-{os.getpid()}-*"):
-        shutil.rmtree(left, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        for left in folder.glob(f"snapshot-{os.getpid()}-*"):
+            shutil.rmtree(left, ignore_errors=True)
     with contextlib.suppress(OSError):  # other hosts of this JVM are still leaving, or a log is kept there
         folder.rmdir()
-    os._exit(0)
 
 
 if __name__ == "__main__":
