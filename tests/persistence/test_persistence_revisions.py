@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,16 @@ from tests.persistence.restorerig import REGISTRY, Node
 from tests.persistence.test_persistence_restoring import KEYED, MANY
 
 APP = KEYED.replace("define trigger X at every 900 milliseconds; ", "")
+
+
+def assert_goes_on(made: Node, restored: Restored, node: Node, rows: list[Any]) -> None:
+    """With what is restored a node gives for the rest of the events what one gives that never stopped; `rows` are those that `node` gave before."""
+    for bucket, kernel in enumerate(made.kernels):
+        kernel.load(restored.parts(bucket))
+    made.position = node.position
+    made.feed(MANY[150:], 20_000)
+    alone = Node(APP, 1).feed(MANY[:150], MANY[149][1]).feed(MANY[150:], 20_000)
+    assert sorted(rows + made.taken(), key=repr) == sorted(alone.taken(), key=repr)
 
 
 @pytest.mark.parametrize("buckets", [1, 4])
@@ -48,12 +59,7 @@ def test_an_app_goes_on_from_a_revision_in_another_number_of_buckets(
     plan = plan_restore(old, made.app, REGISTRY, meta.fingerprints, found.revision.held(old)).check()
     assert plan.unchanged
     restored = Restored(found, plan, old, made.app, buckets, meta.clock, made.kernel)
-    for bucket, kernel in enumerate(made.kernels):
-        kernel.load(restored.parts(bucket))
-    made.position = node.position
-    made.feed(MANY[150:], 20_000)
-    alone = Node(APP, 1).feed(MANY[:150], MANY[149][1]).feed(MANY[150:], 20_000)
-    assert sorted(rows + made.taken(), key=repr) == sorted(alone.taken(), key=repr)
+    assert_goes_on(made, restored, node, rows)
 
 
 def test_only_the_pieces_of_the_elements_that_are_wanted_are_read(tmp_path: Path) -> None:
@@ -116,12 +122,7 @@ def test_elements_in_many_segments_go_on_in_another_number_of_buckets(
     made = Node(APP, buckets, begin=None)
     plan = plan_restore(node.app, made.app, REGISTRY, found.revision.meta.fingerprints).check()
     restored = Restored(found, plan, node.app, made.app, buckets, node.clock, made.kernel)
-    for bucket, kernel in enumerate(made.kernels):
-        kernel.load(restored.parts(bucket))
-    made.position = node.position
-    made.feed(MANY[150:], 20_000)
-    alone = Node(APP, 1).feed(MANY[:150], MANY[149][1]).feed(MANY[150:], 20_000)
-    assert sorted(rows + made.taken(), key=repr) == sorted(alone.taken(), key=repr)
+    assert_goes_on(made, restored, node, rows)
 
 
 def test_a_large_element_is_in_several_pieces_and_one_of_them_in_memory(tmp_path: Path) -> None:

@@ -23,9 +23,8 @@ def murmur3(data: bytes, seed: int = 0) -> int:
     """
     value = seed
     whole = len(data) >> 2
-    for block in Struct(f"<{whole}I").unpack_from(
-        data
-    ):  # written out: this is what dumping many keys takes most of its time for
+    # written out: this is what dumping many keys takes most of its time for
+    for block in Struct(f"<{whole}I").unpack_from(data):
         block = (block * 0xCC9E2D51) & _MASK
         value ^= (((block << 15) | (block >> 17)) * 0x1B873593) & _MASK
         value = ((value << 13) | (value >> 19)) & _MASK

@@ -96,7 +96,7 @@ class Deque:
             self._lengthen()
 
     def _lengthen(self) -> None:
-        if type(self.items) is list:
+        if not isinstance(self.items, deque):
             self.items = deque(self.items)
 
     def extend(self, items: Iterable[Any]) -> None:
@@ -105,7 +105,7 @@ class Deque:
 
     def popleft(self) -> Any:
         items = self.items
-        item = items.pop(0) if type(items) is list else items.popleft()  # type: ignore[union-attr]  # it is a deque
+        item = items.popleft() if isinstance(items, deque) else items.pop(0)
         self.first += 1
         if self._appended > len(items):
             self._appended -= 1  # it came and went between two deltas
@@ -162,11 +162,11 @@ class Deque:
     def apply(self, change: Change) -> None:
         _letter, taken, appended = change
         items = self.items
-        if type(items) is list:
-            del items[:taken]
-        else:
+        if isinstance(items, deque):
             for _ in range(taken):
-                items.popleft()  # type: ignore[union-attr]  # it is a deque
+                items.popleft()
+        else:
+            del items[:taken]
         self.first += taken
         items.extend(appended)
         if len(items) >= _SHORT:

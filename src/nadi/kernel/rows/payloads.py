@@ -44,8 +44,8 @@ class CellChanges:
     """Changes of one cell; `at` says of which of the block's keys each one is."""
 
     name: str
-    at: Sequence[int] = field(default_factory=list)
-    changes: Iterable[Change] = field(default_factory=list)
+    at: Sequence[int]
+    changes: Iterable[Change]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,7 @@ def encode(blocks: Iterable[Block], continued: bool = False) -> bytes:
 
 
 def _told(cell: CellChanges) -> list[Any]:
-    changes: Sequence[Change] = cell.changes  # type: ignore[assignment]  # they are a list where they are written
-    letters, *parts = zip(*changes, strict=True)
+    letters, *parts = zip(*cell.changes, strict=True)
     shapes, data = zip(*map(column_of, parts), strict=True)
     return [cell.name, _places(cell.at), letters[0], shapes, data]
 
@@ -90,23 +89,33 @@ def _places(at: Sequence[int]) -> _Places:
     return [at[0], *map(sub, at[1:], at)]
 
 
+@dataclass(slots=True)
+class _Growing:
+    """A block while its entries come; `cells` are places and changes by the name of the cell and the letter of its changes."""
+
+    dropped: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    cells: dict[tuple[str, str], tuple[list[int], list[Change]]] = field(default_factory=dict)
+
+    def block(self, element: str) -> Block:
+        cells = [CellChanges(name, at, changes) for (name, _letter), (at, changes) in self.cells.items()]
+        return Block(element, self.dropped, self.keys, cells)
+
+
 def encode_entries(entries: Iterable[Entry], continued: bool = False) -> bytes:
     """Entries as a payload. Of one element and key they may be several, of which only the first may be DROPPED."""
-    blocks: dict[str, Block] = {}
-    columns: dict[tuple[str, str, str], CellChanges] = {}
+    found: dict[str, _Growing] = {}
     for element, key, change in entries:
-        block = blocks.setdefault(element, Block(element, [], [], []))
+        growing = found.setdefault(element, _Growing())
         if not isinstance(change, dict):
-            block.dropped.append(key)  # type: ignore[attr-defined]  # it is a list
+            growing.dropped.append(key)
             continue
-        block.keys.append(key)  # type: ignore[attr-defined]
         for name, what in change.items():
-            if (column := columns.get((element, name, what[0]))) is None:
-                column = columns[element, name, what[0]] = CellChanges(name)
-                block.cells.append(column)  # type: ignore[attr-defined]
-            column.at.append(len(block.keys) - 1)  # type: ignore[attr-defined]
-            column.changes.append(what)  # type: ignore[attr-defined]
-    return encode(blocks.values(), continued)
+            at, changes = growing.cells.setdefault((name, what[0]), ([], []))
+            at.append(len(growing.keys))
+            changes.append(what)
+        growing.keys.append(key)
+    return encode((growing.block(element) for element, growing in found.items()), continued)
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
