@@ -17,14 +17,15 @@ from bench.pace import Pace
 from nadi.config import Persistence
 from nadi.persistence.revisions import newest_good
 from nadi.persistence.stores import store_of
-from nadi.pipeline.revisions import ask_for, requests
+from nadi.pipeline.dumps import requests
+from nadi.pipeline.revisions import ask_for
 
 LOOK = 0.02  # seconds
 FIRST = 3  # paced batches that do not count: they find the node busy with the ones before
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A revision: when it was asked for, when its state was copied out of Spark (its writer began), when it was there (s since the epoch); its name."""
+    """A revision: when it was asked for, when its state was there (its writer began), when it was there (s since the epoch); its name."""
 
     asked: float
     copied: float
@@ -49,12 +50,12 @@ class Paced(msgspec.Struct, frozen=True):
 
 def ask(state: Path, within: float) -> Asked:
     """Ask the node that runs an app for a revision, as `nadi revision create` does, and wait for it. Errors: those of `ask_for`."""
-    plan = requests(state) / "copy" / "plan.json"  # the last that is written before the writer begins
+    begun = "*-*/plan.json"  # what is written last before the writer begins
     asked, copied = time.time(), 0.0
     with ThreadPoolExecutor(1) as pool:
         name = pool.submit(ask_for, state, within)
         while not name.done():
-            if not copied and plan.exists():
+            if not copied and any(requests(state).glob(begun)):
                 copied = time.time()
             time.sleep(LOOK)
     there = time.time()

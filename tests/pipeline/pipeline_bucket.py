@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,25 @@ def kill(ask: Hosts, index: int) -> None:
     pid = host_pid(ask, index)
     if pid is not None:
         os.kill(pid, signal.SIGKILL)
+
+
+def child(ask: Hosts, index: int) -> int | None:
+    """The child that a host has."""
+    tasks = Path(f"/proc/{host_pid(ask, index)}/task")
+    return next((int(pid) for f in tasks.glob("*/children") for pid in f.read_text().split()), None)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended (waited for at most ten seconds, since a killed one takes a moment)."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def hosts_of_this_process(count: int) -> Iterator[Hosts]:

@@ -29,7 +29,7 @@ from nadi.pipeline.cutlog import CutLog
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.revisions import Keeping, Revisions
 from nadi.pipeline.revisionwriter import Done, Plan, write, write_aside
-from nadi.pipeline.savedstate import SavedState, write_index
+from nadi.pipeline.savedstate import INDEX, SavedState, write_index
 from nadi.pipeline.spec import AppSpec
 
 TEXT = "@app:name('A') @source(type='test', file='x') define stream In (n int); from In select n insert into Out;"
@@ -39,9 +39,9 @@ CUT = {"n": 3, "epoch": 1, "clock": 5, "started": 0, "ends": {"0": {"0": 9}}}
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     """A revision of an app without state, into a folder."""
-    write_index(SavedState(3, ()), tmp_path / "index")
+    write_index(SavedState(3, ()), tmp_path / INDEX)
     spec = AppSpec("A", TEXT, str(tmp_path / "state" / "A"), connectors="pipeline_testlog", inputs={"x": 7})
-    return Plan(spec, str(tmp_path / "index"), CUT, Persistence(keep=2), str(tmp_path), "4.3.0")
+    return Plan(spec, str(tmp_path), CUT, Persistence(keep=2), str(tmp_path), "4.3.0")
 
 
 def test_a_revision_tells_the_numbers_of_the_inputs_in_its_cut(plan: Plan, tmp_path: Path) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pipeline_bucket import Bucket, Within, host_pid, hosts_of_this_process, kill
+from pipeline_bucket import Bucket, Within, child, gone, hosts_of_this_process, kill
 from pipeline_faults import POLICY
 from pipeline_testlog import committed
 
 from nadi.kernel.contract import Kernel, Segment
-from nadi.pipeline import engine, kernels, snapshot
+from nadi.pipeline import engine, forked, kernels, snapshot
 from nadi.pipeline.fatrows import gather, unpack
 from nadi.pipeline.frames import from_frames
 from nadi.pipeline.hostclient import Hosts, hosts_folder
@@ -112,10 +111,7 @@ class Run:
     @property
     def child(self) -> int | None:
         assert isinstance(self.ask, Hosts)
-        host = host_pid(self.ask, 0)
-        return next(
-            (int(p) for f in Path(f"/proc/{host}/task").glob("*/children") for p in f.read_text().split()), None
-        )
+        return child(self.ask, 0)
 
     @property
     def folders(self) -> list[Path]:
@@ -138,19 +134,6 @@ def expected(count: int) -> list[tuple[str, int]]:
     return [
         (k, sum(n for other, n in held[max(0, i + 1 - WINDOW) : i + 1] if other == k)) for i, (k, _) in enumerate(held)
     ]
-
-
-def gone(pid: int) -> bool:
-    """Whether a process has ended (waited for at most ten seconds, since a killed one takes a moment)."""
-    until = time.monotonic() + 10
-    while time.monotonic() < until:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def begun(run: Run) -> int:
@@ -300,7 +283,7 @@ def test_without_memory_for_a_child_a_base_is_written_within_a_batch_before_delt
 def test_two_hosts_of_a_machine_do_not_dump_at_the_same_time(ask: Hosts, spec: AppSpec):
     run = Run(ask, spec)
     begun(run)
-    assert snapshot._turn(hosts_folder(os.getpid())) is None
+    assert forked.turn(hosts_folder(os.getpid())) is None
     kill(ask, 0)
     run.order("hold")
     run.until(lambda: run.child is not None)

@@ -19,6 +19,7 @@ from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.contract import Log
 from nadi.io.faultlog import FAULTS
 from nadi.kernel.control import CONTROL
+from nadi.pipeline import dumps
 from nadi.pipeline.backlog import bounded
 from nadi.pipeline.cutlogs import open_cut_log
 from nadi.pipeline.cuts import Cut, Place, Situation, Waiting, plan_cut
@@ -135,6 +136,7 @@ class CutMaker:
             if stop_flag(self._state, self._spec.epoch).exists():
                 self._tell(SourceStatus(start.n, self._spec.epoch, stopped=True))
             elif (cut := self._next(start, unlimited)) is not None:
+                dumps.mark(self._state, cut.n)
                 self._cuts.append(cut)
                 return cut
             if time.monotonic() >= until:
@@ -159,7 +161,7 @@ class CutMaker:
         current = progress if progress is not None and progress.n == start.n else None
         lost = start.n > 0 and current is None
         unknown = any(w.place not in start.ends for w in waiting)  # where a new input begins is fixed by a cut
-        eager = lost or unknown or (start.n == 0 and self._eager)
+        eager = lost or unknown or (start.n == 0 and self._eager) or dumps.wanted(self._state)
         due = None if current is None else current.due
         if not size and not eager and not (due is not None and due <= max(wall, start.clock)):
             return None

@@ -21,9 +21,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nadi.errors import NadiError
+from nadi.pipeline.forked import LOCK
 from nadi.pipeline.hosted import Apps
 from nadi.pipeline.protocol import Frame, failure_head, receive, send
-from nadi.pipeline.snapshot import LOCK, sweep
+from nadi.pipeline.snapshot import sweep
 
 # With Python's 5 ms a request of another app waits 6 ms and more beside a thread that computes, and again after each call that lets go of
 # the interpreter; with this 1 ms, and what the other thread computes in a second stays the same.

@@ -17,6 +17,7 @@ from nadi.io import circuits, errorstore, faultlog
 from nadi.io.contract import Connector, Receipt, Sink, SinkMapper
 from nadi.kernel.contract import Kernel
 from nadi.pipeline import errorrows, sending
+from nadi.pipeline.dumps import Dumper
 from nadi.pipeline.fatrows import FatRow, pack, unpack
 from nadi.pipeline.kernels import Held, Kernels, views
 from nadi.pipeline.layout import POLICY
@@ -55,7 +56,8 @@ class LiveApp:
         self._inputs: dict[int, Input] = {}
         self._open: dict[int, OpenSink] = {}
         policy = getattr(self._engine, "POLICY", POLICY)  # that of a test has frames of some bytes
-        self.kernels = Kernels(self._make_kernel, self._start, self.streams, scratch, bool(spec.state), policy)
+        dumper = Dumper(spec.place.state, scratch) if spec.state else None
+        self.kernels = Kernels(self._make_kernel, self._start, self.streams, scratch, bool(spec.state), policy, dumper)
         self._lock = threading.Lock()
 
     def _make_kernel(self, bucket: int) -> Kernel:

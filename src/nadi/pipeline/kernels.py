@@ -17,13 +17,15 @@ from typing import Any
 
 from nadi.kernel.contract import Kernel, Outputs
 from nadi.kernel.control import CONTROL
+from nadi.pipeline.dumps import Dumper
 from nadi.pipeline.fatrows import Gathered, gather, to_ipc, unpack
 from nadi.pipeline.feeding import Feeding
+from nadi.pipeline.forked import resident
 from nadi.pipeline.frames import base_stream, delta_stream, to_frames
 from nadi.pipeline.layout import POLICY, Directory, Plan, Policy, plan_base, plan_delta
 from nadi.pipeline.pieces import Send
 from nadi.pipeline.protocol import Frame, Part
-from nadi.pipeline.snapshot import Since, Snapshot, resident
+from nadi.pipeline.snapshot import Since, Snapshot
 
 IDLE = 1_800.0  # seconds after which the cache lets go of a kernel
 IDLE_FEEDING = 120.0  # and of frames that were fed for a task that did not come back
@@ -73,7 +75,7 @@ class Held:
 
 class Kernels:
     """Makes, feeds and keeps them. `streams` names the inputs by ordinal; with `one_query` a kernel of another query than the one that asks is left from its
-    past; snapshots are made in `scratch`.
+    past; snapshots are made in `scratch`, and dumps for revisions by `dumper`, where there is one.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Kernels:
         scratch: Path,
         one_query: bool,
         policy: Policy = POLICY,
+        dumper: Dumper | None = None,
     ) -> None:
         self._make = make
         self._start = start
@@ -91,6 +94,7 @@ class Kernels:
         self._scratch = scratch
         self._one_query = one_query
         self._policy = policy
+        self._dumper = dumper
         self._held: dict[Place, Held] = {}
         self._locks: dict[Place, threading.Lock] = {}
         self._fed: dict[str, Feeding] = {}
@@ -154,6 +158,8 @@ class Kernels:
         self._held.pop(place, None)  # a kernel that fails half-way is not met again
         try:
             answer = self._run(held, directory, gathered, head.get("want"))
+            if self._dumper is not None:
+                self._dumper.look(held.kernel, held.cut, place[1])
         except BaseException:
             held.release()
             raise

@@ -1,11 +1,12 @@
-"""Revisions of an app that runs: made every few minutes, before a stop and on request, from the state that Spark has committed.
+"""Revisions of an app that runs: made every few minutes, before a stop and on request.
 
     <state>/revisions/<id>.request    somebody wants one
     <state>/revisions/<id>.answer     its name, or what went wrong
-    <state>/revisions/copy/           the copy of the state, while a revision is made
+    <state>/revisions/dump-<cut>/     dumps of the hosts, while a revision is made (`nadi.pipeline.dumps`)
+    <state>/revisions/copy-<id>/      or a copy of what Spark has committed (`nadi.pipeline.savedstate`)
 
-One is made at a time, in a thread of the node; copying is a Spark job of one task, writing a process of its own, so that the query goes on. A request is
-a file, so that it needs no connection to the node and survives its restart.
+One is made at a time, in a thread of the node; children of the hosts dump, a process of its own writes, so that the query goes on. A request is a file, so
+that it needs no connection to the node and survives its restart.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ from nadi.config import Persistence
 from nadi.errors import error
 from nadi.io import faultlog
 from nadi.io.faultlog import FAULTS
+from nadi.pipeline import dumps
 from nadi.pipeline.cutlog import Cuts
 from nadi.pipeline.cutlogs import open_cut_log
+from nadi.pipeline.dumps import requests
 from nadi.pipeline.live import read_live
 from nadi.pipeline.query import named_failure
 from nadi.pipeline.revisionwriter import Done, Plan, write_aside
-from nadi.pipeline.savedstate import copy_state, write_index
+from nadi.pipeline.savedstate import INDEX, copy_state, write_index
 from nadi.pipeline.session import own_session
 from nadi.pipeline.slots import COPIES
 from nadi.pipeline.spec import AppSpec
@@ -54,11 +57,6 @@ class Keeping:
     base: Path
 
 
-def requests(state: Path) -> Path:
-    """Where requests and answers are, in the state folder of an app."""
-    return state / "revisions"
-
-
 class Revisions:
     """Makes the revisions of one app while its query runs. `look` is called now and then and returns at once."""
 
@@ -77,6 +75,7 @@ class Revisions:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._last = clock()
         self._thread: threading.Thread | None = None
+        self._quiet = threading.Event()  # no cut is made any more
 
     def look(self) -> None:
         """Begin a revision where one is due or asked for, and none is under way."""
@@ -89,11 +88,16 @@ class Revisions:
 
     def before_stop(self) -> None:
         """Make a revision of where the app stops, if the node keeps any; what fails is said, and is no reason not to stop."""
+        self.leave()
         if self._thread is not None:
             self._thread.join()
         asked = sorted(self._folder.glob("*.request"))
         if asked or self._keeping.persistence.enabled:
             self._answer(asked)
+
+    def leave(self) -> None:
+        """The query makes no more cuts: what is under way goes on with what is committed."""
+        self._quiet.set()
 
     def _due(self) -> bool:
         kept = self._keeping.persistence
@@ -114,27 +118,53 @@ class Revisions:
             request.unlink(missing_ok=True)
 
     def make(self) -> Done:
-        """Make a revision of the state after the last committed batch. Errors: NOTHING_COMMITTED, REVISION_FAILED, those of reading the state."""
-        copy = self._folder / "copy"
-        shutil.rmtree(copy, ignore_errors=True)
-        copy.mkdir(parents=True)
+        """Make a revision: of the next cut, or, where hosts cannot dump it or none will be made, of what is committed.
+
+        Errors: NOTHING_COMMITTED, REVISION_FAILED, those of reading the state.
+        """
+        state = self._spec.place.state
+        copy = self._folder / f"copy-{secrets.token_hex(4)}"
         try:
+            dumped = self._dumped()
+            if dumped is not None:
+                return self._write(dumped.folder, dumped.cut)
+            copy.mkdir(parents=True)
             saved = copy_state(own_session(self._session, COPIES), self._spec, copy)
-            write_index(saved, copy / "index")
-            cuts = open_cut_log(self._spec)
-            cut = cuts.at(saved.cut)
-            if cut is None:
-                raise error("CUT_LOG_MISMATCH", folder=self._spec.state, last="?", known=saved.cut)
-            kept = self._keeping
-            version = str(self._session.version)
-            plan = Plan(
-                self._spec, str(copy / "index"), cut.to_offset(), kept.persistence, str(kept.base.resolve()), version
-            )
-            done = write_aside(plan, copy)
-            forget(self._spec, cuts, done.oldest)
-            return done
+            write_index(saved, copy / INDEX)
+            return self._write(copy, saved.cut)
         finally:
+            dumps.forget(state)
             shutil.rmtree(copy, ignore_errors=True)
+
+    def _dumped(self) -> dumps.Dumped | None:
+        """What the hosts dump of the next cut; None where no cut is made any more, or they do not."""
+        if self._quiet.is_set():
+            return None
+        dumps.ask(self._spec.place.state)
+        found = dumps.wait(self._spec.place.state, self._spec.buckets, self._quiet)
+        if found is None and not self._quiet.is_set():
+            log.info("hosts did not dump their kernels: a revision is made of what is committed", app=self._spec.app)
+        return found
+
+    def _write(self, folder: Path, n: int) -> Done:
+        """The revision of the state in a folder, which stands after cut `n`."""
+        cuts = open_cut_log(self._spec)
+        cut = cuts.at(n)
+        if cut is None:
+            raise error("CUT_LOG_MISMATCH", folder=self._spec.state, last="?", known=n)
+        kept = self._keeping
+        version = str(self._session.version)
+        plan = Plan(self._spec, str(folder), cut.to_offset(), kept.persistence, str(kept.base.resolve()), version)
+        done = write_aside(plan, folder)
+        forget(self._spec, cuts, done.oldest)
+        return done
+
+
+def sweep(state: Path) -> None:
+    """Remove what a node that is gone was making revisions of."""
+    dumps.forget(state)
+    for folder in requests(state).glob("copy*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def forget(spec: AppSpec, cuts: Cuts, oldest: int) -> None:

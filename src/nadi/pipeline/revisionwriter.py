@@ -19,20 +19,22 @@ from nadi.config import Persistence
 from nadi.errors import NadiError, error
 from nadi.persistence.revisions import meta_of, read_revision, write_revision
 from nadi.persistence.stores import store_of
-from nadi.pipeline.savedstate import read_index
+from nadi.pipeline.dumps import Dumped
+from nadi.pipeline.savedstate import INDEX, SavedState, read_index
 from nadi.pipeline.spec import AppSpec
 
 NICE = 15
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What to write: the state whose index is at `index` and which stands after `cut`, into the store of `persistence`.
+    """What to write: the state that stands after `cut`, into the store of `persistence`. It is in the folder `copy`: dumps of hosts, or, where it has an
+    index, a copy of what Spark has committed.
 
     `base` is where relative locations begin.
     """
 
     spec: AppSpec
-    index: str
+    copy: str
     cut: dict[str, Any]
     persistence: Persistence
     base: str
@@ -57,17 +59,23 @@ def write(plan: Plan) -> Done:
 
 
 def _written(plan: Plan) -> Done:
-    saved = read_index(Path(plan.index))
+    state = state_in(Path(plan.copy), plan.spec.buckets, int(plan.cut["n"]))
     app = plan.spec.load_engine().plan_app(plan.spec.text)
     meta = meta_of(app, plan.cut, plan.spark, plan.spec.inputs)
     store = store_of(plan.persistence, Path(plan.base))
     try:
-        parts = (saved.parts(bucket) for bucket in range(len(saved.saved)))
+        parts = (state.parts(bucket) for bucket in range(state.buckets))
         name = write_revision(store, meta, parts, time.time_ns() // 1_000_000, plan.persistence.keep)
         oldest = read_revision(store, app.name, store.names(app.name)[0]).revision.meta.cut
         return Done(name, int(oldest["n"]))
     finally:
         store.close()
+
+
+def state_in(copy: Path, buckets: int, cut: int) -> Dumped | SavedState:
+    """The state that is in a folder."""
+    index = copy / INDEX
+    return read_index(index) if index.exists() else Dumped(copy, cut, buckets)
 
 
 def write_aside(plan: Plan, folder: Path) -> Done:

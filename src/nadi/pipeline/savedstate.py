@@ -5,7 +5,8 @@
         saved.parts(bucket)                     # segments, then deltas, as `Kernel.load` takes them
 
 The job reads the state store's data source, which loads the version of a batch into an instance of its own. It holds one slot of the executor, whatever the
-size of the state, so that the query goes on with the others.
+size of the state, so that the query goes on with the others. It is for an app that is about to stop, and for one whose hosts cannot dump what they hold
+(`nadi.pipeline.dumps`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BATCH_BYTES = 16_000_000  # bytes of frames that travel to the copying task at a time
-_INDEX = "label int, key long, start long, length long"
+INDEX = "index"  # the file of it, in the folder of a copy
+_COLUMNS = "label int, key long, start long, length long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,9 @@ class SavedState:
     saved: tuple[SavedBucket, ...]
 
     @property
-    def bytes(self) -> int:
-        """Of all frames that count."""
-        return sum(bucket.directory.bytes for bucket in self.saved)
+    def buckets(self) -> int:
+        """How many there are."""
+        return len(self.saved)
 
     def parts(self, bucket: int) -> Iterator[Part]:
         """Segments, then deltas."""
@@ -89,7 +91,7 @@ def copy_state(session: SparkSession, spec: AppSpec, folder: Path) -> SavedState
         .load()
         .selectExpr("int(key.bk) as label", "user_map_key.k as key", "user_map_value.v as frame")
     )
-    index = rows.coalesce(1).mapInArrow(_Copier(str(folder)), _INDEX).toArrow()
+    index = rows.coalesce(1).mapInArrow(_Copier(str(folder)), _COLUMNS).toArrow()
     return _saved(spec, folder, index)
 
 

@@ -29,7 +29,7 @@ from nadi.pipeline.node import AppExit, AppProgress, AppText, ExitReport, NodeOp
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.query import named_failure, start_query
 from nadi.pipeline.retention import RetentionCheck
-from nadi.pipeline.revisions import Keeping, Revisions
+from nadi.pipeline.revisions import Keeping, Revisions, sweep
 from nadi.pipeline.session import driver_jvm, driver_lost, own_session
 from nadi.pipeline.spec import AppSpec
 
@@ -80,6 +80,7 @@ class Supervised:
     def run(self) -> None:
         """Run to the end; `result` has how it ended."""
         tries, reached = 0, -1
+        sweep(self._spec.place.state)
         self._retention.begin()
         while True:
             try:
@@ -128,6 +129,7 @@ class Supervised:
             self._phases(query)
             return how
         finally:
+            revisions.leave()
             remove_live(state)
             if not driver_lost() and query.isActive:
                 query.stop()
