@@ -8,6 +8,7 @@ fault.look()            # now and then; what has been seen is in `gone` and `bac
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import signal
 import socket
@@ -125,8 +126,19 @@ def _host(world: World, dice: random.Random) -> Fault:
 
 def _worker(world: World, dice: random.Random) -> Fault:
     """A worker of a task, the daemon that forks them, or the process of a source or sink of Spark."""
+    return _command_killed("worker", world, dice, is_worker, "Python worker")
+
+
+def is_worker(text: str) -> bool:
+    """Whether a command line is that of a Python process of Spark. Settings in that of the JVM, and of what starts it, name them, too.
+
+    >>> is_worker("/usr/bin/python -m pyspark.sql.streaming.python_streaming_source_runner"), is_worker("java --conf a=nadi.pipeline.daemon SparkSubmit")
+    (True, False)
+    """
+    words = text.split()
+    modules = [word for before, word in itertools.pairwise(words) if before == "-m"]
     kinds = ("nadi.pipeline.daemon", "pyspark.sql.worker", "python_streaming")
-    return _command_killed("worker", world, dice, lambda text: any(k in text for k in kinds), "Python worker")
+    return any(kind in module for module in modules for kind in kinds)
 
 
 def _jvm(world: World, dice: random.Random) -> Fault:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from faults import Fault
+from faults import Fault, is_worker
 from nodes import until
 from report import Report
 from sides import Judge, Sides
@@ -110,3 +110,10 @@ def test_a_report_tells_how_often_each_kind_was_seen():
     report.faults += [Fault("host", "", (), lambda: True, 0, gone, back) for gone, back in ((0.1, 1.0), (0.3, 3.0))]
     (_head, line) = report.kinds()
     assert line.split() == ["host", "2", "0.2", "s", "(max", "0.3", "s)", "2.0", "s", "(max", "3.0", "s)"]
+
+
+def test_a_jvm_whose_settings_name_the_daemon_is_no_python_worker():
+    assert is_worker("/usr/bin/python3 -m nadi.pipeline.daemon pyspark.worker")
+    assert is_worker("/usr/bin/python3 -m pyspark.sql.streaming.python_streaming_source_runner")
+    jvm = "java -cp /jars org.apache.spark.deploy.SparkSubmit --conf spark.python.daemon.module=nadi.pipeline.daemon pyspark-shell"
+    assert not is_worker(jvm)

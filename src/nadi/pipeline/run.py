@@ -29,7 +29,7 @@ from nadi.kernel.control import CONTROL
 from nadi.pipeline.hostclient import Hosts, hosts, hosts_folder, sweep
 from nadi.pipeline.live import remove_live
 from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, make_spec, needed_outputs, node_lock, spread
-from nadi.pipeline.session import SessionOptions, build_session, driver_jvm, end_driver
+from nadi.pipeline.session import SessionOptions, driver_jvm, end_driver, start_session
 from nadi.pipeline.slots import COPIES, with_slots
 from nadi.pipeline.spec import AppSpec, Connectors, Engine
 from nadi.pipeline.supervisor import RESTARTS, OnProgress, lost, supervise
@@ -123,7 +123,8 @@ class Node:
         slots = options.settings().slots
         master = with_slots(options.master, specs, options.persistence.enabled, slots)
         pools = (*names, COPIES)
-        session = build_session(SessionOptions(master, options.state / "logs", conf, f"nadi {' '.join(names)}", pools))
+        wanted = SessionOptions(master, options.state / "logs", conf, f"nadi {' '.join(names)}", pools)
+        session = start_session(wanted, self._stop)
         jvm = driver_jvm(session)
         try:
             sweep()

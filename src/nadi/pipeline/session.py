@@ -14,6 +14,7 @@ from __future__ import annotations
 import concurrent.futures.thread  # noqa: F401
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
-from nadi.errors import error
+import structlog
+
+from nadi.errors import NadiError, error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +36,10 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("nadi")
 _STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHECKPOINT = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+STARTS_AGAIN = (0.5, 2.0)  # seconds before each further attempt to start Spark
+
+log = structlog.get_logger(__name__)
 
 SETTINGS: dict[str, str] = {
     "spark.ui.enabled": "false",
@@ -103,6 +110,25 @@ def write_pools(folder: Path, names: Iterable[str]) -> Path:
     path = folder / "pools.xml"
     path.write_text(f'<?xml version="1.0" encoding="UTF-8"?>\n<allocations>\n{pools}</allocations>\n', encoding="utf-8")
     return path
+
+
+def start_session(options: SessionOptions, stop: threading.Event) -> SparkSession:
+    """Start Spark as `build_session` does; where what starts the JVM dies, which may be by somebody's hand, a few times. Errors: SPARK_NOT_STARTED."""
+    for delay in (*STARTS_AGAIN, None):
+        try:
+            return build_session(options)
+        except NadiError as failure:
+            died = "JAVA_GATEWAY_EXITED" in str(failure) and java() is not None
+            if delay is None or not died or stop.wait(delay):
+                raise
+            log.warning("what starts Spark has died: once more", reason=str(failure))
+    raise AssertionError("the last attempt returns or raises")
+
+
+def java() -> str | None:
+    """The `java` that Spark's scripts will run; None where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=f"{home}/bin" if home else None)
 
 
 def build_session(options: SessionOptions) -> SparkSession:
