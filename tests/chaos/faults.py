@@ -137,7 +137,7 @@ def is_worker(text: str) -> bool:
     """
     words = text.split()
     modules = [word for before, word in itertools.pairwise(words) if before == "-m"]
-    kinds = ("nadi.pipeline.daemon", "pyspark.sql.worker", "python_streaming")
+    kinds = ("nadi.pipeline.daemon", "pyspark.daemon", "pyspark.sql.worker", "python_streaming")
     return any(kind in module for module in modules for kind in kinds)
 
 
