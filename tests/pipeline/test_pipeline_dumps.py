@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from nadi.kernel.contract import Kernel, Segment
 from nadi.metrics import Progress
-from nadi.pipeline import cutlog, cutmaker, dumps, engine
+from nadi.pipeline import cutlog, cutmaker, dumper, dumps, engine
 from nadi.pipeline.forked import turn
 from nadi.pipeline.hostclient import Hosts, hosts_folder
 from nadi.pipeline.progress import write_progress
@@ -185,7 +185,7 @@ def test_a_child_whose_turn_has_not_come_is_waited_for(
 def test_without_memory_for_a_child_whoever_waits_hears_of_it(
     spec: AppSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dumps, "enough_memory", lambda: False)
+    monkeypatch.setattr(dumper, "enough_memory", lambda: False)
     folder = marked(spec, 1)
     steps(Bucket(Within(tmp_path), spec), range(1, 2))
     assert (folder / "0.none").exists()

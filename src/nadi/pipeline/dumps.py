@@ -16,7 +16,6 @@ has committed is read instead (`nadi.pipeline.savedstate`), which costs a job be
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import threading
 import time
@@ -24,15 +23,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nadi.kernel.contract import Kernel
 from nadi.kernel.segments import Part
-from nadi.pipeline.forked import BUFFER, enough_memory, fork, turn, write_pieces
-from nadi.pipeline.frames import base_stream, from_frames
+from nadi.pipeline.frames import from_frames
 from nadi.pipeline.progress import read_progress
 
 LOOK = 0.05  # seconds
 SILENT = 30.0  # seconds after which dumps that neither grow nor wait their turn are not waited for any more
-_TURN = 0.2  # seconds between two looks whether it is a child's turn
+_PIECE = 1024 * 1024  # bytes that are read at a time
+
+
+def folder_of(state: Path, cut: int) -> Path:
+    """Where the dumps of a cut go; it is there where somebody wants them."""
+    return requests(state) / f"dump-{cut}"
 
 
 def requests(state: Path) -> Path:
@@ -54,7 +56,7 @@ class Dumped:
     def parts(self, bucket: int) -> Iterator[Part]:
         """Segments, as `Kernel.load` takes them."""
         with (self.folder / f"{bucket}.base").open("rb") as source:
-            yield from from_frames(iter(lambda: source.read(BUFFER), b""))
+            yield from from_frames(iter(lambda: source.read(_PIECE), b""))
 
 
 def ask(state: Path) -> None:
@@ -113,55 +115,8 @@ def wanted(state: Path) -> bool:
 
 def mark(state: Path, cut: int) -> None:
     """Say that a cut, which nobody knows yet, is the one, if one is wanted."""
-    asked, named = requests(state) / "dump", requests(state) / f"dump-{cut}"
+    asked, named = requests(state) / "dump", folder_of(state, cut)
     if asked.exists():
         shutil.rmtree(named, ignore_errors=True)  # of an attempt to make this cut that came to nothing
         with contextlib.suppress(FileNotFoundError):  # not wanted any more
             asked.rename(named)
-
-
-# ---- whoever holds kernels
-
-
-class Dumper:
-    """Makes the dumps of the kernels of one app in a host; `scratch` is the folder of the hosts."""
-
-    def __init__(self, state: Path, scratch: Path) -> None:
-        self._folder = requests(state)
-        self._scratch = scratch
-        self._children: list[int] = []
-        self._lock = threading.Lock()
-
-    def look(self, kernel: Kernel, cut: int, bucket: int) -> None:
-        """Begin a dump of the kernel, which stands after this cut, where one is wanted; the caller holds the kernel's lock."""
-        self._reap()
-        folder = self._folder / f"dump-{cut}"
-        whole = folder / f"{bucket}.base"
-        if not folder.exists() or whole.exists():
-            return
-        # another attempt of the same batch may be at it: each has a file of its own
-        part = folder / f"{bucket}.{os.getpid()}.part"
-        try:
-            if not enough_memory():
-                raise MemoryError
-            child = fork(lambda: _dump(kernel, self._scratch, part, whole))
-        except (OSError, MemoryError):
-            with contextlib.suppress(FileNotFoundError):  # nobody wants it any more
-                (folder / f"{bucket}.none").touch()
-            return
-        with self._lock:
-            self._children.append(child)
-
-    def _reap(self) -> None:
-        with self._lock:
-            self._children = [child for child in self._children if os.waitpid(child, os.WNOHANG)[0] == 0]
-
-
-def _dump(kernel: Kernel, scratch: Path, part: Path, whole: Path) -> None:
-    """What the child does, one of all hosts at a time."""
-    part.touch()
-    while turn(scratch) is None:  # it ends with this process
-        os.utime(part)  # somebody is waiting for a sign of life
-        time.sleep(_TURN)
-    write_pieces(base_stream(kernel.dump()), part)
-    part.rename(whole)

@@ -17,7 +17,7 @@ from nadi.io import circuits, errorstore, faultlog
 from nadi.io.contract import Connector, Receipt, Sink, SinkMapper
 from nadi.kernel.contract import Kernel
 from nadi.pipeline import errorrows, sending
-from nadi.pipeline.dumps import Dumper
+from nadi.pipeline.dumper import Dumper
 from nadi.pipeline.fatrows import FatRow, pack, unpack
 from nadi.pipeline.kernels import Held, Kernels, views
 from nadi.pipeline.layout import POLICY

@@ -17,7 +17,7 @@ from typing import Any
 
 from nadi.kernel.contract import Kernel, Outputs
 from nadi.kernel.control import CONTROL
-from nadi.pipeline.dumps import Dumper
+from nadi.pipeline.dumper import Dumper
 from nadi.pipeline.fatrows import Gathered, gather, to_ipc, unpack
 from nadi.pipeline.feeding import Feeding
 from nadi.pipeline.forked import resident
