@@ -19,14 +19,14 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 
 from nadi.kernel.contract import GROUP, POSITION, TS, Arrivals, Kernel, Outputs, Segment
 from nadi.pipeline import engine
-from nadi.pipeline.fatrows import pack
-from nadi.pipeline.hostclient import hosts
+from nadi.pipeline.hosting.hostclient import hosts
+from nadi.pipeline.inputs.fatrows import pack
+from nadi.pipeline.inputs.source import AppSource
 from nadi.pipeline.kernelstage import query_id
-from nadi.pipeline.layout import Directory
+from nadi.pipeline.outputs.sinkstage import AppWriter, Written
 from nadi.pipeline.session import activate, driver_jvm
-from nadi.pipeline.sinkstage import AppWriter, Written
-from nadi.pipeline.source import AppSource
 from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.state.layout import Directory
 from nadi.plan.nodes import App
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bench.identity import start_identity
-from nadi.pipeline.hostclient import hosts
+from nadi.pipeline.hosting.hostclient import hosts
 from nadi.pipeline.node import AppProgress, AppText, NodeOptions, make_spec
 from nadi.pipeline.query import start_query
 from nadi.pipeline.run import end_session

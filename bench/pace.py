@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 from pyspark.sql.datasource import DataSourceStreamReader
 
-from nadi.pipeline.cutmaker import CutMaker
-from nadi.pipeline.cuts import Cut, Waiting
+from nadi.pipeline.cutting.cutmaker import CutMaker
+from nadi.pipeline.cutting.cuts import Cut, Waiting
+from nadi.pipeline.inputs.source import AppReader, AppSource
 from nadi.pipeline.progress import Progress
-from nadi.pipeline.source import AppReader, AppSource
 from nadi.pipeline.spec import AppSpec
 
 PACE = "NADI_BENCH_PACE"

@@ -158,7 +158,7 @@ def host_pids(jvm: int) -> list[int]:
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (process / "cmdline").read_bytes().split(b"\0")
-            if b"nadi.pipeline.host" in words and str(jvm).encode() in words:
+            if b"nadi.pipeline.executor.host" in words and str(jvm).encode() in words:
                 found.append(int(process.name))
     return found
 

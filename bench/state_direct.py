@@ -23,8 +23,8 @@ import pyarrow as pa
 from bench.checks import Rows, compare, window_rows
 from bench.state import BATCH, HOUR_MS, NOTE, StateSetting, app_text, events_of, host_pids
 from nadi.kernel.contract import ARRIVAL_COLUMNS
-from nadi.pipeline.fatrows import from_ipc, pack, to_ipc
-from nadi.pipeline.hostclient import Hosts, hosts_folder
+from nadi.pipeline.hosting.hostclient import Hosts, hosts_folder
+from nadi.pipeline.inputs.fatrows import from_ipc, pack, to_ipc
 from nadi.pipeline.kernelstage import StoredState, ask_kernel
 from nadi.pipeline.spec import AppSpec
 

@@ -18,15 +18,15 @@ import msgspec
 from bench import timed
 from bench.node import SPARK_CONF, batches_of, tell
 from bench.pace import PacedSource
-from nadi.pipeline.fatrows import unpack
-from nadi.pipeline.hostclient import hosts
+from nadi.pipeline.hosting.hostclient import hosts
+from nadi.pipeline.inputs.fatrows import unpack
 from nadi.pipeline.kernelstage import OUTPUT, KernelStage
-from nadi.pipeline.labels import labels
 from nadi.pipeline.node import AppProgress, AppText, NodeOptions, make_spec, node_lock
+from nadi.pipeline.outputs.sinkstage import AppSink
 from nadi.pipeline.run import end_session
 from nadi.pipeline.session import SessionOptions, activate, build_session, driver_jvm
-from nadi.pipeline.sinkstage import AppSink
 from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.state.labels import labels
 from nadi.pipeline.supervisor import supervise
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from bench.pace import Pace
 from nadi.config import Persistence
 from nadi.persistence.revisions import newest_good
 from nadi.persistence.stores import store_of
-from nadi.pipeline.dumps import requests
-from nadi.pipeline.revisions import ask_for
+from nadi.pipeline.revision.revisions import ask_for
+from nadi.pipeline.state.dumps import requests
 
 LOOK = 0.02  # seconds
 FIRST = 3  # paced batches that do not count: they find the node busy with the ones before

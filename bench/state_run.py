@@ -38,7 +38,7 @@ from bench.state_node import StatePlan
 from bench.state_revision import Asked, ask, read_back, revision_figures
 from nadi.errors import NadiError
 
-FRAME = 16 * 1024  # what a delta weighs beside its bytes (`nadi.pipeline.layout.Policy`)
+FRAME = 16 * 1024  # what a delta weighs beside its bytes (`nadi.pipeline.state.layout.Policy`)
 NEAR = 10  # batches before the renewal of a base
 BEFORE = 30  # paced batches before the first revision
 DURING = 25  # batches while revisions are made, so many revisions are asked for …

@@ -17,7 +17,7 @@ from bench.state_revision import Asked, read_back, revision_figures
 from bench.state_run import batches_to_renewal
 from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import meta_of, write_revision
-from nadi.pipeline.cutlog import take_over
+from nadi.pipeline.cutting.cutlog import take_over
 from nadi.pipeline.spec import AppSpec
 from nadi.runtime import Runtime
 

@@ -119,25 +119,31 @@ def _host(world: World, dice: random.Random) -> Fault:
     index = str(dice.randrange(2))
 
     def fits(text: str) -> bool:
-        return "nadi.pipeline.host" in text.split() and text.split()[-2] == index
+        return "nadi.pipeline.executor.host" in text.split() and text.split()[-2] == index
 
     return _command_killed("host", world, dice, fits, f"host {index}")
 
 
 def _worker(world: World, dice: random.Random) -> Fault:
     """A worker of a task, the daemon that forks them, or the process of a source or sink of Spark."""
-    return _command_killed("worker", world, dice, is_worker, "Python worker")
+    found: list[Fault] = []
+    while not found:
+        one = _one(world, dice, is_worker)
+        with contextlib.suppress(ProcessLookupError):
+            # who takes over its work may have been there before, idle; that work is done again is seen from the cuts
+            found.append(_killed("worker", "Python worker", [one], lambda: bool(world.those(is_worker))))
+    return found[0]
 
 
 def is_worker(text: str) -> bool:
     """Whether a command line is that of a Python process of Spark. Settings in that of the JVM, and of what starts it, name them, too.
 
-    >>> is_worker("/usr/bin/python -m pyspark.sql.streaming.python_streaming_source_runner"), is_worker("java --conf a=nadi.pipeline.daemon SparkSubmit")
+    >>> is_worker("python -m pyspark.daemon pyspark.worker"), is_worker("java --conf a=nadi.pipeline.executor.daemon SparkSubmit")
     (True, False)
     """
     words = text.split()
     modules = [word for before, word in itertools.pairwise(words) if before == "-m"]
-    kinds = ("nadi.pipeline.daemon", "pyspark.daemon", "pyspark.sql.worker", "python_streaming")
+    kinds = ("nadi.pipeline.executor.daemon", "pyspark.daemon", "pyspark.sql.worker", "python_streaming")
     return any(kind in module for module in modules for kind in kinds)
 
 
@@ -227,7 +233,7 @@ def _revision(world: World, dice: random.Random, asking: Asking) -> Fault:
 
     def fits(text: str) -> bool:
         asking.ask(app)  # for as long as there is no writer: who was asked before may have died
-        return "nadi.pipeline.revisionwriter" in text and f"/{app}/" in text
+        return "nadi.pipeline.revision.revisionwriter" in text and f"/{app}/" in text
 
     found: list[Fault] = []
     while not found:

@@ -14,10 +14,10 @@ from chaosapps import OUT
 from nadi.io.errorfile import FileErrorStore
 from nadi.io.errorstore import Wanted
 from nadi.kernel.contract import GROUP, NUMBER
-from nadi.pipeline.cutlog import CutLog
+from nadi.pipeline.cutting.cutlog import CutLog
+from nadi.pipeline.history.replay import Inputs, Replayer, logged
 from nadi.pipeline.live import Live
 from nadi.pipeline.progress import read_progress
-from nadi.pipeline.replay import Inputs, Replayer, logged
 from nadi.pipeline.spec import AppSpec
 
 Row = tuple[Any, ...]

@@ -16,9 +16,9 @@ from nadi.errors import NadiError
 from nadi.kernel.contract import GROUP, NUMBER
 from nadi.persistence.revisions import read_revision
 from nadi.persistence.stores import store_of
-from nadi.pipeline.replay import Inputs, Replayer, logged
-from nadi.pipeline.replaystart import named_start
-from nadi.pipeline.revisions import ask_for
+from nadi.pipeline.history.replay import Inputs, Replayer, logged
+from nadi.pipeline.history.replaystart import named_start
+from nadi.pipeline.revision.revisions import ask_for
 
 ANSWERED_WITHIN = 120.0  # seconds
 

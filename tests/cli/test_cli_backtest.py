@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from nadi.cli.backtest import told
 from nadi.cli.main import cli
 from nadi.errors import NadiError
-from nadi.pipeline.backtest import Difference
+from nadi.pipeline.history.backtest import Difference
 
 APP = "define stream In (k string, n long); from In select k, sum(n) as total group by k insert into Totals;"
 

@@ -17,9 +17,9 @@ from nadi.io.natsclient import api, shared
 from nadi.io.natsserver import NatsServer
 from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import meta_of, write_revision
-from nadi.pipeline.cutlog import CutLog, take_over
-from nadi.pipeline.cuts import Cut
-from nadi.pipeline.replay import Inputs, Replayer, logged
+from nadi.pipeline.cutting.cutlog import CutLog, take_over
+from nadi.pipeline.cutting.cuts import Cut
+from nadi.pipeline.history.replay import Inputs, Replayer, logged
 from nadi.pipeline.spec import AppSpec
 
 

@@ -74,7 +74,7 @@ class Node:
 
         def found() -> list[int]:
             words = {p: t.split() for p, t in self.commands().items()}
-            return [p for p, w in words.items() if "nadi.pipeline.host" in w and w[-2] == str(index)]
+            return [p for p, w in words.items() if "nadi.pipeline.executor.host" in w and w[-2] == str(index)]
 
         return only(found)
 

@@ -17,7 +17,7 @@ from nadi.kernel.contract import ARRIVAL_COLUMNS, GROUP, ArrivalBatch
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.memorystore import MemoryStore
 from nadi.lang import parse_on_demand
-from nadi.pipeline.bucketing import make_splitter
+from nadi.pipeline.inputs.bucketing import make_splitter
 from nadi.plan import plan_app
 from nadi.plan.nodes import App, Script
 from nadi.plan.on_demand import bind_on_demand

@@ -15,7 +15,7 @@ from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.payloads import entries_of
 from nadi.kernel.segments import Part
 from nadi.persistence.restoring import HeldState, Restored
-from nadi.pipeline.bucketing import make_splitter
+from nadi.pipeline.inputs.bucketing import make_splitter
 from nadi.plan import RestorePlan, fingerprints, plan_app, plan_restore
 from nadi.plan.nodes import App
 

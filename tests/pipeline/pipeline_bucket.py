@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -10,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nadi.pipeline.hostclient import Hosts, hosts_folder
-from nadi.pipeline.hosted import Apps
+from nadi.pipeline.executor.hosted import Apps
+from nadi.pipeline.hosting.hostclient import Hosts, hosts_folder
+from nadi.pipeline.hosting.protocol import Frame, Part
 from nadi.pipeline.kernelstage import StoredState, ask_kernel
-from nadi.pipeline.protocol import Frame, Part
 from nadi.pipeline.spec import AppSpec
 
 
@@ -105,8 +106,11 @@ def kill(ask: Hosts, index: int) -> None:
 
 def child(ask: Hosts, index: int) -> int | None:
     """The child that a host has."""
-    tasks = Path(f"/proc/{host_pid(ask, index)}/task")
-    return next((int(pid) for f in tasks.glob("*/children") for pid in f.read_text().split()), None)
+    for thread in Path(f"/proc/{host_pid(ask, index)}/task").glob("*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            if found := (thread / "children").read_text().split():
+                return int(found[0])
+    return None
 
 
 def gone(pid: int) -> bool:

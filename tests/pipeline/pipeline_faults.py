@@ -14,7 +14,7 @@ from typing import Any
 
 from nadi.kernel.contract import Kernel, Segment
 from nadi.pipeline import engine
-from nadi.pipeline.layout import Policy
+from nadi.pipeline.state.layout import Policy
 from nadi.plan.nodes import App
 
 POLICY = Policy(frame_bytes=128, floor=2048, frame=0, inline=1024, share=0, removed=1)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from nadi.io import registry
 from nadi.io.contract import Delivery, Receipt
-from nadi.pipeline.cutlog import CutLog, take_over
-from nadi.pipeline.cuts import Cut
-from nadi.pipeline.replay import Inputs, Replayer, logged
+from nadi.pipeline.cutting.cutlog import CutLog, take_over
+from nadi.pipeline.cutting.cuts import Cut
+from nadi.pipeline.history.replay import Inputs, Replayer, logged
 from nadi.pipeline.spec import AppSpec
 
 APP = """@app:name('Sums')

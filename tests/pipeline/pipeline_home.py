@@ -19,11 +19,12 @@ from pipeline_local import LocalNode
 
 from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import meta_of, newest_good, read_revision, write_revision
-from nadi.pipeline import cutlog, cutmaker, restore
-from nadi.pipeline.cutlogs import open_cut_log
+from nadi.pipeline.cutting import cutlog, cutmaker
+from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.engine import plan_app
+from nadi.pipeline.history.replay import Inputs, Replayer, logged
 from nadi.pipeline.node import AppText, NodeOptions, make_spec, spec_to_restore
-from nadi.pipeline.replay import Inputs, Replayer, logged
+from nadi.pipeline.revision import restore
 from nadi.pipeline.spec import AppSpec
 
 

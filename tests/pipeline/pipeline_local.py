@@ -21,13 +21,15 @@ import pytest
 from pipeline_bucket import DictState, Within
 
 from nadi.io.staging import write_atomically
-from nadi.pipeline import cutlog, sinkstage, source
-from nadi.pipeline.fatrows import pack
+from nadi.pipeline.cutting import cutlog
+from nadi.pipeline.inputs import source
+from nadi.pipeline.inputs.fatrows import pack
+from nadi.pipeline.inputs.source import AppReader
 from nadi.pipeline.kernelstage import StoredState, ask_kernel
-from nadi.pipeline.labels import labels
-from nadi.pipeline.sinkstage import AppWriter
-from nadi.pipeline.source import AppReader
+from nadi.pipeline.outputs import sinkstage
+from nadi.pipeline.outputs.sinkstage import AppWriter
 from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.state.labels import labels
 
 
 class LocalNode:

@@ -27,14 +27,14 @@ from nadi.databases import engines
 from nadi.errors import NadiError
 from nadi.io.controllog import append_again, control_path, sent_again
 from nadi.io.errorstore import Row, Wanted
-from nadi.pipeline import cutlog, cutmaker
-from nadi.pipeline.cutlogs import open_cut_log
+from nadi.pipeline.cutting import cutlog, cutmaker
+from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.engine import plan_app
+from nadi.pipeline.history.replay import Inputs, Replayer, logged
 from nadi.pipeline.live import Live
 from nadi.pipeline.node import needed_outputs
 from nadi.pipeline.ondemand import ask
 from nadi.pipeline.repeats import again_of, send_again
-from nadi.pipeline.replay import Inputs, Replayer, logged
 from nadi.pipeline.spec import AppSpec
 
 SOURCE = "@app:name('A') @source(type='test', file='{folder}/in') define stream In (k string, n long);"

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nadi.errors import NadiError
-from nadi.pipeline.backtest import backtest, difference, history, kind_of, outputs_of, time_column
 from nadi.pipeline.engine import plan_app
+from nadi.pipeline.history.backtest import backtest, difference, history, kind_of, outputs_of, time_column
 
 APP = """
 define stream Trades (symbol string, price double, size int);

@@ -12,10 +12,10 @@ from nadi.cli.panel import panel, plain
 from nadi.errors import NadiError, error
 from nadi.io.circuits import watched
 from nadi.metrics import AppProgress, Circuit
-from nadi.pipeline import cutlog, cutmaker
 from nadi.pipeline.circuits import Circuits
-from nadi.pipeline.cutmaker import read_status
-from nadi.pipeline.source import AppReader
+from nadi.pipeline.cutting import cutlog, cutmaker
+from nadi.pipeline.cutting.cutmaker import read_status
+from nadi.pipeline.inputs.source import AppReader
 from nadi.pipeline.spec import AppSpec
 
 TEXT = """@app:name('A') @source(type='test', file='{folder}/in') define stream In (n long);

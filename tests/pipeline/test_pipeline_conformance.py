@@ -21,7 +21,7 @@ from pipeline_testlog import committed
 from nadi.errors import NadiError
 from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.contract import NUMBER
-from nadi.pipeline.cutmaker import acts_by_itself
+from nadi.pipeline.cutting.cutmaker import acts_by_itself
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.node import AppText, NodeOptions, make_spec
 from nadi.pipeline.supervisor import supervise

@@ -22,9 +22,10 @@ from pipeline_local import LocalNode
 
 from nadi.io import staging
 from nadi.io.sinks import ledger
-from nadi.pipeline import cutlog, cutmaker, sinkstage
+from nadi.pipeline.cutting import cutlog, cutmaker
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.node import needed_outputs
+from nadi.pipeline.outputs import sinkstage
 from nadi.pipeline.spec import AppSpec
 
 APP = """@app:name('A')

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from nadi.errors import NadiError
-from nadi.pipeline import cutlog
-from nadi.pipeline.cutlog import CutLog, take_over
-from nadi.pipeline.cuts import Cut
+from nadi.pipeline.cutting import cutlog
+from nadi.pipeline.cutting.cutlog import CutLog, take_over
+from nadi.pipeline.cutting.cuts import Cut
 
 
 def cut(n: int, epoch: int = 1) -> Cut:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nadi.pipeline.backlog import bounded
-from nadi.pipeline.cuts import Cut, Situation, Waiting, choose_ends, plan_cut
+from nadi.pipeline.cutting.backlog import bounded
+from nadi.pipeline.cutting.cuts import Cut, Situation, Waiting, choose_ends, plan_cut
 
 ZERO = Cut(0, 1, 0, 0, {})
 WALL = 10_000

@@ -9,9 +9,9 @@ import pytest
 from servers.emptydatabase import EmptyDatabase
 
 from nadi.errors import NadiError
-from nadi.pipeline import cuttable
-from nadi.pipeline.cuts import Cut
-from nadi.pipeline.cuttable import TableCutLog
+from nadi.pipeline.cutting import cuttable
+from nadi.pipeline.cutting.cuts import Cut
+from nadi.pipeline.cutting.cuttable import TableCutLog
 
 
 def cut(n: int, epoch: int = 1) -> Cut:

@@ -16,12 +16,15 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from nadi.kernel.contract import Kernel, Segment
 from nadi.metrics import Progress
-from nadi.pipeline import cutlog, cutmaker, dumper, dumps, engine
-from nadi.pipeline.forked import turn
-from nadi.pipeline.hostclient import Hosts, hosts_folder
+from nadi.pipeline import engine
+from nadi.pipeline.cutting import cutlog, cutmaker
+from nadi.pipeline.executor import dumper
+from nadi.pipeline.executor.forked import turn
+from nadi.pipeline.hosting.hostclient import Hosts, hosts_folder
+from nadi.pipeline.inputs.source import AppReader
 from nadi.pipeline.progress import write_progress
-from nadi.pipeline.source import AppReader
 from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.state import dumps
 
 EVENTS = 10
 

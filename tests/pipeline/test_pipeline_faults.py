@@ -27,17 +27,17 @@ from nadi.io.faultlog import Fault, fault_log
 from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.contract import ARRIVAL_COLUMNS, OUTPUT_COLUMNS, ArrivalBatch
 from nadi.lang.tree import Annotation
-from nadi.pipeline import cutlog, cutmaker
-from nadi.pipeline.bucketing import make_splitter
-from nadi.pipeline.cutlog import CutLog
-from nadi.pipeline.cutmaker import read_status
+from nadi.pipeline.cutting import cutlog, cutmaker
+from nadi.pipeline.cutting.cutlog import CutLog
+from nadi.pipeline.cutting.cutmaker import read_status
 from nadi.pipeline.engine import make_kernel, plan_app
-from nadi.pipeline.faults import fault_record, reentry, undecodable_events, undecodable_text
+from nadi.pipeline.history.replay import Inputs, Replayer, Start, logged
+from nadi.pipeline.inputs.bucketing import make_splitter
+from nadi.pipeline.inputs.faults import fault_record, reentry, undecodable_events, undecodable_text
+from nadi.pipeline.inputs.pieces import Piece
 from nadi.pipeline.live import Live
 from nadi.pipeline.ondemand import ask
-from nadi.pipeline.pieces import Piece
-from nadi.pipeline.replay import Inputs, Replayer, Start, logged
-from nadi.pipeline.revisions import forget
+from nadi.pipeline.revision.revisions import forget
 from nadi.pipeline.spec import AppSpec
 
 IN = "@app:name('A') @source(type='test', file='{folder}/in') {route} define stream In (k string, n long);"

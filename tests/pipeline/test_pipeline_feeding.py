@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nadi.kernel.contract import Segment
-from nadi.pipeline.feeding import AHEAD, Feeding
-from nadi.pipeline.frames import base_stream, delta_stream, to_frames
+from nadi.pipeline.executor.feeding import AHEAD, Feeding
+from nadi.pipeline.state.frames import base_stream, delta_stream, to_frames
 
 STATE: list[Segment | bytes] = [*(Segment("e", group, bytes(200)) for group in range(40)), b"a delta"]
 

@@ -19,12 +19,12 @@ from pipeline_bucket import Bucket, Within, close, hosts_of_this_process, kill
 from pipeline_testlog import committed
 
 from nadi.errors import NadiError
-from nadi.pipeline.fatrows import pack
-from nadi.pipeline.hostclient import Hosts, hosts_folder, sweep
-from nadi.pipeline.kernels import IDLE, IDLE_FEEDING
+from nadi.pipeline.executor.kernels import IDLE, IDLE_FEEDING
+from nadi.pipeline.hosting.hostclient import Hosts, hosts_folder, sweep
+from nadi.pipeline.hosting.protocol import failure_head, raise_failure
+from nadi.pipeline.inputs.fatrows import pack
 from nadi.pipeline.kernelstage import StoredState
 from nadi.pipeline.node import spread
-from nadi.pipeline.protocol import failure_head, raise_failure
 from nadi.pipeline.spec import AppSpec
 
 

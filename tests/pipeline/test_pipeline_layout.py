@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nadi.errors import NadiError
-from nadi.pipeline.layout import POLICY as DEFAULT
-from nadi.pipeline.layout import Directory, Dump, Keys, Plan, Policy, Run, plan_base, plan_delta
+from nadi.pipeline.state.layout import POLICY as DEFAULT
+from nadi.pipeline.state.layout import Directory, Dump, Keys, Plan, Policy, Run, plan_base, plan_delta
 
 FRAME_BYTES = DEFAULT.frame_bytes
 POLICY = Policy(floor=3 * FRAME_BYTES, frame=16 * 1024, inline=2 * FRAME_BYTES, share=2, removed=1)

@@ -50,7 +50,7 @@ def tree(pid: int) -> set[int]:
     found, grew = {pid}, True
     while grew:
         more = {p for p, parent in parents.items() if parent in found} - found
-        more |= {p for p, c in sessions.items() if b"nadi.pipeline.host" in c and int(c[-2]) in found} - found
+        more |= {p for p, c in sessions.items() if b"nadi.pipeline.executor.host" in c and int(c[-2]) in found} - found
         found, grew = found | more, bool(more)
     return found
 

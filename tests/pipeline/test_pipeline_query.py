@@ -17,9 +17,9 @@ from pipeline_testlog import committed
 
 from nadi.io.retry import Policy
 from nadi.pipeline import supervisor
-from nadi.pipeline.cutlog import CutLog
+from nadi.pipeline.cutting.cutlog import CutLog
 from nadi.pipeline.engine import plan_app
-from nadi.pipeline.hostclient import hosts_folder
+from nadi.pipeline.hosting.hostclient import hosts_folder
 from nadi.pipeline.node import AppProgress, AppText, ExitReport, NodeOptions, make_spec
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.query import start_query

@@ -14,10 +14,10 @@ from pipeline_testlog import LineLog
 
 from nadi.errors import NadiError
 from nadi.kernel.contract import GROUP, NUMBER
-from nadi.pipeline.cutlog import CutLog, take_over
-from nadi.pipeline.cuts import Cut
+from nadi.pipeline.cutting.cutlog import CutLog, take_over
+from nadi.pipeline.cutting.cuts import Cut
 from nadi.pipeline.engine import plan_app
-from nadi.pipeline.replay import Emitted, Inputs, Replayer, Start, check_harmless, logged
+from nadi.pipeline.history.replay import Emitted, Inputs, Replayer, Start, check_harmless, logged
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import Storage
 
@@ -93,7 +93,7 @@ def test_a_replay_goes_on_from_the_state_after_a_cut(tmp_path: Path):
 
 
 def test_a_cut_log_that_was_trimmed_is_no_place_to_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("nadi.pipeline.cutlog.CUTS_PER_FILE", 2)
+    monkeypatch.setattr("nadi.pipeline.cutting.cutlog.CUTS_PER_FILE", 2)
     write_input(tmp_path / "in", 30)
     log = CutLog(logged_cuts(tmp_path, [3, 4, 5, 6, 7, 8]), 1)
     log.trim(4)

@@ -19,11 +19,11 @@ from nadi.errors import NadiError
 from nadi.kernel.contract import Kernel, Segment
 from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import meta_of, read_revision, write_revision
-from nadi.pipeline.cutlog import CutLog, take_over
-from nadi.pipeline.cuts import Cut
-from nadi.pipeline.replay import Inputs, Replayer, Start, logged
-from nadi.pipeline.replaystart import named_start, newest_start
-from nadi.pipeline.rerun import Edge, Stretch, rerun
+from nadi.pipeline.cutting.cutlog import CutLog, take_over
+from nadi.pipeline.cutting.cuts import Cut
+from nadi.pipeline.history.replay import Inputs, Replayer, Start, logged
+from nadi.pipeline.history.replaystart import named_start, newest_start
+from nadi.pipeline.history.rerun import Edge, Stretch, rerun
 from nadi.pipeline.spec import AppSpec
 
 TIMED = """@app:name('Rises')
@@ -107,7 +107,7 @@ def lines(spec: AppSpec, start: Start | None = None, stretch: Stretch | None = N
 def test_from_every_revision_come_the_rows_and_numbers_of_a_replay_from_the_first_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, buckets: int, deltas: bool
 ) -> None:
-    monkeypatch.setattr("nadi.pipeline.cutlog.CUTS_PER_FILE", 2)
+    monkeypatch.setattr("nadi.pipeline.cutting.cutlog.CUTS_PER_FILE", 2)
     log, store = cut_log(tmp_path), FileStore(tmp_path / "revisions")
     spec = spec_of(tmp_path, text, buckets)
     whole = lines(spec)

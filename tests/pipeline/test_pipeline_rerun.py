@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pipeline_history import COUNT, TO_LINES, live, made
 
-from nadi.pipeline.rerun import Edge, Report, Stretch, rerun
+from nadi.pipeline.history.rerun import Edge, Report, Stretch, rerun
 from nadi.pipeline.spec import AppSpec
 
 

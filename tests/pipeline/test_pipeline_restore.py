@@ -14,7 +14,7 @@ from nadi.io.jetstream import Outgoing, ensure_stream, publish_all, stream_confi
 from nadi.io.journal import open_journal
 from nadi.io.natsclient import api, shared
 from nadi.io.natsserver import NatsServer
-from nadi.pipeline.restore import Prepared
+from nadi.pipeline.revision.restore import Prepared
 
 SOURCE = "@source(type='file', dir.uri='{folder}/{name}', file.settle='0', @map(type='json')) define stream {name} (n int);\n"
 COUNTED = (

@@ -16,8 +16,8 @@ from nadi.io.jetstream import Outgoing, ensure_stream, kept_for, publish_all, st
 from nadi.io.natsclient import shared
 from nadi.io.natsserver import NatsServer
 from nadi.io.retention import Retention
-from nadi.pipeline import retention
-from nadi.pipeline.retention import RetentionCheck
+from nadi.pipeline.revision import retention
+from nadi.pipeline.revision.retention import RetentionCheck
 from nadi.pipeline.spec import AppSpec
 
 HOURLY = Persistence(enabled=True, interval=60, keep=5)

@@ -24,12 +24,12 @@ from nadi.config import Persistence
 from nadi.errors import NadiError, error
 from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import newest_good
-from nadi.pipeline import cutlog, cutmaker
-from nadi.pipeline.cutlog import CutLog
+from nadi.pipeline.cutting import cutlog, cutmaker
+from nadi.pipeline.cutting.cutlog import CutLog
 from nadi.pipeline.engine import plan_app
-from nadi.pipeline.revisions import Keeping, Revisions
-from nadi.pipeline.revisionwriter import Done, Plan, write, write_aside
-from nadi.pipeline.savedstate import INDEX, SavedState, write_index
+from nadi.pipeline.revision.revisions import Keeping, Revisions
+from nadi.pipeline.revision.revisionwriter import Done, Plan, write, write_aside
+from nadi.pipeline.revision.savedstate import INDEX, SavedState, write_index
 from nadi.pipeline.spec import AppSpec
 
 TEXT = "@app:name('A') @source(type='test', file='x') define stream In (n int); from In select n insert into Out;"

@@ -14,14 +14,15 @@ from pipeline_faults import POLICY
 from pipeline_testlog import committed
 
 from nadi.kernel.contract import Kernel, Segment
-from nadi.pipeline import engine, forked, kernels, snapshot
-from nadi.pipeline.fatrows import gather, unpack
-from nadi.pipeline.frames import from_frames
-from nadi.pipeline.hostclient import Hosts, hosts_folder
-from nadi.pipeline.kernels import WITHOUT_SNAPSHOT
+from nadi.pipeline import engine
+from nadi.pipeline.executor import forked, kernels, snapshot
+from nadi.pipeline.executor.kernels import WITHOUT_SNAPSHOT
+from nadi.pipeline.hosting.hostclient import Hosts, hosts_folder
+from nadi.pipeline.inputs.fatrows import gather, unpack
 from nadi.pipeline.kernelstage import StoredState
-from nadi.pipeline.layout import Directory
 from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.state.frames import from_frames
+from nadi.pipeline.state.layout import Directory
 
 CUTS, EVENTS = 80, 10
 WINDOW = 100

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from nadi.errors import NadiError
-from nadi.pipeline import cutlog, cutmaker
-from nadi.pipeline.cutmaker import acts_by_itself, read_status, stop_flag
-from nadi.pipeline.cuts import Cut
+from nadi.pipeline.cutting import cutlog, cutmaker
+from nadi.pipeline.cutting.cutmaker import acts_by_itself, read_status, stop_flag
+from nadi.pipeline.cutting.cuts import Cut
 from nadi.pipeline.engine import plan_app
+from nadi.pipeline.inputs.source import SPLIT, AppReader, plan_tasks
 from nadi.pipeline.progress import Counts, Progress, read_progress, write_progress
-from nadi.pipeline.source import SPLIT, AppReader, plan_tasks
 from nadi.pipeline.spec import AppSpec
 
 TEXT = """@app:name('A') @source(type='test', file='{file}', kind='{kind}', partitions='{n}', endless='{endless}')

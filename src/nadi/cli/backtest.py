@@ -11,8 +11,8 @@ import typer
 
 from nadi.cli.run import read_app, settings
 from nadi.errors import did_you_mean, error
-from nadi.pipeline.backtest import Difference, backtest, difference, history, outputs_of, time_column
 from nadi.pipeline.engine import plan_app
+from nadi.pipeline.history.backtest import Difference, backtest, difference, history, outputs_of, time_column
 from nadi.pipeline.query import named_failure
 from nadi.pipeline.run import end_session
 from nadi.pipeline.session import SessionOptions, build_session

@@ -34,7 +34,7 @@ def opened(config: Path | None, state: Path) -> Iterator[Store]:
 
 def create(app: str, state: Path, within: float) -> int:
     """Have a revision of an app made by the node that runs it; -> exit status. Errors: APP_NOT_RUNNING, ANSWER_LATE, REVISION_FAILED."""
-    from nadi.pipeline.revisions import ask_for
+    from nadi.pipeline.revision.revisions import ask_for
 
     print(ask_for(state / app, within))
     return 0

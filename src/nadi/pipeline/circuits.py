@@ -6,7 +6,7 @@ import time
 
 from nadi.io.circuits import notes
 from nadi.metrics import Circuit
-from nadi.pipeline.cutmaker import SourceStatus
+from nadi.pipeline.cutting.cutmaker import SourceStatus
 from nadi.pipeline.spec import AppSpec
 
 

@@ -28,13 +28,13 @@ from nadi.errors import did_you_mean, error
 from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.contract import ARRIVAL_COLUMNS, OUTPUT_COLUMNS, TS, Outputs
 from nadi.lang.tree import Type
-from nadi.pipeline.bucketing import make_splitter
 from nadi.pipeline.engine import make_kernel, plan_app
-from nadi.pipeline.fatrows import SCHEMA, from_ipc, gather, pack, to_arrow, to_ipc, unpack
+from nadi.pipeline.hosting.protocol import Part
+from nadi.pipeline.inputs.bucketing import make_splitter
+from nadi.pipeline.inputs.fatrows import SCHEMA, from_ipc, gather, pack, to_arrow, to_ipc, unpack
 from nadi.pipeline.kernelstage import FRAME_KEY, FRAME_VALUE, process_rows
-from nadi.pipeline.labels import labels
-from nadi.pipeline.protocol import Part
 from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.state.labels import labels
 from nadi.plan.nodes import App, Schema
 
 TIMESTAMP = "_timestamp"

@@ -16,11 +16,11 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from nadi.errors import error
-from nadi.pipeline.fatrows import pack
-from nadi.pipeline.hostclient import Hosts, hosts
-from nadi.pipeline.layout import DIRECTORY_KEY, Directory
-from nadi.pipeline.protocol import Frame, Part
+from nadi.pipeline.hosting.hostclient import Hosts, hosts
+from nadi.pipeline.hosting.protocol import Frame, Part
+from nadi.pipeline.inputs.fatrows import pack
 from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.state.layout import DIRECTORY_KEY, Directory
 
 OUTPUT = "bk int, meta binary"
 FEED_FRAMES = 8

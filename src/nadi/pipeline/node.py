@@ -16,7 +16,7 @@ from nadi.config import ErrorStoring, Persistence, Settings, read_settings
 from nadi.errors import NadiError, error
 from nadi.io.identity import OWN, first_numbers
 from nadi.metrics import AppProgress
-from nadi.pipeline.restored import settle
+from nadi.pipeline.cutting.restored import settle
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
 

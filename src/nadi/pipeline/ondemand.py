@@ -21,8 +21,8 @@ from nadi.errors import error
 from nadi.io.controllog import append, control_path
 from nadi.io.errorstore import Wanted
 from nadi.kernel.control import CONTROL
-from nadi.pipeline.cutlogs import open_cut_log
-from nadi.pipeline.hostclient import Hosts, hosts
+from nadi.pipeline.cutting.cutlogs import open_cut_log
+from nadi.pipeline.hosting.hostclient import Hosts, hosts
 from nadi.pipeline.live import Live
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.spec import AppSpec

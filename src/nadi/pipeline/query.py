@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from nadi.errors import Diagnostic, NadiError, error, raised
+from nadi.pipeline.inputs.source import AppSource
 from nadi.pipeline.kernelstage import OUTPUT, KernelStage
-from nadi.pipeline.labels import labels
+from nadi.pipeline.outputs.sinkstage import AppSink
 from nadi.pipeline.session import activate, driver_jvm
-from nadi.pipeline.sinkstage import AppSink
-from nadi.pipeline.source import AppSource
 from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.state.labels import labels
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,7 +26,7 @@ from nadi.io.faultlog import FAULTS
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import SOURCES, source_kind
 from nadi.kernel.control import CONTROL
-from nadi.pipeline.hostclient import Hosts, hosts, hosts_folder, sweep
+from nadi.pipeline.hosting.hostclient import Hosts, hosts, hosts_folder, sweep
 from nadi.pipeline.live import remove_live
 from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, make_spec, needed_outputs, node_lock, spread
 from nadi.pipeline.session import SessionOptions, driver_jvm, end_driver, start_session

@@ -20,16 +20,16 @@ from nadi.errors import NadiError, error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.retry import Policy
 from nadi.io.sinks.log import new_lines
-from nadi.pipeline import cutlogs
 from nadi.pipeline.circuits import Circuits
-from nadi.pipeline.cutmaker import read_status, stop_flag
-from nadi.pipeline.hostclient import hosts
+from nadi.pipeline.cutting import cutlogs
+from nadi.pipeline.cutting.cutmaker import read_status, stop_flag
+from nadi.pipeline.hosting.hostclient import hosts
 from nadi.pipeline.live import Live, remove_live, write_live
 from nadi.pipeline.node import AppExit, AppProgress, AppText, ExitReport, NodeOptions
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.query import named_failure, start_query
-from nadi.pipeline.retention import RetentionCheck
-from nadi.pipeline.revisions import Keeping, Revisions, sweep
+from nadi.pipeline.revision.retention import RetentionCheck
+from nadi.pipeline.revision.revisions import Keeping, Revisions, sweep
 from nadi.pipeline.session import driver_jvm, driver_lost, own_session
 from nadi.pipeline.spec import AppSpec
 

@@ -1,0 +1,33 @@
+"""Where the cut log of an app is: in its state folder, or in the database that `nadi.cuts.url` names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nadi.pipeline.cutting import cutlog
+from nadi.pipeline.cutting.cutlog import CutLog, Cuts
+from nadi.pipeline.cutting.cuttable import TableCutLog
+from nadi.pipeline.spec import AppSpec
+
+
+def cuts_folder(state: Path) -> Path:
+    """The folder of the cut log in an app's state folder."""
+    return state / "cuts"
+
+
+def open_cut_log(spec: AppSpec, epoch: int = 0) -> Cuts:
+    """The cut log of an app, for the run with this epoch; 0 to read only."""
+    if spec.cuts:
+        return TableCutLog(spec.cuts, _name(spec), epoch)
+    return CutLog(cuts_folder(spec.place.state), epoch)
+
+
+def take_over(spec: AppSpec) -> int:
+    """Begin a new epoch and return it; every run before can no longer append."""
+    if spec.cuts:
+        return TableCutLog(spec.cuts, _name(spec), 0).take_over()
+    return cutlog.take_over(cuts_folder(spec.place.state))
+
+
+def _name(spec: AppSpec) -> str:
+    return f"{spec.app}/{spec.group}" if spec.group else spec.app

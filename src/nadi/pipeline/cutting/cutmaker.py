@@ -1,0 +1,307 @@
+"""Making cuts: asks the inputs what they hold, the clock and the kernels' timers, plans, and appends to the cut log.
+
+Lives in the process of the driver that Spark asks for offsets; one run of a query, one maker. What Spark passes to `latest` it has committed, so
+inputs are acknowledged from there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from nadi.errors import error
+from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io.contract import Log
+from nadi.io.faultlog import FAULTS
+from nadi.kernel.control import CONTROL
+from nadi.pipeline.cutting.backlog import bounded
+from nadi.pipeline.cutting.cutlogs import open_cut_log
+from nadi.pipeline.cutting.cuts import Cut, Place, Situation, Waiting, plan_cut
+from nadi.pipeline.cutting.restored import begin_cut
+from nadi.pipeline.progress import Progress, read_progress
+from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.state import dumps
+from nadi.plan.nodes import AbsentElement, App, Rate, WindowCall
+from nadi.plan.walk import inside
+
+PATIENCE = 0.1  # seconds that `latest` waits for something to do
+LOOK = 0.005  # seconds between looks
+ENDLESS = ("http", "kafka", "nats", "inmemory", "control", "faults")  # types of inputs of which more may always come
+STATUS_EVERY = 0.5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """What the maker tells the supervisor: the cut it stands at, waiting messages per stream, inputs that are away (stream → reason; ordinal → since when, ms).
+
+    `finished`: all finite inputs are at their end and this cut has everything. `stopped`: a stop was asked for and everything cut is committed.
+    """
+
+    n: int
+    epoch: int
+    waiting: dict[str, int] = dataclasses.field(default_factory=dict)
+    away: dict[str, str] = dataclasses.field(default_factory=dict)
+    since: dict[int, int] = dataclasses.field(default_factory=dict)
+    finished: bool = False
+    stopped: bool = False
+
+
+def read_status(state: Path) -> SourceStatus | None:
+    """The last status written; None where there is none."""
+    try:
+        return msgspec.json.decode((state / "source.json").read_bytes(), type=SourceStatus)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def stop_flag(state: Path, epoch: int) -> Path:
+    """The file whose existence asks the run of this epoch to make no more cuts."""
+    return state / f"stop-{epoch}"
+
+
+def acts_by_itself(app: App) -> bool:
+    """Whether something may happen without any input ever: triggers, cron windows, idle playback; and where the clock is not that of the
+    events, absent patterns and rates.
+    """
+    if app.triggers or (app.playback is not None and app.playback.idle is not None):
+        return True
+    live = app.playback is None
+    return any(
+        (live and isinstance(node, AbsentElement))
+        or (live and isinstance(node, Rate) and node.every is not None)
+        or (isinstance(node, WindowCall) and node.name == "cron")
+        for root in (*app.elements, *app.windows.values())
+        for node in inside(root)
+    )
+
+
+class CutMaker:
+    """See the module's text."""
+
+    def __init__(self, spec: AppSpec) -> None:
+        self._spec = spec
+        self._state = spec.place.state
+        app = spec.load_engine().plan_app(spec.text)
+        self._sources = {c.ordinal: c for c in spec.sources(app)}
+        self._logs: dict[int, Log] = {ordinal: spec.open_log(c) for ordinal, c in self._sources.items()}
+        self._cuts = open_cut_log(spec, spec.epoch)
+        self._eager = acts_by_itself(app)
+        self._away: dict[int, tuple[float, str]] = {}
+        self._gone: dict[int, int] = {}  # since when, ms
+        self._highs: tuple[int, dict[Place, int]] | None = None
+        self._acknowledged = -1
+        self._told: tuple[float, SourceStatus | None] = (0.0, None)
+        self._pause = threading.Event()
+
+    # ---- Spark's questions
+
+    def initial(self) -> Cut:
+        """Cut 0, where everything begins: made once, then always the same; after a restore its cut, which an empty log begins with."""
+        if self._spec.begin:
+            restored = begin_cut(self._spec.begin)
+            if self._cuts.last() is None:
+                self._cuts.append(restored)
+            return restored
+        found = self._cuts.at(0)
+        if found is not None:
+            return found
+        begins = {
+            (ordinal, partition): log.beginning(partition)
+            for ordinal, log in self._logs.items()
+            for partition in range(log.partitions())
+        }
+        made = Cut(0, self._spec.epoch, 0, 0, begins)
+        self._cuts.append(made)
+        return made
+
+    def latest(self, start: Cut, unlimited: bool) -> Cut:
+        """The cut after `start`, or `start` where there is nothing to do for a while.
+
+        A cut that the log has already is given again as it is. Errors: CUT_LOG_MISMATCH, CUT_FENCED, those of the inputs that are final.
+        """
+        last = self._cuts.last()
+        if last is None or last.n < start.n:
+            known = -1 if last is None else last.n
+            raise error("CUT_LOG_MISMATCH", folder=self._state / "cuts", last=known, known=start.n)
+        if last.n > start.n and (logged := self._cuts.at(start.n + 1)) is not None:
+            return logged
+        self._acknowledge(start)
+        until = time.monotonic() + PATIENCE
+        while True:
+            if stop_flag(self._state, self._spec.epoch).exists():
+                self._tell(SourceStatus(start.n, self._spec.epoch, stopped=True))
+            elif (cut := self._next(start, unlimited)) is not None:
+                dumps.mark(self._state, cut.n)
+                self._cuts.append(cut)
+                return cut
+            if time.monotonic() >= until:
+                return start
+            self._pause.wait(LOOK)
+
+    def close(self) -> None:
+        for log in self._logs.values():
+            log.close()
+
+    # ---- planning
+
+    def _next(self, start: Cut, unlimited: bool) -> Cut | None:
+        wall = time.time_ns() // 1_000_000  # before the ends, so that what comes later is not older than the clock
+        waiting = self._waiting(start)
+        size = sum(w.end - w.start for w in waiting)
+        self._report(start, waiting)
+        idle = self._left_out()
+        if idle is None:
+            return None  # an input that is away may come back in time
+        progress = read_progress(self._state)
+        current = progress if progress is not None and progress.n == start.n else None
+        lost = start.n > 0 and current is None
+        unknown = any(w.place not in start.ends for w in waiting)  # where a new input begins is fixed by a cut
+        eager = lost or unknown or (start.n == 0 and self._eager) or dumps.wanted(self._state)
+        due = None if current is None else current.due
+        if not size and not eager and not (due is not None and due <= max(wall, start.clock)):
+            return None
+        limit = None if unlimited else self._limit(progress)
+        highs = self._highs_after(start, current)
+        known = tuple(self._with_times(w, highs.get(w.place), size, limit, start.n == 0) for w in waiting)
+        horizon = None
+        if limit is not None and size > limit and any(w.times is None and w.end > w.start for w in known):
+            known, horizon = bounded(known, limit, self._time_at)
+            limit = None
+        return plan_cut(start, Situation(known, wall, horizon, due, eager, limit, idle), self._spec.epoch)
+
+    def _time_at(self, place: Place, position: int, end: int) -> int | None:
+        """The log time of the first message in [position, end); None where there is none."""
+        ordinal, partition = place
+        for stop in (position + 1, end):  # positions may have gaps
+            for messages in self._logs[ordinal].read(partition, position, stop):
+                if len(messages):
+                    return int(messages.times[0])
+        return None
+
+    def _waiting(self, start: Cut) -> list[Waiting]:
+        """What waits in every partition that can be asked."""
+        found: list[Waiting] = []
+        for ordinal, log in self._logs.items():
+            mine: list[Waiting] = []
+            try:
+                for partition in range(log.partitions()):
+                    place = (ordinal, partition)
+                    begin = start.ends[place] if place in start.ends else log.beginning(partition)
+                    mine.append(Waiting(place, begin, max(begin, log.end(partition))))
+            except ConnectionUnavailableException as reason:
+                since, _ = self._away.get(ordinal, (time.monotonic(), ""))
+                self._away[ordinal] = (since, reason.diagnostic.message)
+                self._gone.setdefault(ordinal, time.time_ns() // 1_000_000)
+            else:
+                self._away.pop(ordinal, None)
+                self._gone.pop(ordinal, None)
+                found.extend(mine)
+        return found
+
+    def _left_out(self) -> tuple[int, ...] | None:
+        """The inputs that are away for long enough to go on without them; None while one of them still has time."""
+        patience = self._spec.order_idle / 1000
+        if any(time.monotonic() - since < patience for since, _ in self._away.values()):
+            return None
+        return tuple(sorted(self._away))
+
+    def _limit(self, progress: Progress | None) -> int | None:
+        """How many messages a cut may take: the bound of events, and that of bytes by the average so far."""
+        bounds = [self._spec.max_events] if self._spec.max_events > 0 else []
+        if self._spec.max_bytes > 0 and progress is not None:
+            totals = progress.totals
+            events = sum(totals.events_in.values())
+            if events and totals.bytes_in:
+                bounds.append(max(1, self._spec.max_bytes * events // totals.bytes_in))
+        return min(bounds) if bounds else None
+
+    def _with_times(self, waiting: Waiting, high: int | None, size: int, limit: int | None, first: bool) -> Waiting:
+        wanted = waiting.end - waiting.start
+        if limit is not None and size > limit:
+            wanted = min(wanted, limit)
+        elif first:
+            wanted = min(wanted, 1)
+        else:
+            wanted = 0
+        times = None
+        if wanted:
+            ordinal, partition = waiting.place
+            times = self._logs[ordinal].times(partition, waiting.start, waiting.start + wanted)
+        return dataclasses.replace(waiting, high=high, times=times)
+
+    def _highs_after(self, start: Cut, current: Progress | None) -> dict[Place, int]:
+        """The running maxima of log times after cut `start`; read again where the note of them was lost."""
+        if self._highs is None or self._highs[0] != start.n:
+            found = current.high_of() if current is not None else self._highs_read_again(start)
+            self._highs = (start.n, found)
+        return self._highs[1]
+
+    def _highs_read_again(self, cut: Cut) -> dict[Place, int]:
+        found = dict(cut.highs)
+        before = self._cuts.at(cut.n - 1) if cut.n else None
+        if before is None:
+            return found
+        for place, end in cut.ends.items():
+            begin = cut.start_of(place, before)
+            if begin < end and place[0] in self._logs:
+                for messages in self._logs[place[0]].read(place[1], begin, end):
+                    if len(messages):
+                        high = int(np.max(messages.times))
+                        found[place] = max(high, found.get(place, high))
+        return found
+
+    # ---- telling
+
+    def _acknowledge(self, start: Cut) -> None:
+        if self._acknowledged == start.n:
+            return
+        try:
+            for (ordinal, partition), end in start.ends.items():
+                if ordinal in self._logs:  # an app that was changed may have had more inputs
+                    self._logs[ordinal].acknowledge(partition, end)
+        except ConnectionUnavailableException:
+            return  # asked for again with the next cut; nothing depends on it
+        self._acknowledged = start.n
+
+    def _report(self, start: Cut, waiting: list[Waiting]) -> None:
+        per_stream: dict[str, int] = {}
+        for w in waiting:
+            stream = self._sources[w.place[0]].stream
+            if stream in (CONTROL, FAULTS):
+                continue  # no input of the user's
+            per_stream[stream] = per_stream.get(stream, 0) + w.end - w.start
+        away = {self._sources[ordinal].stream: reason for ordinal, (_, reason) in self._away.items()}
+        begun = start.n > 0 or not self._eager
+        finished = begun and not away and self._all_finished(waiting)
+        self._tell(SourceStatus(start.n, self._spec.epoch, per_stream, away, dict(self._gone), finished))
+
+    def _all_finished(self, waiting: list[Waiting]) -> bool:
+        """Whether a run to the end is at it: every input that can have an end has come there, and nothing of it waits, nor of what sinks refused."""
+        finite = {c.ordinal for c in self._sources.values() if c.type not in ENDLESS}
+        awaited = finite | {c.ordinal for c in self._sources.values() if c.stream == FAULTS}
+        if not self._spec.until_end or not finite or any(w.end > w.start for w in waiting if w.place[0] in awaited):
+            return False
+        return all(self._logs[ordinal].finished() for ordinal in finite)
+
+    def _tell(self, status: SourceStatus) -> None:
+        when, before = self._told
+        now = time.monotonic()
+        urgent = before is None or (before.finished, before.stopped, before.away) != (
+            status.finished,
+            status.stopped,
+            status.away,
+        )
+        if status == before or (not urgent and now - when < STATUS_EVERY):
+            return
+        fresh = self._state / "source.json.new"
+        try:
+            fresh.write_bytes(msgspec.json.encode(status))
+            fresh.replace(self._state / "source.json")
+        except OSError:
+            return  # for display only, except at the end, when it is written again at the next look
+        self._told = (now, status)

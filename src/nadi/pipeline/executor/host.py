@@ -1,0 +1,151 @@
+"""The executor host: a long-lived process beside an executor's JVM that holds kernels, inputs and sinks.
+
+Started by whoever needs it first (`nadi.pipeline.hosting.hostclient`) as `python -m nadi.pipeline.executor.host <folder> <index> <JVM pid>`; it ends when
+the JVM is gone. One thread per connection; standard output and error are its log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import os
+import select
+import shutil
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nadi.errors import NadiError
+from nadi.pipeline.executor.forked import LOCK
+from nadi.pipeline.executor.hosted import Apps
+from nadi.pipeline.executor.snapshot import sweep
+from nadi.pipeline.hosting.protocol import Frame, failure_head, receive, send
+
+# With Python's 5 ms a request of another app waits 6 ms and more beside a thread that computes, and again after each call that lets go of
+# the interpreter; with this 1 ms, and what the other thread computes in a second stays the same.
+SWITCH = 0.0005  # seconds
+_TIDY = 60.0  # seconds between two looks at what nobody asks for
+_LOOK = 1.0  # seconds between looks where the system cannot tell of a process's end
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until the JVM is gone; 1 where another host already serves this place."""
+    folder, index, jvm = Path(arguments[0]), int(arguments[1]), int(arguments[2])
+    with (folder / f"{index}.alive").open("a") as alive:
+        try:
+            fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return 1
+        alive.truncate(0)
+        alive.write(str(os.getpid()))
+        alive.flush()
+        path = folder / f"{index}.sock"
+        path.unlink(missing_ok=True)
+        threading.Thread(target=_end_with, args=(jvm, folder, index), daemon=True).start()
+        sweep(folder, os.getpid())
+        apps = Apps(folder)
+        _import_heavy()
+        _collect_seldom()
+        sys.setswitchinterval(SWITCH)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+            listening.bind(str(path))
+            path.chmod(0o600)
+            listening.listen(128)
+            _serve(listening, apps)
+    return 0
+
+
+def _import_heavy() -> None:
+    """What every app needs, before the first one waits for it."""
+
+
+def _collect_seldom() -> None:
+    """Let the garbage collector look at fewer objects.
+
+    Kernels hold many that live long and make few cycles; with Python's thresholds (700, 10, 10) the collector took 10 to 25 % of the time of stateful
+    apps. What the imports made is not looked at again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+def _serve(listening: socket.socket, apps: Apps) -> None:
+    looked = time.monotonic()
+    while True:
+        ready, _, _ = select.select([listening], [], [], _TIDY)
+        if time.monotonic() - looked >= _TIDY:
+            looked = time.monotonic()
+            apps.let_go_idle()
+        if not ready:
+            continue
+        connection, _ = listening.accept()
+        threading.Thread(target=_converse, args=(connection, apps), daemon=True).start()
+
+
+def _converse(connection: socket.socket, apps: Apps) -> None:
+    with connection, contextlib.suppress(OSError):  # the other side is gone: so is the need for an answer
+        while (request := receive(connection)) is not None:
+            for frame in _answers(apps, request):
+                send(connection, frame.head, frame.parts)
+
+
+def _answers(apps: Apps, request: Frame) -> Iterator[Frame]:
+    """The answer; a failure of whatever kind becomes its last frame."""
+    try:
+        yield from apps.answer(request.head, request.parts)
+    except Exception as reason:
+        if not isinstance(reason, NadiError):
+            traceback.print_exc()
+        yield Frame(failure_head(reason), [])
+
+
+def _end_with(jvm: int, folder: Path, index: int) -> None:
+    """Wait for the JVM's end, then leave: whatever goes wrong with what is to be tidied, the process ends."""
+    try:
+        _wait(jvm)
+        _tidy(folder, index)
+    except Exception:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _wait(jvm: int) -> None:
+    try:
+        descriptor = os.pidfd_open(jvm)
+    except ProcessLookupError:
+        return
+    except (AttributeError, OSError):
+        _poll(jvm)
+    else:
+        select.select([descriptor], [], [])
+
+
+def _poll(jvm: int) -> None:
+    gone = threading.Event()
+    while not gone.wait(_LOOK):
+        try:
+            os.kill(jvm, 0)
+        except ProcessLookupError:
+            return
+
+
+def _tidy(folder: Path, index: int) -> None:
+    """Remove what is this host's; another host, or the next node, may be removing the folder at the same moment."""
+    for name in (f"{index}.sock", f"{index}.lock", f"{index}.alive", LOCK):
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        for left in folder.glob(f"snapshot-{os.getpid()}-*"):
+            shutil.rmtree(left, ignore_errors=True)
+    with contextlib.suppress(OSError):  # other hosts of this JVM are still leaving, or a log is kept there
+        folder.rmdir()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

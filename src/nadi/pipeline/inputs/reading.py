@@ -1,0 +1,167 @@
+"""Reading a range of an input in a host: messages → events → the fat rows of each bucket."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from nadi.io.contract import Connector, Log, Messages
+from nadi.io.controllog import TYPE as CONTROL_TYPE
+from nadi.io.faultlog import TYPE as FAULTS_TYPE
+from nadi.kernel.contract import ARRIVAL_COLUMNS
+from nadi.pipeline.inputs.again import beside, control_take, decoding
+from nadi.pipeline.inputs.bucketing import Split
+from nadi.pipeline.inputs.fatrows import BODY_ROWS, FatRow, pack, to_ipc
+from nadi.pipeline.inputs.faults import reentry
+from nadi.pipeline.inputs.pieces import Piece, Send, Take, Taken
+from nadi.pipeline.spec import AppSpec
+from nadi.plan.nodes import App
+
+Ints = npt.NDArray[np.int64]
+ERRORS_PER_ROW = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Positions [start, end) of a partition: piece `split` of what the cut takes of it; `high` is the running maximum of log times before the cut."""
+
+    ordinal: int
+    partition: int
+    start: int
+    end: int
+    split: int = 0
+    high: int | None = None
+
+    def plain(self) -> list[int | None]:
+        return [self.ordinal, self.partition, self.start, self.end, self.split, self.high]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An open input, and how its messages become events. Logs have one user at a time: `lock`."""
+
+    log: Log
+    take: Take
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def open_input(spec: AppSpec, app: App, source: Connector) -> Input:
+    """Open an input of an app. Errors: those of the log."""
+    log = spec.open_log(source)
+    if source.type == FAULTS_TYPE:
+        return Input(log, reentry(app, spec.buckets))
+    if source.type == CONTROL_TYPE:
+        return Input(log, control_take(spec, app, source))
+    return Input(log, decoding(spec, app, source))
+
+
+@dataclass(slots=True)
+class Read:
+    """What a reading has met so far: the least and the greatest log time, bytes, fat rows."""
+
+    low: int | None = None
+    high: int | None = None
+    bytes: int = 0
+    sequence: int = field(default=0)
+
+
+def read_range(source: Input, wanted: Range, state: Read) -> Iterator[FatRow]:
+    """The fat rows of a range, event rows and error rows; `state` has the greatest log time and the bytes when it is over.
+
+    Errors: those of the log.
+    """
+    if wanted.end <= wanted.start:
+        return
+    for messages in source.log.read(wanted.partition, wanted.start, wanted.end):
+        if not len(messages):
+            continue
+        running = np.maximum.accumulate(messages.times)
+        if state.high is not None:
+            running = np.maximum(running, state.high)
+        state.high = int(running[-1])
+        least = int(messages.times.min())
+        state.low = least if state.low is None else min(state.low, least)
+        state.bytes += _size(messages)
+        taken = source.take(messages, wanted.partition)
+        for piece in taken.pieces:
+            yield from _event_rows(wanted, piece, messages, running, state)
+        yield from _error_rows(wanted, messages, taken)
+        for bucket, sends in _by_bucket(taken.sends).items():
+            yield FatRow(bucket, {"k": "sends"}, pack(sends))
+
+
+def _size(messages: Messages) -> int:
+    payloads = messages.payloads
+    return int(payloads.nbytes) if isinstance(payloads, pa.RecordBatch) else sum(map(len, payloads))
+
+
+def _event_rows(wanted: Range, piece: Piece, messages: Messages, running: Ints, state: Read) -> Iterator[FatRow]:
+    message, split = piece.message, piece.split
+    order = running[message]
+    own = piece.stamps is not None  # else they are order times, which later stages may raise
+    stamps = order if piece.stamps is None else piece.stamps
+    positions = messages.positions[message]
+    for bucket in np.unique(split.buckets):
+        chosen = np.flatnonzero(split.buckets == bucket)
+        for part in _at_messages(chosen, message[split.kept[chosen]]):
+            batch = _arrivals(piece.batch, split, part, order, positions, stamps)
+            head = {
+                "k": "events",
+                "i": piece.stream,
+                "o": wanted.ordinal,
+                "p": wanted.partition,
+                "s": wanted.split,
+                "q": state.sequence,
+                "t": own,
+            }
+            state.sequence += 1
+            yield FatRow(int(bucket), head, to_ipc(batch))
+
+
+def _at_messages(chosen: Ints, message: Ints) -> Iterator[Ints]:
+    """Pieces of about BODY_ROWS events; a message is never cut, for it is one chunk."""
+    at = 0
+    while at < len(chosen):
+        end = min(at + BODY_ROWS, len(chosen))
+        end = int(np.searchsorted(message, message[end - 1], side="right"))
+        yield chosen[at:end]
+        at = end
+
+
+def _arrivals(
+    events: pa.RecordBatch, split: Split, part: Ints, order: Ints, positions: Ints, stamps: Ints
+) -> pa.RecordBatch:
+    """The events `part` (indices into the split) with their arrival columns."""
+    rows = split.kept[part]
+    whole = len(rows) == events.num_rows  # kept is ascending, so this is every event in its place
+    attributes = events if whole else events.take(pa.array(rows))
+    added: list[Any] = [order[rows], positions[rows], split.runs[part], stamps[rows], split.groups[part]]
+    columns = [pa.array(values, f.type) for values, f in zip(added, ARRIVAL_COLUMNS, strict=True)]
+    schema = pa.schema([*attributes.schema, *ARRIVAL_COLUMNS])
+    return pa.RecordBatch.from_arrays([*attributes.columns, *columns], schema=schema)
+
+
+def _error_rows(wanted: Range, messages: Messages, taken: Taken) -> Iterator[FatRow]:
+    if not taken.failures and not taken.told:
+        return
+    places = {position: i for i, position in enumerate(messages.positions.tolist())}
+    told = [*taken.told]
+    for f in taken.failures:
+        i = places.get(f.position)
+        time = 0 if i is None else int(messages.times[i])
+        told.append([wanted.ordinal, wanted.partition, f.position, time, f.reason, f.payload, beside(messages, i)])
+    for at in range(0, len(told), ERRORS_PER_ROW):
+        yield FatRow(0, {"k": "errors"}, pack(told[at : at + ERRORS_PER_ROW]))
+
+
+def _by_bucket(sends: Sequence[tuple[int, Send]]) -> dict[int, list[Send]]:
+    found: dict[int, list[Send]] = {}
+    for bucket, send in sends:
+        found.setdefault(bucket, []).append(send)
+    return found

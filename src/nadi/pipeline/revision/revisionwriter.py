@@ -1,0 +1,110 @@
+"""Writes a revision from a copy of the committed state, in a process of its own with the least right to the processor: hashing and compressing a large state
+must not hold up the query.
+
+    python -m nadi.pipeline.revision.revisionwriter PLAN     # prints a `Done` as JSON
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nadi.config import Persistence
+from nadi.errors import NadiError, error
+from nadi.persistence.revisions import meta_of, read_revision, write_revision
+from nadi.persistence.stores import store_of
+from nadi.pipeline.revision.savedstate import INDEX, SavedState, read_index
+from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.state.dumps import Dumped
+
+NICE = 15
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to write: the state that stands after `cut`, into the store of `persistence`. It is in the folder `copy`: dumps of hosts, or, where it has an
+    index, a copy of what Spark has committed.
+
+    `base` is where relative locations begin.
+    """
+
+    spec: AppSpec
+    copy: str
+    cut: dict[str, Any]
+    persistence: Persistence
+    base: str
+    spark: str
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The revision that was written; the number of the cut of the oldest one that is kept. Or the error: its condition and message."""
+
+    name: str = ""
+    oldest: int = 0
+    condition: str = ""
+    message: str = ""
+
+
+def write(plan: Plan) -> Done:
+    """Write the revision; what fails is in the result."""
+    try:
+        return _written(plan)
+    except NadiError as problem:
+        return Done(condition=problem.condition, message=problem.diagnostic.message)
+
+
+def _written(plan: Plan) -> Done:
+    state = state_in(Path(plan.copy), plan.spec.buckets, int(plan.cut["n"]))
+    app = plan.spec.load_engine().plan_app(plan.spec.text)
+    meta = meta_of(app, plan.cut, plan.spark, plan.spec.inputs)
+    store = store_of(plan.persistence, Path(plan.base))
+    try:
+        parts = (state.parts(bucket) for bucket in range(state.buckets))
+        name = write_revision(store, meta, parts, time.time_ns() // 1_000_000, plan.persistence.keep)
+        oldest = read_revision(store, app.name, store.names(app.name)[0]).revision.meta.cut
+        return Done(name, int(oldest["n"]))
+    finally:
+        store.close()
+
+
+def state_in(copy: Path, buckets: int, cut: int) -> Dumped | SavedState:
+    """The state that is in a folder."""
+    index = copy / INDEX
+    return read_index(index) if index.exists() else Dumped(copy, cut, buckets)
+
+
+def write_aside(plan: Plan, folder: Path) -> Done:
+    """Write a revision in another process, with the plan in `folder`.
+
+    Errors: REVISION_FAILED with what went wrong.
+    """
+    path = folder / "plan.json"
+    path.touch(mode=0o600)  # it may hold the password of a database
+    path.write_bytes(msgspec.json.encode(plan))
+    done = subprocess.run(
+        [sys.executable, "-m", "nadi.pipeline.revision.revisionwriter", str(path)], capture_output=True, check=False
+    )
+    try:
+        told = msgspec.json.decode(done.stdout, type=Done)
+    except msgspec.DecodeError as problem:
+        reason = done.stderr.decode(errors="replace")[-500:] or f"its writer ended with status {done.returncode}"
+        raise error("REVISION_FAILED", app=plan.spec.app, reason=reason) from problem
+    if told.condition:
+        raise error("REVISION_FAILED", app=plan.spec.app, reason=f"[{told.condition}] {told.message}")
+    return told
+
+
+def main(path: str) -> None:
+    """Write the revision of a plan."""
+    os.nice(NICE)
+    plan = msgspec.json.decode(Path(path).read_bytes(), type=Plan)
+    sys.stdout.buffer.write(msgspec.json.encode(write(plan)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
