@@ -1,0 +1,176 @@
+"""The selection of a query in a loop: values, having, the chunk rule; and the stretch that comes of it (language text §5).
+
+Output columns that are attributes as they came are not computed: the loop notes in `source` of which event each output row is, and they are taken from there,
+or passed on as they are where every event gave a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nadi.kernel.columns.code import Term
+from nadi.kernel.columns.looping import LoopText
+from nadi.kernel.columns.stretch import DTYPES, Array, Column, Longs, Stretch
+from nadi.lang.tree import Type
+from nadi.plan.nodes import OUTPUT, Attr, Const, Expr, Selection
+from nadi.plan.walk import replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An attribute of the event."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A string that is in every row."""
+
+    text: str | None
+
+    def column(self, size: int) -> Column:
+        """So many of it."""
+        return Column(pa.repeat(pa.scalar(self.text, pa.string()), size))
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What the loop writes: `o<number>`, and where it may be null `x<number>`."""
+
+    number: int
+    dtype: str
+    nullable: bool
+
+
+Picked = Passed | Same | Computed
+
+
+class SelectionText:
+    """Writes the selection at the end of a loop's body.
+
+    `rule`: one row per chunk comes out, and `grouped`: one per group `g` in it (a name in the loop). The operator's parameters get `source`, `made` (how
+    many rows), the computed columns, and with both `opened` and `slot`: per group, the chunk in which it was seen last, and its row there.
+    """
+
+    def __init__(self, text: LoopText, selection: Selection, rule: bool, grouped: bool) -> None:
+        self._text = text
+        terms = self._values(selection)
+        if selection.having is not None:
+            text.writer.outputs = {i: term for i, term in enumerate(terms) if term is not None}
+            having = replaced(selection.having, lambda leaf: _behind(leaf, selection))
+            text.writer.line(f"if not {text.writer.truth(having)}: continue")
+        self._emit(terms, rule, grouped)
+        text.before.append("k = 0")
+        text.after.append("made[0] = k")
+        text.own |= {"source": "int64[]", "made": "int64[]"}
+        for picked in self.picked:
+            if isinstance(picked, Computed):
+                text.own[f"o{picked.number}"] = f"{picked.dtype}[]"
+                if picked.nullable:
+                    text.own[f"x{picked.number}"] = "bool[]"
+
+    def _values(self, selection: Selection) -> list[Term | None]:
+        writer = self._text.writer
+        picked: list[Picked] = []
+        terms: list[Term | None] = []
+        for number, value in enumerate(selection.values):
+            if isinstance(value, Attr) and value.slot == 0:
+                picked.append(Passed(value.position))
+                terms.append(None)
+            elif value.type is Type.STRING:
+                picked.append(Same(str(value.value) if isinstance(value, Const) and value.value is not None else None))
+                terms.append(None)
+            else:
+                term = writer.term(value)
+                picked.append(Computed(number, DTYPES[value.type], bool(term.null)))
+                terms.append(term)
+        self.picked: tuple[Picked, ...] = tuple(picked)
+        return terms
+
+    def _emit(self, terms: list[Term | None], rule: bool, grouped: bool) -> None:
+        line = self._text.writer.line
+        if not rule:
+            line("at = k")
+            line("k += 1")
+        elif grouped:
+            self._text.own |= {"opened": "int64[]", "slot": "int64[]"}
+            line("if opened[g] == base + chunk[i]:")
+            line("    at = slot[g]")
+            line("else:")
+            line("    at = k")
+            line("    k += 1")
+            line("    opened[g] = base + chunk[i]")
+            line("    slot[g] = at")
+        else:
+            line("at = k - 1 if k > 0 and chunk[source[k - 1]] == chunk[i] else k")
+            line("k = at + 1")
+        line("source[at] = i")
+        for picked in self.picked:
+            if isinstance(picked, Computed):
+                term = terms[picked.number]
+                assert term is not None  # it was computed
+                line(f"o{picked.number}[at] = {term.text}")
+                if picked.nullable:
+                    line(f"x{picked.number}[at] = {term.null}")
+
+
+def _behind(leaf: Expr, selection: Selection) -> Expr:
+    """An output column in `having` that is an attribute or constant is read as such."""
+    if isinstance(leaf, Attr) and leaf.slot == OUTPUT:
+        value = selection.values[leaf.position]
+        return value if isinstance(value, (Attr, Const)) else leaf
+    return leaf
+
+
+def unlooped(picked: tuple[Picked, ...], given: Stretch) -> Stretch:
+    """The output rows where each event gives one and nothing is computed."""
+    columns = []
+    for one in picked:
+        assert not isinstance(one, Computed)  # that would take a loop
+        columns.append(given.columns[one.position] if isinstance(one, Passed) else one.column(len(given)))
+    return Stretch(tuple(columns), given.ts, given.now, given.chunk, given.group)
+
+
+class Selected:
+    """The arrays that a loop's selection writes for one stretch, and what is made of them."""
+
+    def __init__(self, picked: tuple[Picked, ...], size: int) -> None:
+        self._picked = picked
+        self.source = np.empty(size, np.int64)
+        self.made = np.zeros(1, np.int64)
+        self.own: dict[str, Array | int] = {"source": self.source, "made": self.made}
+        for one in picked:
+            if isinstance(one, Computed):
+                self.own[f"o{one.number}"] = np.empty(size, one.dtype)
+                if one.nullable:
+                    self.own[f"x{one.number}"] = np.empty(size, np.bool_)
+
+    def stretch(self, given: Stretch, read: bool) -> Stretch | None:
+        """The output rows, None where there are none. `read`: a query reads them, so that their clocks count."""
+        k = int(self.made[0])
+        if not k:
+            return None
+        every = k == len(given)
+        source = self.source if every else self.source[:k]
+        columns = tuple(self._column(one, given, source, every) for one in self._picked)
+        if every:
+            return Stretch(columns, given.ts, given.now, given.chunk, given.group)
+        group = None if given.group is None else given.group[source]
+        now = given.now[source] if read else given.now[:k]
+        return Stretch(columns, given.ts[source], now, given.chunk[source], group)
+
+    def _column(self, one: Picked, given: Stretch, source: Longs, every: bool) -> Column:
+        match one:
+            case Passed(position):
+                return given.columns[position] if every else given.columns[position].take(source)
+            case Same():
+                return one.column(len(source))
+            case Computed(number, _dtype, nullable):
+                values, nulls = self.own[f"o{number}"], self.own[f"x{number}"] if nullable else None
+                assert not isinstance(values, int)
+                assert not isinstance(nulls, int)
+                return Column(None, values[: len(source)], nulls if nulls is None else nulls[: len(source)])
