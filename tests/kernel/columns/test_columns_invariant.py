@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,16 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from nadi.kernel.columns.engine import ColumnsKernel
+from nadi.kernel.columns.jit import interpreted
 from nadi.plan.islands import islands
 from nadi.plan.nodes import App
 from tests.generate.apps import Generated
 from tests.generate.columnar import columnar
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
+
+COMPILED = "NADI_COMPILE" in os.environ
+"""Whether the loops of generated apps are compiled, each for a second or more; what is not generated always is."""
 
 AFTER = 3000  # ms that a run goes on after its last message
 
@@ -38,7 +43,8 @@ class ColumnsFeeding(Feeding):
     """A run on columns."""
 
     def _kernel(self, bucket: int) -> Any:
-        return ColumnsKernel(self.plan, self.registry, self.made.outputs)
+        with interpreted() if not COMPILED else nullcontext():
+            return ColumnsKernel(self.plan, self.registry, self.made.outputs)
 
 
 def _split(run: Feeding, sent: list[Message], parts: list[Cut]) -> dict[str, list[str]]:

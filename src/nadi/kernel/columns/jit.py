@@ -73,7 +73,7 @@ def generated(
         exec(compile(source, f"<{name}>", "exec"), scope)
         return scope[name]
     path = _kept(source)
-    scope = dict(names)
+    scope = {**names, "__name__": __name__}  # what is loaded from the cache asks for its module
     exec(compile(source, str(path or f"<{name}>"), "exec"), scope)
     signature = types.void(*(_type(dtype) for _name, dtype in parameters))
     options = {**_OPTIONS, "cache": path is not None}
