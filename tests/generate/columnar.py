@@ -83,5 +83,27 @@ def columnar(draw: st.DrawFn) -> Generated:
     return Generated(clock + "\n".join([*streams, *queries]), tuple(m.outputs), ())
 
 
-SHAPES = (plain,)
+def sliding(m: Maker, source: str, target: str) -> str:
+    """Aggregators over a sliding window, or over all events."""
+    window = m.one(
+        "", "time(30 milliseconds)", "time(1 sec)", "length(1)", "length(3)", "timeLength(100 milliseconds, 2)"
+    )
+    names = ("sum", "avg") if window else ("sum", "avg", "min", "max", "minForever", "maxForever")
+    made = []
+    for i in range(m.number(1, 3)):
+        argument = number(m, m.of(NUMBERS), 1, clocks=False)
+        made.append("count() as n" + str(i) if m.rarely() else f"{m.of(names)}({argument}) as n{i}")
+    extra = m.one("", ", k", ", v", ", eventTimestamp() as at", f", {number(m, 'int')} as w")
+    group = m.one("", "", " group by k", " group by v", " group by k, b", " group by l")
+    having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having not (n0 > 2.0)", " having count() > 1L")
+    if m.rarely():
+        extra, having = (
+            ", k, v as v",
+            m.one(" having k == 'a'", " having v > 1 and n0 > 0.0", " having k != 'a' or v is null"),
+        )
+    shape = f"#window.{window}" if window else ""
+    return f"from {source}{_filters(m)}{shape} select {', '.join(made)}{extra}{group}{having} insert into {target};"
+
+
+SHAPES = (plain, sliding, sliding)
 """Makers of queries (maker, source, target); an operator adds its own."""

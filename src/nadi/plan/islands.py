@@ -30,6 +30,7 @@ from nadi.plan.nodes import (
     Negation,
     NullCheck,
     Query,
+    Selection,
     SingleInput,
     WindowCall,
     WindowStep,
@@ -37,7 +38,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.render import written
 from nadi.plan.streams import producers
-from nadi.plan.walk import inside, read
+from nadi.plan.walk import inside, read, replaced
 
 FUNCTIONS = frozenset({"ifThenElse", "coalesce", "default", "currentTimeMillis", "eventTimestamp"})
 CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
@@ -195,7 +196,18 @@ def _of_selection(query: Query, window: WindowCall | None) -> Iterator[str]:
         elif not isinstance(value, (Attr, Const)):
             yield f"{written(value)} makes a string"
     if selection.having is not None:
-        yield from _of_expression(selection.having)
+        yield from _of_expression(having_of(selection))
+
+
+def having_of(selection: Selection) -> Expr:
+    """The condition of `having`, in which output columns that are attributes or constants are read as such."""
+
+    def behind(leaf: Expr) -> Expr:
+        value = selection.values[leaf.position] if isinstance(leaf, Attr) and leaf.slot == OUTPUT else leaf
+        return value if isinstance(value, (Attr, Const)) else leaf
+
+    assert selection.having is not None  # the caller has looked
+    return replaced(selection.having, behind)
 
 
 def _of_aggregate(aggregate: Aggregate, windowed: bool) -> Iterator[str]:

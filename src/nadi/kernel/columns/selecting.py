@@ -15,8 +15,8 @@ from nadi.kernel.columns.code import Term
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.stretch import DTYPES, Array, Column, Longs, Stretch
 from nadi.lang.tree import Type
-from nadi.plan.nodes import OUTPUT, Attr, Const, Expr, Selection
-from nadi.plan.walk import replaced
+from nadi.plan.islands import having_of
+from nadi.plan.nodes import Attr, Const, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ class SelectionText:
     """Writes the selection at the end of a loop's body.
 
     `rule`: one row per chunk comes out, and `grouped`: one per group `g` in it (a name in the loop). The operator's parameters get `source`, `made` (how
-    many rows), the computed columns, and with both `opened` and `slot`: per group, the chunk in which it was seen last, and its row there.
+    many rows), the computed columns, and with both `opened` and `slot`: per group, the chunk in which it was seen last (counted on from
+    `base`), and its row there; `alone` says that no chunk has two events.
     """
 
     def __init__(self, text: LoopText, selection: Selection, rule: bool, grouped: bool) -> None:
@@ -61,8 +62,7 @@ class SelectionText:
         terms = self._values(selection)
         if selection.having is not None:
             text.writer.outputs = {i: term for i, term in enumerate(terms) if term is not None}
-            having = replaced(selection.having, lambda leaf: _behind(leaf, selection))
-            text.writer.line(f"if not {text.writer.truth(having)}: continue")
+            text.writer.line(f"if not {text.writer.truth(having_of(selection))}: continue")
         self._emit(terms, rule, grouped)
         text.before.append("k = 0")
         text.after.append("made[0] = k")
@@ -97,8 +97,11 @@ class SelectionText:
             line("at = k")
             line("k += 1")
         elif grouped:
-            self._text.own |= {"opened": "int64[]", "slot": "int64[]"}
-            line("if opened[g] == base + chunk[i]:")
+            self._text.own |= {"alone": "bool", "base": "int64", "opened": "int64[]", "slot": "int64[]"}
+            line("if alone:")
+            line("    at = k")
+            line("    k += 1")
+            line("elif opened[g] == base + chunk[i]:")
             line("    at = slot[g]")
             line("else:")
             line("    at = k")
@@ -116,14 +119,6 @@ class SelectionText:
                 line(f"o{picked.number}[at] = {term.text}")
                 if picked.nullable:
                     line(f"x{picked.number}[at] = {term.null}")
-
-
-def _behind(leaf: Expr, selection: Selection) -> Expr:
-    """An output column in `having` that is an attribute or constant is read as such."""
-    if isinstance(leaf, Attr) and leaf.slot == OUTPUT:
-        value = selection.values[leaf.position]
-        return value if isinstance(value, (Attr, Const)) else leaf
-    return leaf
 
 
 def unlooped(picked: tuple[Picked, ...], given: Stretch) -> Stretch:

@@ -98,6 +98,11 @@ class Stretch:
     def __len__(self) -> int:
         return len(self.ts)
 
+    @property
+    def alone(self) -> bool:
+        """Whether each event is a chunk of its own."""
+        return bool(_alone(self.chunk))
+
 
 def none(size: int) -> Bools:
     """An array that says of at least so many values that they are not null; shared, never to be written."""
@@ -144,6 +149,14 @@ def gathered(array: pa.Array, source: Longs) -> pa.Array:
     texts = np.empty(size, np.uint8)
     _gather(ends, np.frombuffer(data, np.uint8), source, made, texts)
     return pa.Array.from_buffers(pa.string(), len(source), [None, pa.py_buffer(made), pa.py_buffer(texts)])
+
+
+@loop
+def _alone(chunk):  # type: ignore[no-untyped-def]
+    same = 0
+    for i in range(1, len(chunk)):
+        same += chunk[i] == chunk[i - 1]
+    return same == 0
 
 
 @loop
