@@ -165,16 +165,16 @@ class Sliding:
         """All that is held, then the groups."""
         if self._window:
             size = sum(array.itemsize for array in self.ring.arrays.values())
-            for part in self.ring.parts(BLOCK_BYTES // size):
-                yield self._queued(part, 0)
+            for number, part in enumerate(self.ring.parts(BLOCK_BYTES // size)):
+                yield self._queued(part, 0, keys=int(number == 0))
         yield from self.groups.contents()
 
-    def _queued(self, part: slice, taken: int) -> Block:
+    def _queued(self, part: slice, taken: int, keys: int = 0) -> Block:
         arrays = {name: array[part] for name, array in self.ring.arrays.items()}
         if self._grouped:
             different, arrays["group"] = coded(arrays["group"], self.groups.keys.room)
             arrays |= self.groups.named(different)
-        return Block(self._window, 0, "q", {"taken": np.array([taken], np.int64), **arrays}, keys=0)
+        return Block(self._window, 0, "q", {"taken": np.array([taken], np.int64), **arrays}, keys)
 
     def apply(self, block: Block) -> None:
         """Put back events or groups."""
