@@ -19,7 +19,7 @@ from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups, coded
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.ring import Ring
-from nadi.kernel.columns.selecting import Selected, SelectionText
+from nadi.kernel.columns.selecting import Rule, Selected, SelectionText
 from nadi.kernel.columns.stretch import DTYPES, Array, Stretch
 from nadi.plan.nodes import Attr, Const, Query, SingleInput, WindowCall
 
@@ -40,7 +40,7 @@ class Sliding:
         self.groups = Groups(query.selector_id, by, tuple(given.types[p] for p in by), arrays)
         self.ring = Ring(self._held() if window is not None else {"ts": "int64"})
         self._write(given, window)
-        picked = SelectionText(self._text, selection, rule=True, grouped=self._grouped)
+        picked = SelectionText(self._text, selection, Rule.GROUP if self._grouped else Rule.CHUNK)
         self._picked = picked.picked
         self._finish(arrays, window is not None)
         self._loop = self._text.compiled("sliding")
