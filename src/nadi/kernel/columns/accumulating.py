@@ -1,0 +1,125 @@
+"""Aggregators in a loop: arrays by group, and the lines that add a value, take one off, and show what there is (language text §5).
+
+What they do is, operation by operation and in the same order, what `nadi.functions.aggregators` does on rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nadi.kernel.columns.code import Term, Writer
+from nadi.kernel.columns.stretch import DTYPES
+from nadi.lang.tree import Type
+from nadi.plan.nodes import Aggregate, Expr
+
+_WHOLE = (Type.INT, Type.LONG)
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """One aggregator of a query. Its arrays are called `<name><number>`, one entry per group.
+
+    `argument` is the number of the argument among those of the query, None where values are not looked at. `zero` is what its sum is worth when it holds
+    nothing.
+    """
+
+    number: int
+    function: str
+    argument: int | None
+    kind: Type
+
+    @property
+    def _whole(self) -> bool:
+        return self.kind in _WHOLE and self.function == "sum"
+
+    @property
+    def arrays(self) -> dict[str, str]:
+        """Name → dtype."""
+        n = self.number
+        match self.function:
+            case "count":
+                return {f"n{n}": "int64"}
+            case "sum" | "avg":
+                return {f"n{n}": "int64", f"s{n}": "int64" if self._whole else "float64"}
+            case _:
+                return {f"n{n}": "int64", f"s{n}": DTYPES[self.kind]}
+
+    def add(self, write: Writer, value: Term, group: str) -> None:
+        """The lines for an event that comes: what is held is in `n<number>_` and `s<number>_` afterwards."""
+        n, g = self.number, group
+        self._load(write, g)
+        match self.function:
+            case "count":
+                self._store(write, Term(""), g, [f"n{n}_ += 1"])
+            case "sum" | "avg":
+                self._store(write, value, g, [f"s{n}_ = {self._total('+', value)}", f"n{n}_ += 1"])
+            case _:
+                sign = ">" if self.function.startswith("max") else "<"
+                better = f"{value.text} if n{n}_ == 0 or {value.text} {sign} s{n}_ else s{n}_"
+                self._store(write, value, g, [f"s{n}_ = {better}", f"n{n}_ = 1"])
+
+    def take(self, write: Writer, value: Term, group: str) -> None:
+        """The lines for an event that leaves."""
+        n, g = self.number, group
+        self._load(write, g)
+        if self.function == "count":
+            self._store(write, Term(""), g, [f"n{n}_ -= 1"])
+            return
+        lines = [f"s{n}_ = {self._total('-', value)}", f"n{n}_ -= 1"]
+        if not self._whole:  # what rounding leaves of a sum whose last value went is nothing
+            lines.append(f"if n{n}_ == 0 and abs(s{n}_) <= 1e-9 * abs({value.text}): s{n}_ *= 0.0")
+        self._store(write, value, g, lines)
+
+    def _load(self, write: Writer, group: str) -> None:
+        """Names for what a group holds: the compiler cannot know that no other array is the same memory."""
+        n = self.number
+        write.line(f"n{n}_ = int(n{n}[{group}])")
+        if self.function != "count":
+            write.line(f"s{n}_ = {'int' if self._integral else 'float'}(s{n}[{group}])")
+
+    def _store(self, write: Writer, value: Term, group: str, lines: Sequence[str]) -> None:
+        """What changes a group, unless the value is null."""
+        if value.null:
+            write.line(f"if not {value.null}:")
+        stores = [f"{name}[{group}] = {name}_" for name in self.arrays]
+        for text in (*lines, *stores):
+            write.line(f"    {text}" if value.null else text)
+
+    @property
+    def _integral(self) -> bool:
+        return self._whole or (self.function not in ("sum", "avg") and self.kind in _WHOLE)
+
+    def _total(self, op: str, value: Term) -> str:
+        held = f"s{self.number}_"
+        return f"wrap_long({held} {op} {value.text})" if self._whole else f"{held} {op} {value.text}"
+
+    def shown(self, write: Writer) -> Term:
+        """The value after an event that came."""
+        n = self.number
+        if self.function == "count":
+            return Term(f"n{n}_")
+        null = write.name(f"n{n}_ == 0", "z")
+        if self.function == "avg":
+            return Term(write.name(f"0.0 if {null} else s{n}_ / n{n}_", "g"), null)
+        return Term(f"s{n}_", null)
+
+    def fresh(self) -> str:
+        """The text that is true where a group is as if it had seen nothing, after `add` or `take`."""
+        n = self.number
+        return f"n{n}_ == 0" if self.function == "count" else f"n{n}_ == 0 and s{n}_ == 0"
+
+
+def accumulators(aggregates: Sequence[Aggregate]) -> tuple[tuple[Accumulator, ...], tuple[Expr, ...]]:
+    """The accumulators of a query, and the different arguments that they look at."""
+    arguments: list[Expr] = []
+    made = []
+    for aggregate in aggregates:
+        argument = None
+        if aggregate.function != "count":
+            if aggregate.args[0] not in arguments:
+                arguments.append(aggregate.args[0])
+            argument = arguments.index(aggregate.args[0])
+        kind = aggregate.args[0].type if aggregate.args else Type.LONG
+        made.append(Accumulator(aggregate.number, aggregate.function, argument, kind))
+    return tuple(made), tuple(arguments)

@@ -1,0 +1,160 @@
+"""Arrivals as stretches: merged in order, with chunks and clocks (design §1: order inside a cut)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nadi.kernel.columns.jit import loop
+from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch, values_of
+from nadi.kernel.contract import ArrivalBatch
+from nadi.plan.nodes import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The clock of the app and that of the arrivals, ms; the same unless the app is in playback."""
+
+    now: int
+    arrivals: int
+
+
+class Gatherer:
+    """Makes stretches of arrivals. `grouped`: the app is sharded by key, key-groups count; `playback`: timestamps move the clock."""
+
+    def __init__(self, schemas: Mapping[str, Schema], grouped: bool, playback: bool) -> None:
+        self._widths = {key: len(schema) for key, schema in schemas.items()}
+        self._grouped = grouped
+        self._playback = playback
+
+    def gather(self, arrivals: Sequence[ArrivalBatch], clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
+        """The stretch of each input that has events, and the clocks after the last arrival."""
+        given = [a for a in arrivals if a.batch.num_rows]
+        if not given:
+            return {}, clocks
+        if len(given) == 1:
+            return self._one(given[0], clocks)
+        return self._merged(given, clocks)
+
+    def _one(self, arrival: ArrivalBatch, clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
+        width, columns = self._widths[arrival.input], arrival.batch.columns
+        order, position, run, ts, group = (values_of(c) for c in columns[width : width + 5])
+        stretch, after = self._marked(
+            tuple(map(Column, columns[:width])), (order, position, run, ts, group), _ZERO, clocks
+        )
+        return {arrival.input: stretch}, after
+
+    def _marked(
+        self, columns: tuple[Column, ...], marks: tuple[Array, ...], source: Longs, clocks: Clocks
+    ) -> tuple[Stretch, Clocks]:
+        order, position, run, ts, group = marks
+        n = len(order)
+        now, chunk = np.empty(n, np.int64), np.empty(n, np.int64)
+        groups = np.empty(n if self._grouped else 0, np.int64)
+        arrived, heard = _mark(
+            order, position, run, ts, group, source, clocks.arrivals, clocks.now, self._playback, now, chunk, groups
+        )
+        stretch = Stretch(columns, ts, now, chunk, groups if self._grouped else None)
+        return stretch, Clocks(heard if self._playback else arrived, arrived)
+
+    def _merged(self, given: list[ArrivalBatch], clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
+        """Several batches: put beside each other, merged, and told apart by input again."""
+        given = sorted(given, key=lambda a: (a.ordinal, a.partition))
+        starts = np.cumsum([0, *(a.batch.num_rows for a in given)], dtype=np.int64)
+        marks = [
+            np.concatenate([values_of(a.batch.column(self._widths[a.input] + i)) for a in given]) for i in range(5)
+        ]
+        places = np.array([(a.ordinal, a.partition) for a in given], np.int64).reshape(-1, 2)
+        merged = np.empty(starts[-1], np.int64)
+        batch = np.empty(starts[-1], np.int64)
+        _merge(marks[0], marks[1], marks[2], places[:, 0].copy(), places[:, 1].copy(), starts, merged, batch)
+        whole, after = self._marked((), tuple(m[merged] for m in marks), batch, clocks)
+        made = {}
+        for key in dict.fromkeys(a.input for a in given):
+            mine = [i for i, a in enumerate(given) if a.input == key]
+            shift = np.zeros(len(given), np.int64)  # from a place among all events to that among the input's
+            sizes = np.diff(starts)[mine]
+            shift[mine] = np.cumsum(sizes) - sizes - starts[mine]
+            at = np.flatnonzero(np.isin(batch, mine))
+            rows = merged[at] + shift[batch[at]]
+            columns = _joined([given[i].batch for i in mine], self._widths[key], rows)
+            group = None if whole.group is None else whole.group[at]
+            made[key] = Stretch(columns, whole.ts[at], whole.now[at], whole.chunk[at], group)
+        return made, after
+
+
+_ZERO = np.zeros(0, np.int64)
+
+
+def _joined(batches: list[pa.RecordBatch], width: int, rows: Longs) -> tuple[Column, ...]:
+    """The first columns of batches, one after the other, at some places."""
+    joined = (pa.concat_arrays([b.column(i) for b in batches]) for i in range(width))
+    return tuple(Column(array.take(pa.array(rows))) for array in joined)
+
+
+@loop
+def _mark(order, position, run, ts, group, source, arrived, heard, playback, now, chunk, groups):  # type: ignore[no-untyped-def]
+    """Chunks, clocks and key-groups of events in order. `source` tells batches apart, empty where there is one; -> both clocks afterwards."""
+    n = len(order)
+    number = -1
+    first = 0
+    for i in range(n):
+        opens = i == 0 or position[i] != position[i - 1] or run[i] != run[i - 1]
+        if not opens and len(source) > 0:
+            opens = source[i] != source[i - 1]
+        if opens:
+            number += 1
+            first = i
+            if order[i] > arrived:
+                arrived = order[i]
+            if playback:
+                last = i  # the last event of a chunk moves the clock, before the first one travels
+                while (
+                    last + 1 < n
+                    and position[last + 1] == position[last]
+                    and run[last + 1] == run[last]
+                    and (len(source) == 0 or source[last + 1] == source[last])
+                ):
+                    last += 1
+                if ts[last] > heard:
+                    heard = ts[last]
+        now[i] = heard if playback else arrived
+        chunk[i] = number
+        if len(groups) > 0:
+            groups[i] = group[first]
+    return arrived, heard
+
+
+@loop
+def _merge(order, position, run, ordinals, partitions, starts, merged, batch):  # type: ignore[no-untyped-def]
+    """Which event is the next one: of the batches' heads that with the least (order, ordinal, partition, position, run)."""
+    heads = starts[:-1].copy()
+    for n in range(len(merged)):
+        best = -1
+        for b in range(len(heads)):
+            at = heads[b]
+            if at == starts[b + 1]:
+                continue
+            if best < 0:
+                best = b
+                continue
+            other = heads[best]
+            before = False
+            if order[at] != order[other]:
+                before = order[at] < order[other]
+            elif ordinals[b] != ordinals[best]:
+                before = ordinals[b] < ordinals[best]
+            elif partitions[b] != partitions[best]:
+                before = partitions[b] < partitions[best]
+            elif position[at] != position[other]:
+                before = position[at] < position[other]
+            else:
+                before = run[at] < run[other]
+            if before:
+                best = b
+        merged[n] = heads[best]
+        batch[n] = best
+        heads[best] += 1

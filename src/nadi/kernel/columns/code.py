@@ -1,0 +1,284 @@
+"""One expression of the plan → lines of a generated loop (language text §4).
+
+`Writer` writes straight lines, a name for each value and one for whether it is null:
+
+    price * 2 > 100         (price int)
+
+    a2 = int(c2[i])
+    z2 = m2[i]
+    v1 = wrap_int(a2 * 2)
+    v2 = (not z2) and v1 > 100
+
+Nothing is left out for being not needed, as nothing in them can fail: what could is not supported here and runs on rows. What is not written
+here must be refused in `nadi.plan.islands`, which tells why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nadi.errors import error
+from nadi.functions.arithmetic import to_float32
+from nadi.kernel.columns.stretch import DTYPES, Array, Column, values_of
+from nadi.lang.tree import Type
+from nadi.plan.nodes import (
+    OUTPUT,
+    Aggregate,
+    Arithmetic,
+    Attr,
+    Call,
+    Comparison,
+    Const,
+    Expr,
+    Logic,
+    Negation,
+    NullCheck,
+    links,
+)
+
+_WHOLE = (Type.INT, Type.LONG)
+_DIVISIONS = {("/", True): "divide", ("%", True): "remainder", ("%", False): "remainder_floats"}
+_WRAPS = {Type.INT: "wrap_int", Type.LONG: "wrap_long", Type.FLOAT: "to_float"}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A value in a loop: its text (a name or constant), and the text that is true where it is null ("" for never)."""
+
+    text: str
+    null: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """Whether two strings are equal, made by Arrow before the loop: two columns, or a column and a constant."""
+
+    left: int
+    right: int | str
+
+    def made(self, columns: tuple[Column, ...]) -> Array:
+        """True where both sides are there and equal."""
+        other = columns[self.right].array() if isinstance(self.right, int) else pa.scalar(self.right, pa.string())
+        return values_of(pc.equal(columns[self.left].array(), other).fill_null(False))
+
+
+@dataclass(slots=True)
+class Writer:
+    """Writes the expressions of one loop over the events `i` of a stretch with columns of some types.
+
+    `parameters` (name → dtype) and `prepared` grow with what the lines refer to: c<p> the values of column p, m<p> its nulls, p<n> what was prepared.
+    `aggregates` and `outputs` are the terms of aggregators by number and of output columns.
+    """
+
+    types: tuple[Type, ...]
+    lines: list[str] = field(default_factory=list)
+    parameters: dict[str, str] = field(default_factory=dict)
+    prepared: list[Equal] = field(default_factory=list)
+    aggregates: Mapping[int, Term] = field(default_factory=dict)
+    outputs: Mapping[int, Term] = field(default_factory=dict)
+    indent: str = "        "
+    _loaded: dict[int, Term] = field(default_factory=dict)
+    _count: int = 0
+
+    # ---- lines
+
+    def line(self, text: str) -> None:
+        """A line of the loop's body."""
+        self.lines.append(self.indent + text)
+
+    def name(self, text: str, prefix: str = "v") -> str:
+        """A name for a value."""
+        self._count += 1
+        made = f"{prefix}{self._count}"
+        self.line(f"{made} = {text}")
+        return made
+
+    # ---- expressions
+
+    def term(self, expr: Expr) -> Term:
+        """The lines of an expression, and how its value is called."""
+        match expr:
+            case Const():
+                return _constant(expr)
+            case Attr():
+                return self._attribute(expr)
+            case Aggregate():
+                return self.aggregates[expr.number]
+            case Arithmetic() | Comparison() | Logic():
+                return self._chain(expr)
+            case Negation(operand):
+                return Term(self.name(f"not {self.truth(operand)}"))
+            case NullCheck(operand):
+                return self._null_check(operand)
+            case Call():
+                return _CALLS[expr.function](self, expr)
+            case _:
+                raise error("NOT_SUPPORTED", what=f"{type(expr).__name__} on columns", alternative="the rows kernel")
+
+    def truth(self, expr: Expr) -> str:
+        """The text of a condition as True or False: null counts as false."""
+        return self._true(self.term(expr))
+
+    def _true(self, term: Term) -> str:
+        return self.name(f"(not {term.null}) and {term.text}") if term.null else term.text
+
+    def _attribute(self, expr: Attr) -> Term:
+        if expr.slot == OUTPUT:
+            return self.outputs[expr.position]
+        known = self._loaded.get(expr.position)
+        if known is None:
+            known = self._loaded[expr.position] = self._load(expr.position)
+        return known
+
+    def _load(self, position: int) -> Term:
+        kind = self.types[position]
+        self.null_of(position)
+        if kind is Type.STRING:  # read by what was prepared, or not at all
+            return Term("", f"z{position}")
+        self.parameters[f"c{position}"] = f"const {DTYPES[kind]}[]"
+        convert = "bool" if kind is Type.BOOL else "int" if kind in _WHOLE else "float"
+        self.line(f"a{position} = {convert}(c{position}[i])")
+        return Term(f"a{position}", f"z{position}")
+
+    def null_of(self, position: int) -> str:
+        """The text that tells whether an attribute is null."""
+        if f"m{position}" not in self.parameters:
+            self.parameters[f"m{position}"] = "const bool[]"
+            self.line(f"z{position} = m{position}[i]")
+        return f"z{position}"
+
+    # ---- operators
+
+    def _chain(self, expr: Arithmetic | Comparison | Logic) -> Term:
+        """Operators that lean to the left, the innermost first."""
+        chain = links(expr)
+        left: Term | None = None
+        for link in chain:
+            match link:
+                case Arithmetic():
+                    left = self._arithmetic(link, left or self.term(link.left))
+                case Logic():
+                    one = self._true(left or self.term(link.left))
+                    left = Term(self.name(f"{one} {link.op} {self.truth(link.right)}"))
+                case Comparison():
+                    left = self._comparison(link, left)
+        assert left is not None  # a chain has a link
+        return left
+
+    def _arithmetic(self, expr: Arithmetic, left: Term) -> Term:
+        right = self.term(expr.right)
+        nulls = [t.null for t in (left, right) if t.null]
+        one = self._promoted(left.text, expr.left.type, expr.type)
+        other = self._promoted(right.text, expr.right.type, expr.type)
+        if expr.op in "/%" and not (isinstance(expr.right, Const) and expr.right.value):
+            zero = self.name(f"{other} == 0")
+            nulls.append(zero)
+            other = self.name(f"1 if {zero} else {other}")
+        function = _DIVISIONS.get((expr.op, expr.type in _WHOLE))
+        text = f"{function}({one}, {other})" if function else f"{one} {expr.op} {other}"
+        wrap = _WRAPS.get(expr.type)
+        value = self.name(f"{wrap}({text})" if wrap else text)
+        return Term(value, self._either(nulls))
+
+    def _either(self, nulls: list[str]) -> str:
+        if len(nulls) < 2:
+            return nulls[0] if nulls else ""
+        return self.name(" or ".join(nulls), "z")
+
+    def _promoted(self, text: str, kind: Type, to: Type) -> str:
+        """A number in a wider type."""
+        if to is Type.FLOAT and kind in _WHOLE:
+            return f"to_float({text})"
+        return f"float({text})" if to is Type.DOUBLE and kind in _WHOLE else text
+
+    def _comparison(self, expr: Comparison, left: Term | None) -> Term:
+        """`!=` is true where a side is null, the others are false (language text §0.3)."""
+        if expr.left.type is Type.STRING:
+            return self._strings(expr)
+        left, right = left or self.term(expr.left), self.term(expr.right)
+        common = expr.common
+        one = left.text if common is None else self._promoted(left.text, expr.left.type, common)
+        other = right.text if common is None else self._promoted(right.text, expr.right.type, common)
+        differs = expr.op == "!="
+        guards = [t.null if differs else f"(not {t.null})" for t in (left, right) if t.null]
+        return Term(self.name((" or " if differs else " and ").join([*guards, f"{one} {expr.op} {other}"])))
+
+    def _strings(self, expr: Comparison) -> Term:
+        one, other = expr.left, expr.right
+        if isinstance(one, Const):
+            one, other = other, one
+        assert isinstance(one, Attr)  # the plan of islands lets nothing else through
+        equal = Equal(one.position, other.position if isinstance(other, Attr) else str(getattr(other, "value", "")))
+        if equal not in self.prepared:
+            self.prepared.append(equal)
+        name = f"p{self.prepared.index(equal)}"
+        self.parameters[name] = "const bool[]"
+        return Term(self.name(f"{name}[i]" if expr.op == "==" else f"not {name}[i]"))
+
+    def _null_check(self, operand: Expr) -> Term:
+        null = self.term(operand).null
+        return Term(null or "False")
+
+
+def _constant(expr: Const) -> Term:
+    value = expr.value
+    if isinstance(value, bool) or value is None:
+        return Term(repr(bool(value)), "True" if value is None else "")
+    if expr.type is Type.FLOAT and isinstance(value, (int, float)):
+        value = to_float32(value)
+    elif expr.type is Type.DOUBLE and isinstance(value, (int, float)):
+        value = float(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return Term("nan" if value != value else f"({'-' if value < 0 else ''}1e999)")
+    if value == -(2**63):
+        return Term("(-9223372036854775807 - 1)")
+    return Term(f"({value!r})" if isinstance(value, str) or value < 0 else repr(value))
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+
+def _zero(kind: Type) -> str:
+    return "False" if kind is Type.BOOL else "0" if kind in _WHOLE else "0.0"
+
+
+def _chosen(writer: Writer, condition: str, one: Term, other: Term) -> Term:
+    value = writer.name(f"{one.text} if {condition} else {other.text}")
+    if not (one.null or other.null):
+        return Term(value)
+    return Term(value, writer.name(f"{one.null or 'False'} if {condition} else {other.null or 'False'}", "z"))
+
+
+def _if(writer: Writer, call: Call) -> Term:
+    condition = writer.truth(call.args[0])
+    return _chosen(writer, condition, writer.term(call.args[1]), writer.term(call.args[2]))
+
+
+def _coalesce(writer: Writer, call: Call) -> Term:
+    terms = [writer.term(a) for a in call.args]
+    made = terms[-1]
+    for term in reversed(terms[:-1]):
+        made = _chosen(writer, f"not {term.null}", term, made) if term.null else term
+    return made
+
+
+def _now(writer: Writer, call: Call) -> Term:
+    return Term("int(now[i])")
+
+
+def _timestamp(writer: Writer, call: Call) -> Term:
+    return Term("int(ts[i])")
+
+
+_CALLS: dict[str, Callable[[Writer, Call], Term]] = {
+    "ifThenElse": _if,
+    "coalesce": _coalesce,
+    "default": _coalesce,
+    "currentTimeMillis": _now,
+    "eventTimestamp": _timestamp,
+}

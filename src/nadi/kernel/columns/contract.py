@@ -1,0 +1,70 @@
+"""What an operator is: a query over stretches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from nadi.kernel.columns.flat import Block
+from nadi.kernel.columns.stretch import Stretch
+from nadi.lang.tree import Type
+from nadi.plan.nodes import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What the operator of a query is made from, beside the query.
+
+    `types` of the columns that it reads, `filters` before its window; `read`: another query reads what comes out.
+    """
+
+    types: tuple[Type, ...]
+    filters: tuple[Expr, ...]
+    read: bool
+
+
+class Operator(Protocol):
+    """A query at work."""
+
+    def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
+        """The output rows of one batch, None where there are none.
+
+        `given` has the stretch of each stream that the query reads and that has events; after them timers fire that are due up to `until` (ms). It is
+        called where there are events, and where `next_timer` is due.
+        """
+        ...
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """An operator with state. `elements` are the ids of the elements that it keeps, the same ones as on rows."""
+
+    elements: tuple[str, ...]
+
+    def next_timer(self) -> int | None:
+        """When something comes out by itself, ms; None where nothing will."""
+        ...
+
+    def changes(self) -> Iterable[Block]:
+        """What changed since the last `changes`, `contents` or `apply`; costs what changed."""
+        ...
+
+    def contents(self) -> Iterable[Block]:
+        """All it holds, in blocks of about `flat.BLOCK_BYTES`, each of one element and key-group; to be applied to an empty one in this order.
+
+        Runs in a forked process, too: numpy and compiled loops only, no Arrow.
+        """
+        ...
+
+    def apply(self, block: Block) -> None:
+        """Put back what `contents` or `changes` told."""
+        ...
+
+    def clear(self) -> None:
+        """Forget all."""
+        ...
+
+    def size(self) -> dict[str, int]:
+        """Entries held, by element."""
+        ...

@@ -1,0 +1,184 @@
+"""The columns kernel: an app whose queries each have an operator over whole batches (design §5).
+
+Every stream is made by one query at most, and no state is shared: so each query can take its whole batch after those that feed it, and yet every stream has
+the order in which single events would have filled it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from nadi.errors import NadiError, error
+from nadi.kernel.columns.arrivals import Clocks, Gatherer
+from nadi.kernel.columns.contract import Operator, Stateful
+from nadi.kernel.columns.flat import Block, decode, encode
+from nadi.kernel.columns.operators import operator
+from nadi.kernel.columns.outputs import Numbering
+from nadi.kernel.columns.stretch import Stretch
+from nadi.kernel.contract import Arrivals, Failure, Outputs, Row, Segment
+from nadi.kernel.control import CONTROL
+from nadi.lang import parse_on_demand
+from nadi.plan import bind_on_demand
+from nadi.plan.islands import islands
+from nadi.plan.nodes import App, OnDemand, Query
+from nadi.plan.walk import read
+
+_CLOCK = "app/clock"
+
+
+class ColumnsKernel:
+    """Implements `nadi.kernel.contract.Kernel` for apps that `nadi.plan.islands` puts on columns.
+
+    `outputs` are the streams whose rows `process` returns, numbered per key-group.
+
+    Raises:
+        SiddhiAppCreationException: NOT_SUPPORTED, with the reason, for any other app.
+    """
+
+    def __init__(self, app: App, registry: Any, outputs: Collection[str] = ()) -> None:
+        plan = islands(app)
+        if not plan.columns:
+            raise error("NOT_SUPPORTED", what=f"the columns kernel for '{app.name}'", alternative=f"rows: {plan.why}")
+        self.app = app
+        self._registry = registry
+        schemas = {key: stream.schema for key, stream in app.streams.items()}
+        self._gatherer = Gatherer(schemas, app.sharding.kind == "key", app.playback is not None)
+        self._playback = app.playback is not None
+        queries = {query.id: query for query in app.queries}
+        self._running = [_Running(queries[id], app) for id in plan.order]  # noqa: A001
+        for key in outputs:
+            if key not in schemas:
+                raise error("STREAM_NOT_DEFINED", name=key, hint="name a stream of the app as output")
+        self._numberings = {key: Numbering(key, schemas[key]) for key in outputs}
+        self._stateful = [r.operator for r in self._running if isinstance(r.operator, Stateful)]
+        self._appliers = self._by_element()
+        self._clocks = self._told = Clocks(0, 0)
+        self._produced = {r.target for r in self._running}
+
+    def _by_element(self) -> dict[str, Callable[[Block], None]]:
+        found: dict[str, Callable[[Block], None]] = {_CLOCK: self._set_clocks}
+        found.update({n.element: n.apply for n in self._numberings.values()})
+        for one in self._stateful:
+            found.update(dict.fromkeys(one.elements, one.apply))
+        return found
+
+    # ---- the contract
+
+    def start(self, now: int) -> None:
+        """Begin at clock `now` (ms); in playback event time begins at 0."""
+        self._clocks = Clocks(0 if self._playback else now, now)
+
+    def process(self, arrivals: Arrivals, until: int) -> Outputs:
+        """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
+        failures: tuple[Failure, ...] = ()
+        if any(a.input == CONTROL for a in arrivals):
+            failures = tuple(chain.from_iterable(self._asked(a.batch) for a in arrivals if a.input == CONTROL))
+            arrivals = [a for a in arrivals if a.input != CONTROL]
+        streams, clocks = self._gatherer.gather(arrivals, self._clocks)
+        if not self._produced.isdisjoint(streams):
+            key = next(iter(self._produced & streams.keys()))
+            raise error(
+                "NOT_SUPPORTED", what=f"events for '{key}', which a query makes,", alternative="the rows kernel"
+            )
+        arrived = max(until, clocks.arrivals)
+        self._clocks = Clocks(clocks.now if self._playback else arrived, arrived)
+        for one in self._running:
+            one.run(streams, self._clocks.now)
+        batches = {key: n.batch(streams[key]) for key, n in self._numberings.items() if key in streams}
+        return Outputs(batches, failures, {key: len(stretch) for key, stretch in streams.items()})
+
+    def next_timer(self) -> int | None:
+        """When something comes out by itself, ms of the arrival clock."""
+        if self._playback:
+            return None
+        return min((due for one in self._stateful if (due := one.next_timer()) is not None), default=None)
+
+    def delta(self) -> bytes:
+        """What changed since the last delta."""
+        numbers = (n.changes() for n in self._numberings.values())
+        blocks = [*chain.from_iterable(numbers), *chain.from_iterable(one.changes() for one in self._stateful)]
+        if self._clocks != self._told:
+            blocks.append(self._clock())
+        return encode(blocks)
+
+    def dump(self) -> Iterator[Segment]:
+        """All state, by element and key-group; each segment is made when it is asked for."""
+        numbers = (n.contents() for n in self._numberings.values())
+        states = (one.contents() for one in self._stateful)
+        for block in chain([self._clock()], *numbers, *states):
+            yield Segment(block.element, block.group, encode([block]))
+
+    def load(self, state: Iterable[Segment | bytes]) -> None:
+        """Replace all state. Elements that the app does not have (any more) are let go. Errors: STATE_NOT_READABLE."""
+        for numbering in self._numberings.values():
+            numbering.clear()
+        for one in self._stateful:
+            one.clear()
+        for part in state:
+            payload = part.payload if isinstance(part, Segment) else part
+            for block in decode(payload) if payload else ():
+                if (apply := self._appliers.get(block.element)) is not None:
+                    apply(block)
+
+    def find(self, question: OnDemand) -> list[Row]:
+        """There is no store to look into. Errors: NOT_SUPPORTED."""
+        raise error("NOT_SUPPORTED", what="an on-demand query", alternative="an app with a table or window")
+
+    def select(self, question: OnDemand, rows: Sequence[Row]) -> list[Row]:
+        """As `find`."""
+        return self.find(question)
+
+    def size(self) -> dict[str, int]:
+        """Entries held per element, by element id."""
+        told = {n.element: n.size() for n in self._numberings.values()}
+        for one in self._stateful:
+            told.update(one.size())
+        return {**told, _CLOCK: 1}
+
+    # ---- clocks, control
+
+    def _clock(self) -> Block:
+        self._told = self._clocks
+        return Block(_CLOCK, 0, "c", {"now": np.array([self._clocks.now, self._clocks.arrivals], np.int64)})
+
+    def _set_clocks(self, block: Block) -> None:
+        now, arrivals = block.arrays["now"].tolist()
+        self._clocks = self._told = Clocks(now, arrivals)
+
+    def _asked(self, batch: Any) -> Iterator[Failure]:
+        """Records of the control input ask for changes of stores; there is none, so that each of them fails as it is bound."""
+        for row in batch.to_pylist():
+            values = tuple(row.values())
+            text = str(values[1])
+            if text:
+                try:
+                    self.find(bind_on_demand(parse_on_demand(text), self.app, self._registry, text=text))
+                except NadiError as problem:
+                    told = problem.condition, problem.diagnostic.message
+                    yield Failure(CONTROL, row["__ts"], values[: len(values) - 5], *told, routed=False)
+
+
+class _Running:
+    """A query at its place among the others."""
+
+    def __init__(self, query: Query, app: App) -> None:
+        self.target: str = query.output.target  # type: ignore[union-attr]  # islands lets through what inserts into streams
+        self._sources = tuple(dict.fromkeys(read(query).values()))
+        is_read = any(self.target in read(other).values() for other in app.queries)
+        self.operator: Operator = operator(query, app, is_read)
+        self._timed = self.operator if isinstance(self.operator, Stateful) else None
+
+    def run(self, streams: dict[str, Stretch], now: int) -> None:
+        """Take what came of the streams that it reads, add what comes out."""
+        given: Mapping[str, Stretch] = {key: streams[key] for key in self._sources if key in streams}
+        if not given:
+            due = self._timed.next_timer() if self._timed is not None else None
+            if due is None or due > now:
+                return
+        made = self.operator.process(given, now)
+        if made is not None:
+            streams[self.target] = made

@@ -1,0 +1,39 @@
+"""The operator of queries without state: filters and a selection that looks at each event by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nadi.kernel.columns.contract import Input
+from nadi.kernel.columns.looping import LoopText
+from nadi.kernel.columns.selecting import Computed, Rule, Selected, SelectionText, unlooped
+from nadi.kernel.columns.stretch import Stretch
+from nadi.plan.nodes import Query
+
+
+class Filtering:
+    """`from S[…] select … insert into T`. Has no state and no timers."""
+
+    def __init__(self, query: Query, given: Input) -> None:
+        self._read = given.read
+        text = LoopText(given.types)
+        selection = SelectionText(text, query.selection, Rule.EACH, [text.writer.truth(f) for f in given.filters])
+        self._picked = selection.picked
+        computes = any(isinstance(p, Computed) for p in self._picked)
+        every = not given.filters and query.selection.having is None
+        self._loop = None if every and not computes else text.compiled("filtering")
+
+    def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
+        """The output rows of a stretch."""
+        (stretch,) = given.values()
+        if self._loop is None:
+            return unlooped(self._picked, stretch)
+        selected = Selected(self._picked, len(stretch))
+        self._loop(stretch, selected.own)
+        return selected.stretch(stretch, self._read)
+
+
+def write_filters(text: LoopText, given: Input) -> None:
+    """The filters of a query's input, at the beginning of a loop's body."""
+    for condition in given.filters:
+        text.writer.line(f"if not {text.writer.truth(condition)}: continue")

@@ -1,0 +1,152 @@
+"""What a query's aggregators hold per group: numbered groups, and arrays by their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from nadi.kernel.columns.flat import BLOCK_BYTES, Block
+from nadi.kernel.columns.jit import loop
+from nadi.kernel.columns.keytable import KeyTable, texts_of
+from nadi.kernel.columns.stretch import Array, Longs, Stretch
+from nadi.lang.tree import Type
+
+_SWEEP = 1024  # groups from which on one looks for such that hold nothing
+
+
+class Groups:
+    """Groups by the values of some attributes; without attributes there is one group, number 0.
+
+    `arrays` (name → dtype) are the aggregators'; the array of a name has an entry for each group, as have `touched` (set by who changes them, for the
+    next delta), `opened` and `slot` (of the selection). A group that holds nothing is forgotten in time, its
+    number goes to another one.
+    """
+
+    def __init__(self, element: str, by: tuple[int, ...], kinds: tuple[Type, ...], arrays: Mapping[str, str]) -> None:
+        self.element = element
+        self._by = by
+        self._kinds = kinds
+        self._dtypes = dict(arrays)
+        self.keys = KeyTable()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.keys.clear()
+        room = self.keys.room if self._by else 1
+        self.arrays: dict[str, Array] = {name: np.zeros(room, dtype) for name, dtype in self._dtypes.items()}
+        self.touched = np.zeros(room, np.bool_)
+        self.opened = np.full(room, -1, np.int64)
+        self.slot = np.zeros(room, np.int64)
+        self._limit = _SWEEP
+
+    def numbers(self, given: Stretch) -> Array:
+        """The group of each event."""
+        columns = tuple(given.columns[p] for p in self._by)
+        return self._numbered(texts_of(columns, self._kinds))
+
+    def _numbered(self, texts: pa.Array) -> Array:
+        found = self.keys.number(texts)
+        if self.keys.room > len(self.touched):
+            self._grow(self.keys.room)
+        return found
+
+    def _grow(self, room: int) -> None:
+        before = len(self.touched)
+        for name, array in self.arrays.items():
+            self.arrays[name] = _longer(array, room)
+        self.touched = _longer(self.touched, room)
+        self.opened = _longer(self.opened, room)
+        self.opened[before:] = -1
+        self.slot = _longer(self.slot, room)
+
+    def sweep(self, held: Array) -> None:
+        """Forget the groups that hold nothing, if there are many; `held` are the groups of events that are still to leave."""
+        if not self._by or self.keys.count < self._limit:
+            return
+        empty = np.ones(self.keys.bound, np.bool_)
+        for array in self.arrays.values():
+            empty &= array[: self.keys.bound] == 0
+        empty[held] = False
+        empty &= ~self.touched[: self.keys.bound]  # a delta is still to tell of them
+        ids = self.keys.held()
+        gone = ids[empty[ids]]
+        self.keys.release(gone)
+        self.opened[gone] = -1
+        for array in self.arrays.values():
+            array[gone] = 0
+        self._limit = max(_SWEEP, 2 * self.keys.count)
+
+    # ---- state
+
+    def changes(self) -> Iterator[Block]:
+        """The groups that were touched."""
+        ids = np.flatnonzero(self.touched)
+        self.touched[ids] = False
+        return self._blocks(ids, whole=True)
+
+    def contents(self) -> Iterator[Block]:
+        """All groups."""
+        self.touched[:] = False
+        return self._blocks(self.keys.held() if self._by else np.zeros(1, np.int64), whole=False)
+
+    def _blocks(self, ids: Longs, whole: bool) -> Iterator[Block]:
+        most = max(1, len(ids)) if whole else BLOCK_BYTES // (24 + 8 * len(self.arrays))
+        for start in range(0, len(ids), most):
+            some = ids[start : start + most]
+            arrays = {name: array[some] for name, array in self.arrays.items()}
+            yield Block(self.element, 0, "g", {**self.named(some), **arrays}, keys=int(start == 0))
+
+    def named(self, ids: Array) -> dict[str, Array]:
+        """The texts of groups, for a block."""
+        if not self._by:
+            return {}
+        ends, data = self.keys.packed(ids)
+        return {"ends": ends, "texts": data}
+
+    def numbers_of(self, block: Block) -> Array:
+        """The numbers of the groups that a block names."""
+        if not self._by:
+            return np.zeros(1, np.int32)
+        ends, data = block.arrays["ends"], block.arrays["texts"]
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
+        return self._numbered(pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers))
+
+    def apply(self, block: Block) -> None:
+        """Groups as they are from now on."""
+        ids = self.numbers_of(block)
+        for name, array in self.arrays.items():
+            if name in block.arrays:
+                array[ids] = block.arrays[name]
+
+    def size(self) -> int:
+        """How many groups are known."""
+        return self.keys.count if self._by else 1
+
+
+def coded(groups: Array, room: int) -> tuple[Array, Array]:
+    """Groups as (the different ones in the order in which they come, the place of each among them)."""
+    codes, found = np.empty(len(groups), np.int32), np.empty(len(groups), np.int32)
+    count = _code(groups, np.full(room, -1, np.int32), codes, found)
+    return found[:count], codes
+
+
+def _longer(array: Array, size: int) -> Array:
+    made = np.zeros(size, array.dtype)
+    made[: len(array)] = array
+    return made
+
+
+@loop
+def _code(groups, seen, codes, found):  # type: ignore[no-untyped-def]
+    count = 0
+    for i in range(len(groups)):
+        g = groups[i]
+        if seen[g] < 0:
+            seen[g] = count
+            found[count] = g
+            count += 1
+        codes[i] = seen[g]
+    return count

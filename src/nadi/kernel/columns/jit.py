@@ -1,0 +1,118 @@
+"""Loops compiled by Numba: those written in this package, and those that are generated for a query.
+
+The machine code of generated loops is kept in a folder, so that only the first start of an app compiles: `$NADI_CACHE`, else `~/.cache/nadi`.
+With `NUMBA_DISABLE_JIT=1` the same text runs as plain Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.core import config
+
+_interpreted = False
+
+PLAIN: bool = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]  # numba sets it from the environment
+"""Whether loops run as Python."""
+
+_OPTIONS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": False,
+    "boundscheck": False,
+    "error_model": "numpy",
+}
+_SCALARS = {"int64": types.int64, "float64": types.float64, "bool": types.boolean}
+
+
+def loop(function: Any) -> Callable[..., Any]:
+    """Compile a function of this package when it is first called. Never `fastmath`, never parallel: floats add up from left to right.
+
+    Its parameters have no types in the text: Numba takes those of the arguments.
+    """
+    made: Callable[..., Any] = numba.njit(**_OPTIONS)(function)
+    return made
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Loops that are generated meanwhile run as Python: for tests of many apps, as each of them would take a second to compile."""
+    global _interpreted  # noqa: PLW0603  # a switch for the process, as Numba's own
+    before, _interpreted = _interpreted, True
+    try:
+        yield
+    finally:
+        _interpreted = before
+
+
+def generated(
+    source: str,
+    name: str,
+    parameters: Sequence[tuple[str, str]],
+    names: Mapping[str, object],
+    plain: Mapping[str, object],
+) -> Any:
+    """Compile a function from its text now, or take it from the cache.
+
+    Args:
+        source: the module's text, which defines `name`.
+        parameters: per parameter its name and dtype: "int64" of a scalar, "int64[]" of an array that is written, "const int64[]" of one that is only read.
+        names: what else the text refers to: functions of this package, which the cache knows by `build`. `plain`: the same for Python.
+    """
+    if PLAIN or _interpreted:
+        scope = dict(plain)
+        exec(compile(source, f"<{name}>", "exec"), scope)
+        return scope[name]
+    path = _kept(source)
+    scope = {**names, "__name__": __name__}  # what is loaded from the cache asks for its module
+    exec(compile(source, str(path or f"<{name}>"), "exec"), scope)
+    signature = types.void(*(_type(dtype) for _name, dtype in parameters))
+    options = {**_OPTIONS, "cache": path is not None}
+    return numba.njit(signature, **options)(scope[name])
+
+
+def _type(dtype: str) -> Any:
+    if not dtype.endswith("[]"):
+        return _SCALARS[dtype]
+    constant = dtype.startswith("const ")
+    scalar = numba.from_dtype(np.dtype(dtype.removeprefix("const ").removesuffix("[]")))
+    return types.Array(scalar, 1, "C", readonly=constant)
+
+
+def _kept(source: str) -> Path | None:
+    """The file that stands for a text in the cache; None where no folder can be written."""
+    try:
+        folder = cache_folder()
+        path = folder / f"loop_{hashlib.sha256((source + build()).encode()).hexdigest()[:24]}.py"
+        if not path.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fresh = path.with_suffix(f".{os.getpid()}")
+            fresh.write_text(source, encoding="utf-8")
+            fresh.replace(path)
+    except OSError:
+        return None
+    return path
+
+
+def cache_folder() -> Path:
+    """Where compiled loops are kept."""
+    named = os.environ.get("NADI_CACHE")
+    return (Path(named) if named else Path.home() / ".cache" / "nadi") / "loops"
+
+
+@cache
+def build() -> str:
+    """Tells one state of this package from another: Numba does not see that a function has changed that a cached loop calls."""
+    told = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        told.update(file.read_bytes())
+    return told.hexdigest()

@@ -1,0 +1,295 @@
+"""Texts of keys as small numbers: an intern table in flat arrays, whose numbers are given back and used again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from nadi.kernel.columns.jit import PLAIN, loop
+from nadi.kernel.columns.stretch import Array, Column, Longs
+from nadi.lang.tree import Type
+
+BETWEEN = "\x1f"
+"""Stands between the values of a key of several."""
+
+_FEWEST = 1024  # ids that there is room for at first
+_IDS, _FREE, _USED, _BYTES = range(
+    4
+)  # what `_meta` counts: ids ever given, ids to be used again, slots in use, bytes of texts
+
+
+class KeyTable:
+    """Keys ↔ ids from 0. `room` is how many ids there are at most before `number` makes more room; arrays by id grow with it.
+
+    Open addressing: `slots` has id + 1, 0 where nothing ever was, -1 where something was. The first eight bytes of a text lie in a word, so that
+    short texts are compared at once; all of them lie in `texts`.
+    """
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.room = _FEWEST
+        self._slots = np.zeros(4 * _FEWEST, np.int32)
+        self._words = np.zeros(_FEWEST, np.uint64)
+        self._hashes = np.zeros(_FEWEST, np.uint64)
+        self._starts = np.zeros(_FEWEST, np.int64)
+        self._lengths = np.full(_FEWEST, -1, np.int32)
+        self._texts = np.zeros(16 * _FEWEST, np.uint8)
+        self._free = np.zeros(_FEWEST, np.int32)
+        self._meta = np.zeros(4, np.int64)
+
+    @property
+    def count(self) -> int:
+        """How many keys there are."""
+        return int(self._meta[_IDS] - self._meta[_FREE])
+
+    @property
+    def bound(self) -> int:
+        """All ids are less."""
+        return int(self._meta[_IDS])
+
+    def number(self, array: pa.Array) -> Array:
+        """The id of each text of a string array without nulls, made where there is none."""
+        n = len(array)
+        ids = np.empty(n, np.int32)
+        _validity, offsets, data = array.buffers()
+        if n == 0:
+            return ids
+        ends = np.frombuffer(offsets, np.int32, n + 1, 4 * array.offset)
+        texts = np.frombuffer(data, np.uint8) if data is not None and data.size else _NOTHING
+        done = 0
+        while True:
+            done = _number(ends, texts, done, *self._arrays(), ids)
+            if done == n:
+                return ids
+            self._grow(int(ends[done + 1] - ends[done]))
+
+    def _arrays(self) -> tuple[Array, ...]:
+        return (
+            self._slots,
+            self._words,
+            self._hashes,
+            self._starts,
+            self._lengths,
+            self._texts,
+            self._free,
+            self._meta,
+        )
+
+    def _grow(self, wanted: int) -> None:
+        """Make room for more keys, or for a text of so many bytes."""
+        if self._meta[_BYTES] + wanted > len(self._texts):
+            kept = self._compacted()
+            self._texts = np.zeros(2 * (kept + wanted) + len(self._words), np.uint8)
+            _compact(self._old, self._texts, self._starts, self._lengths, self._meta)
+        if self._meta[_FREE] == 0 and self._meta[_IDS] == self.room:
+            self.room *= 2
+            for name in ("_words", "_hashes", "_starts", "_lengths", "_free"):
+                setattr(self, name, _longer(getattr(self, name), self.room))
+            self._lengths[self.room // 2 :] = -1
+        if 2 * (self._meta[_USED] + 1) > len(self._slots) or len(self._slots) < 4 * self.room:
+            self._slots = np.zeros(max(4 * self.room, len(self._slots)), np.int32)
+            _rehash(self._slots, self._hashes, self._lengths, self._meta)
+
+    def _compacted(self) -> int:
+        self._old = self._texts
+        return int(self._lengths[: self.bound].clip(0).sum())
+
+    def release(self, ids: Array) -> None:
+        """Forget keys: their ids will be those of others."""
+        _release(ids.astype(np.int32), self._slots, self._hashes, self._lengths, self._free, self._meta)
+
+    def held(self) -> Longs:
+        """All ids, ascending."""
+        return np.flatnonzero(self._lengths[: self.bound] >= 0)
+
+    def array(self, ids: Array) -> pa.Array:
+        """The texts of ids as a string array."""
+        ends, data = self.packed(ids)
+        return pa.Array.from_buffers(pa.string(), len(ids), [None, pa.py_buffer(ends), pa.py_buffer(data)])
+
+    def packed(self, ids: Array) -> tuple[Array, Array]:
+        """The texts of ids: where each begins and the last ends (int32), and their bytes."""
+        ends = np.zeros(len(ids) + 1, np.int32)
+        np.cumsum(self._lengths[ids], out=ends[1:])
+        data = np.empty(int(ends[-1]), np.uint8)
+        _pack(ids.astype(np.int64), self._starts, self._lengths, self._texts, ends, data)
+        return ends, data
+
+
+_NOTHING = np.zeros(1, np.uint8)
+
+
+def texts_of(columns: tuple[Column, ...], kinds: tuple[Type, ...]) -> pa.Array:
+    """The keys of events as text: the values' string forms, one after the other; null is the text `null` (language text §0.9)."""
+    parts = [_text_of(column.array(), kind) for column, kind in zip(columns, kinds, strict=True)]
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, BETWEEN)
+
+
+def _text_of(array: pa.Array, kind: Type) -> pa.Array:
+    made = array if kind is Type.STRING else pc.cast(array, pa.string())
+    return made.fill_null("null") if made.null_count else made
+
+
+def _longer(array: Array, size: int) -> Array:
+    made = np.zeros(size, array.dtype)
+    made[: len(array)] = array
+    return made
+
+
+@loop
+def _compiled_mix(value):  # type: ignore[no-untyped-def]
+    value = (value ^ (value >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return value ^ (value >> np.uint64(32))
+
+
+def _plain_mix(value: Any) -> Any:
+    wide = int(value)
+    wide = ((wide ^ (wide >> 32)) * 0xD6E8FEB86659FD93) & 0xFFFFFFFFFFFFFFFF
+    return np.uint64(wide ^ (wide >> 32))
+
+
+_mix = _plain_mix if PLAIN else _compiled_mix
+
+
+@intrinsic
+def _compiled_word(context, data, at):  # type: ignore[no-untyped-def]
+    """Eight bytes from a place on, wherever it is."""
+
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        word = builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return types.uint64(data, types.int64), code
+
+
+def _plain_word(data: Any, at: int) -> Any:
+    return data[at : at + 8].view("<u8")[0]
+
+
+_word: Any = _plain_word if PLAIN else _compiled_word
+_MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)
+
+
+@loop
+def _number(ends, data, done, slots, words, hashes, starts, lengths, texts, free, meta, ids):  # type: ignore[no-untyped-def]
+    """Numbers the texts from `done` on; -> the first one for which there is no room, or how many there are."""
+    mask = np.uint64(len(slots) - 1)
+    n = len(ids)
+    for i in range(done, n):
+        start, size = ends[i], ends[i + 1] - ends[i]
+        if start + 8 <= len(data):
+            word = _word(data, start) & _MASKS[min(size, 8)]
+        else:
+            word = np.uint64(0)
+            for j in range(min(size, 8)):
+                word |= np.uint64(data[start + j]) << np.uint64(8 * j)
+        found = _mix(word ^ np.uint64(size))
+        block = np.uint64(0)
+        for j in range(8, size):
+            block |= np.uint64(data[start + j]) << np.uint64(8 * (j & 7))
+            if j & 7 == 7 or j == size - 1:
+                found = _mix(found ^ block)
+                block = np.uint64(0)
+        at = found & mask
+        known = -1
+        while True:
+            held = slots[at]
+            if held == 0:
+                break
+            if held > 0:
+                k = held - 1
+                if words[k] == word and lengths[k] == size:
+                    same = True
+                    if size > 8:
+                        other = starts[k]
+                        for j in range(8, size):
+                            if data[start + j] != texts[other + j]:
+                                same = False
+                                break
+                    if same:
+                        known = k
+                        break
+            at = (at + np.uint64(1)) & mask
+        if known < 0:
+            full = meta[_FREE] == 0 and meta[_IDS] == len(words)
+            if full or meta[_BYTES] + size > len(texts) or 2 * (meta[_USED] + 1) > len(slots):
+                return i
+            if meta[_FREE] > 0:
+                meta[_FREE] -= 1
+                known = free[meta[_FREE]]
+            else:
+                known = meta[_IDS]
+                meta[_IDS] += 1
+            slots[at] = known + 1
+            meta[_USED] += 1
+            words[known] = word
+            hashes[known] = found
+            lengths[known] = size
+            starts[known] = meta[_BYTES]
+            for j in range(size):
+                texts[meta[_BYTES] + j] = data[start + j]
+            meta[_BYTES] += size
+        ids[i] = known
+    return n
+
+
+@loop
+def _rehash(slots, hashes, lengths, meta):  # type: ignore[no-untyped-def]
+    """Fills empty slots."""
+    mask = np.uint64(len(slots) - 1)
+    meta[_USED] = 0
+    for k in range(meta[_IDS]):
+        if lengths[k] < 0:
+            continue
+        at = hashes[k] & mask
+        while slots[at] != 0:
+            at = (at + np.uint64(1)) & mask
+        slots[at] = k + 1
+        meta[_USED] += 1
+
+
+@loop
+def _release(ids, slots, hashes, lengths, free, meta):  # type: ignore[no-untyped-def]
+    mask = np.uint64(len(slots) - 1)
+    for n in range(len(ids)):
+        k = ids[n]
+        at = hashes[k] & mask
+        while slots[at] != k + 1:
+            at = (at + np.uint64(1)) & mask
+        slots[at] = -1  # counts as used until the table is filled anew
+        lengths[k] = -1
+        free[meta[_FREE]] = k
+        meta[_FREE] += 1
+
+
+@loop
+def _compact(old, texts, starts, lengths, meta):  # type: ignore[no-untyped-def]
+    """Puts the texts that are held beside each other."""
+    end = 0
+    for k in range(meta[_IDS]):
+        if lengths[k] >= 0:
+            for j in range(lengths[k]):
+                texts[end + j] = old[starts[k] + j]
+            starts[k] = end
+            end += lengths[k]
+    meta[_BYTES] = end
+
+
+@loop
+def _pack(ids, starts, lengths, texts, ends, data):  # type: ignore[no-untyped-def]
+    for i in range(len(ids)):
+        k = ids[i]
+        for j in range(lengths[k]):
+            data[ends[i] + j] = texts[starts[k] + j]

@@ -1,0 +1,65 @@
+"""A generated loop over a stretch: its text while it is written, and its calls.
+
+    text = LoopText(types)
+    text.writer.line(f"if not {text.writer.truth(condition)}: continue")
+    text.output("sum", "float64")
+    compiled = text.compiled("sliding")
+    compiled(stretch, state={"head": …}, outputs={"sum": …})
+
+The loop's body stands in `for i in range(n)`; `before` and `after` it stand lines of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
+from nadi.kernel.columns.code import Writer
+from nadi.kernel.columns.jit import generated
+from nadi.kernel.columns.stretch import Array, Stretch
+from nadi.lang.tree import Type
+
+_ALWAYS = (("n", "int64"), ("ts", "const int64[]"), ("now", "const int64[]"), ("chunk", "const int64[]"))
+
+
+class LoopText:
+    """The text of a loop. `own` are the parameters that the operator gives: name → dtype."""
+
+    def __init__(self, types: tuple[Type, ...]) -> None:
+        self.writer = Writer(types)
+        self.own: dict[str, str] = {}
+        self.before: list[str] = []
+        self.after: list[str] = []
+
+    def compiled(self, name: str) -> Loop:
+        """The loop, compiled for the types of its parameters."""
+        return Loop(self, name)
+
+
+class Loop:
+    """A compiled loop."""
+
+    def __init__(self, text: LoopText, name: str) -> None:
+        writer = text.writer
+        parameters = [*_ALWAYS, *writer.parameters.items(), *text.own.items()]
+        head = f"def {name}({', '.join(p for p, _dtype in parameters)}):"
+        before, after = ([f"    {line}" for line in lines] for lines in (text.before, text.after))
+        self.source = "\n".join([head, *before, "    for i in range(n):", *writer.lines, *after, ""])
+        self._call: Any = generated(self.source, name, parameters, COMPILED, PLAIN)
+        self._read = tuple((p[0], int(p[1:])) for p in writer.parameters)
+        self._prepared = tuple(writer.prepared)
+        self._own = tuple(text.own)
+
+    def __call__(self, given: Stretch, own: Mapping[str, Array | int]) -> None:
+        """Run over a stretch; `own` has an array (or number) for each of the operator's parameters."""
+        columns = given.columns
+        read: list[Any] = []
+        for kind, number in self._read:
+            if kind == "c":
+                read.append(columns[number].values())
+            elif kind == "m":
+                read.append(columns[number].nulls())
+            else:
+                read.append(self._prepared[number].made(columns))
+        self._call(len(given.ts), given.ts, given.now, given.chunk, *read, *(own[name] for name in self._own))

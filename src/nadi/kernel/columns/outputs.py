@@ -1,0 +1,94 @@
+"""Numbered rows: stretches as the output batches of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from nadi.kernel.arrow import arrow_schema
+from nadi.kernel.columns.flat import Block
+from nadi.kernel.columns.jit import loop
+from nadi.kernel.columns.stretch import Array, Longs, Stretch
+from nadi.kernel.contract import KEY_GROUPS, OUTPUT_COLUMNS
+from nadi.plan.nodes import Schema
+
+
+class Numbering:
+    """One output stream: the next number per key-group, which is state, and its batches."""
+
+    def __init__(self, stream: str, schema: Schema) -> None:
+        self.element = f"{stream}/output"
+        self._schema = pa.schema([*arrow_schema(schema), *OUTPUT_COLUMNS])
+        self._next = np.zeros(KEY_GROUPS, np.int64)
+        self._told = self._next.copy()
+
+    def batch(self, made: Stretch) -> pa.RecordBatch:
+        """The rows of a stretch with their numbers."""
+        n = len(made)
+        numbers, chunks = np.empty(n, np.int64), np.empty(n, np.int64)
+        groups = np.zeros(n, np.int16)
+        if made.group is None:
+            self._next[0] = _number(made.chunk, int(self._next[0]), numbers, chunks)
+        else:
+            groups[:] = made.group
+            _number_groups(made.chunk, made.group, self._next, numbers, chunks)
+        arrays = [column.array() for column in made.columns]
+        for values, kind in ((numbers, _LONG), (chunks, _LONG), (made.ts, _LONG), (groups, _SHORT)):
+            arrays.append(pa.Array.from_buffers(kind, n, [None, pa.py_buffer(values)]))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    # ---- state
+
+    def changes(self) -> Iterable[Block]:
+        changed = np.flatnonzero(self._next != self._told)
+        if len(changed):
+            self._told = self._next.copy()
+            yield self._block(0, changed)
+
+    def contents(self) -> Iterable[Block]:
+        self._told = self._next.copy()
+        for group in np.flatnonzero(self._next):
+            yield self._block(int(group), np.array([group]))
+
+    def _block(self, group: int, groups: Longs) -> Block:
+        arrays: dict[str, Array] = {"group": groups.astype(np.int16), "next": self._next[groups]}
+        return Block(self.element, group, "n", arrays)
+
+    def apply(self, block: Block) -> None:
+        self._next[block.arrays["group"]] = block.arrays["next"]
+        self._told = self._next.copy()
+
+    def clear(self) -> None:
+        self._next[:] = 0
+        self._told[:] = 0
+
+    def size(self) -> int:
+        return int(np.count_nonzero(self._next))
+
+
+_LONG, _SHORT = pa.int64(), pa.int16()
+
+
+@loop
+def _number(chunk: Longs, first: int, numbers: Longs, chunks: Longs) -> int:
+    opened = first
+    for i in range(len(chunk)):
+        if i == 0 or chunk[i] != chunk[i - 1]:
+            opened = first + i
+        numbers[i] = first + i
+        chunks[i] = opened
+    return first + len(chunk)
+
+
+@loop
+def _number_groups(chunk: Longs, group: Longs, following: Longs, numbers: Longs, chunks: Longs) -> None:
+    opened = 0
+    for i in range(len(chunk)):
+        number = following[group[i]]
+        if i == 0 or chunk[i] != chunk[i - 1]:
+            opened = number
+        numbers[i] = number
+        chunks[i] = opened
+        following[group[i]] = number + 1

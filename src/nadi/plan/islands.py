@@ -1,0 +1,268 @@
+"""Which queries run on columns, and why the others do not (design §5).
+
+A query runs on columns where an operator exists for its shape and gives exactly the rows kernel's output. In this release an app goes on columns as a whole or
+not at all: one query that has to run on rows takes the others along. What is let through here must be written by `nadi.kernel.columns`; a shape
+becomes known to both at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+
+from nadi.lang.tree import Events, Type
+from nadi.plan.annotations import found
+from nadi.plan.nodes import (
+    OUTPUT,
+    Aggregate,
+    App,
+    Arithmetic,
+    Attr,
+    Call,
+    Comparison,
+    Const,
+    Expr,
+    FilterStep,
+    FunctionStep,
+    InsertIntoStream,
+    Logic,
+    Negation,
+    NullCheck,
+    Query,
+    Selection,
+    SingleInput,
+    WindowCall,
+    WindowStep,
+    links,
+)
+from nadi.plan.render import written
+from nadi.plan.streams import producers
+from nadi.plan.walk import inside, read, replaced
+
+FUNCTIONS = frozenset({"ifThenElse", "coalesce", "default", "currentTimeMillis", "eventTimestamp"})
+CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
+AGGREGATORS = frozenset({"sum", "avg", "count"})
+"""Those of sliding windows, which take values off again."""
+KEEPING = frozenset({"min", "max", "minForever", "maxForever"})
+"""Those that only look at what comes."""
+WINDOWS = frozenset({"time", "length", "timeLength"})
+_GROUPS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Island:
+    """Where a query runs ("columns" or "rows"), and a sentence that says why."""
+
+    runs_on: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Islands:
+    """Per query id where it runs, whether the app goes on columns, the ids in the order in which they are to run there, and why not if not."""
+
+    queries: dict[str, Island]
+    columns: bool
+    order: tuple[str, ...]
+    why: str
+
+
+_COLUMNS = Island(
+    "columns", "where nadi.kernel is auto or columns, else on rows: it has an operator over whole batches"
+)
+
+
+def islands(app: App) -> Islands:
+    """Where the queries of an app run. An app without queries stays on rows."""
+    own = {query.id: next(_obstacles(query, app), "") for query in app.queries}
+    order, cycle = _order(app)
+    shared = next(_of_app(app), "") or cycle
+    first = next((query for query in app.queries if own[query.id]), None)
+    follows = shared or (f"it goes where {first.name} goes" if first is not None else "")
+    told = {
+        query: Island("rows", reason or follows) if reason or follows else _COLUMNS for query, reason in own.items()
+    }
+    why = shared or (f"{first.name} has to: {own[first.id]}" if first is not None else "")
+    return Islands(told, not why and bool(order), order, why)
+
+
+def _order(app: App) -> tuple[tuple[str, ...], str]:
+    """The queries, each after those that feed it."""
+    feeding = producers(app.elements)
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for query in app.queries:
+        sorter.add(query.id, *(q.id for source in read(query).values() for q in feeding.get(source, ())))
+    try:
+        return tuple(sorter.static_order()), ""
+    except CycleError as problem:
+        return (), f"the queries {' and '.join(dict.fromkeys(problem.args[1]))} feed each other"
+
+
+# ---- the app ---------------------------------------------------------------------------------------------------------
+
+
+def _of_app(app: App) -> Iterator[str]:
+    if app.compat != 5:
+        yield "the rules of Siddhi 4.x are on rows only"
+    if app.playback is not None and app.playback.idle is not None:
+        yield "the idle time of @app:playback is on rows only"
+    for what, names in (
+        ("table", app.tables),
+        ("named window", app.windows),
+        ("trigger", app.triggers),
+        ("aggregation", app.aggregations),
+    ):
+        if names:
+            yield f"the {what} '{next(iter(names))}' changes between events: it is on rows only"
+    feeding = producers(app.elements)
+    for key, queries in feeding.items():
+        if len(queries) > 1:
+            yield f"{' and '.join(q.name for q in queries)} insert into '{key}': their rows would have to be merged in order"
+        if key in app.streams and found(app.streams[key].annotations, "source"):
+            yield f"'{key}' has a source beside the query {queries[0].name}: their rows would have to be merged in order"
+    for stream in app.streams.values():
+        for column in stream.schema.columns:
+            if column.type is Type.OBJECT and not stream.key.startswith("!"):
+                yield f"'{stream.key}.{column.name}' is an object, which columns do not hold"
+
+
+# ---- a query ---------------------------------------------------------------------------------------------------------
+
+
+def _obstacles(query: Query, app: App) -> Iterator[str]:
+    """What keeps a query on rows."""
+    if query.partition is not None:
+        yield "partitions have no operator yet"
+    if not isinstance(query.input, SingleInput):
+        yield "joins, patterns and sequences have no operator yet"
+        return
+    if query.input.source.startswith("!"):
+        yield f"it reads the fault stream '{query.input.source}'"
+    if query.rate is not None:
+        yield "it has an output rate"
+    yield from _of_output(query, app)
+    yield from _of_steps(query.input)
+    yield from _of_selection(query, query.input.window)
+
+
+def _of_output(query: Query, app: App) -> Iterator[str]:
+    output = query.output
+    if not isinstance(output, InsertIntoStream) or output.target not in app.streams:
+        yield "it does not insert into a stream"
+    elif output.events is not Events.CURRENT:
+        yield "its output has expired events"
+    elif app.streams[output.target].schema.types != query.selection.schema.types:
+        yield f"its columns are not of the types of '{output.target}'"
+
+
+def _of_steps(source: SingleInput) -> Iterator[str]:
+    windowed = False
+    for step in source.steps:
+        match step:
+            case FunctionStep(name=name):
+                yield f"the stream function #{name} has no operator yet"
+            case FilterStep(condition):
+                if windowed:
+                    yield "a filter after a window has no operator yet"
+                yield from _of_expression(condition)
+            case WindowStep(call):
+                windowed = True
+                yield from _of_window(call)
+
+
+def _of_window(call: WindowCall) -> Iterator[str]:
+    if call.name not in WINDOWS:
+        yield f"the window '{call.name}' has no operator yet"
+    for argument in call.args:
+        value = argument.value if isinstance(argument, Const) else None
+        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+            yield f"{written(argument)} is no number of at least 1, which the window '{call.name}' must have on columns"
+
+
+def _of_selection(query: Query, window: WindowCall | None) -> Iterator[str]:
+    selection = query.selection
+    if selection.order_by or selection.limit is not None or selection.offset:
+        yield "order by, limit and offset have no operator yet"
+    if selection.group_by and not selection.aggregates:
+        yield "group by without an aggregator has no operator yet"
+    for key in selection.group_by:
+        if not isinstance(key, Attr) or key.slot != 0 or key.type not in _GROUPS:
+            yield f"the group {written(key)} is no attribute of a type whose text Arrow makes as Java does"
+    for aggregate in selection.aggregates:
+        yield from _of_aggregate(aggregate, window is not None)
+    for value in selection.values:
+        if value.type is not Type.STRING:
+            yield from _of_expression(value)
+        elif not isinstance(value, (Attr, Const)):
+            yield f"{written(value)} makes a string"
+    if selection.having is not None:
+        yield from _of_expression(having_of(selection))
+
+
+def having_of(selection: Selection) -> Expr:
+    """The condition of `having`, in which output columns that are attributes or constants are read as such."""
+
+    def behind(leaf: Expr) -> Expr:
+        value = selection.values[leaf.position] if isinstance(leaf, Attr) and leaf.slot == OUTPUT else leaf
+        return value if isinstance(value, (Attr, Const)) else leaf
+
+    assert selection.having is not None  # the caller has looked
+    return replaced(selection.having, behind)
+
+
+def _of_aggregate(aggregate: Aggregate, windowed: bool) -> Iterator[str]:
+    name = aggregate.function
+    if name not in AGGREGATORS and (windowed or name not in KEEPING):
+        yield f"the aggregator {name}() has no operator here yet"
+    for argument in aggregate.args:
+        if name != "count" or argument.type is not Type.STRING:
+            yield from _of_expression(argument)
+        if any(isinstance(e, Call) and e.function in CLOCKS for e in inside(argument)):
+            yield f"{name}() looks at a clock, which is another one when the event leaves"
+
+
+# ---- expressions -----------------------------------------------------------------------------------------------------
+
+
+def _of_expression(expr: Expr) -> Iterator[str]:
+    """What keeps an expression on rows."""
+    match expr:
+        case Const():
+            if expr.type in (Type.STRING, Type.OBJECT):
+                yield f"{written(expr)} stands where only numbers and bools are computed"
+        case Attr(slot=slot, index=index):
+            if slot not in (0, OUTPUT) or index is not None or expr.type in (Type.STRING, Type.OBJECT):
+                yield f"{written(expr)} stands where only numbers and bools of one event are computed"
+        case Aggregate():
+            return
+        case Arithmetic() | Comparison() | Logic():
+            yield from _of_chain(expr)
+        case Negation(operand):
+            yield from _of_expression(operand)
+        case NullCheck(operand):
+            if not (isinstance(operand, Attr) and operand.type is Type.STRING and operand.slot == 0):
+                yield from _of_expression(operand)
+        case Call():
+            if expr.function not in FUNCTIONS or expr.slot is not None:
+                yield f"the function {expr.function}() has no loop yet"
+            for argument in expr.args:
+                yield from _of_expression(argument)
+        case _:
+            yield f"{written(expr)} looks beyond the event"
+
+
+def _of_chain(expr: Arithmetic | Comparison | Logic) -> Iterator[str]:
+    chain = links(expr)
+    if not (isinstance(chain[0], Comparison) and chain[0].left.type is Type.STRING):
+        yield from _of_expression(chain[0].left)
+    for link in chain:
+        if isinstance(link, Comparison) and Type.STRING in (link.left.type, link.right.type):
+            sides = (link.left, link.right)
+            plain = all(
+                isinstance(s, Const) or (isinstance(s, Attr) and s.slot == 0 and s.index is None) for s in sides
+            )
+            if not plain or not any(isinstance(s, Attr) for s in sides):
+                yield f"{written(link)} compares strings other than attributes and constants"
+        else:
+            yield from _of_expression(link.right)

@@ -1,0 +1,109 @@
+"""Apps of the shapes that run on columns, and inputs that meet their corners: nulls, chunks of several events, timestamps off the clock."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tests.generate.apps import Generated
+from tests.generate.choices import COLUMNS, SCHEMA, Maker, scope
+
+NUMBERS = ("int", "long", "float", "double")
+_LITERALS = {"int": "{}", "long": "{}L", "float": "{}.5f", "double": "{}.25", "bool": "true"}
+_BIG = {"int": "2147483647", "long": "9223372036854775807L"}
+
+
+def number(m: Maker, kind: str, depth: int = 2, clocks: bool = True) -> str:
+    """An expression of a numeric type."""
+    found = [name for name, of in scope() if of == kind]
+    if depth == 0 or m.maybe():
+        return m.of(found) if not m.rarely() else _LITERALS[kind].format(m.number(0, 4))
+
+    def inner() -> str:
+        return number(m, kind, depth - 1, clocks)
+
+    match m.number(0, 5):
+        case 0 | 1:
+            return f"({inner()} {m.one('+', '-', '*', '/', '%')} {inner()})"
+        case 2:
+            return f"ifThenElse({truth(m, depth - 1)}, {inner()}, {inner()})"
+        case 3:
+            return f"coalesce({inner()}, {inner()})"
+        case 4 if kind == "long" and clocks:
+            return m.one("eventTimestamp()", "currentTimeMillis()")
+        case 4 if kind in _BIG:
+            return f"({inner()} {m.one('+', '*', '/', '%')} {_BIG[kind]})"
+        case _:
+            return f"default({m.of(found)}, {_LITERALS[kind].format(1)})"
+
+
+def truth(m: Maker, depth: int = 1) -> str:
+    """A condition."""
+    match m.number(0, 6):
+        case 0 | 1 | 2:
+            one, other = m.of(NUMBERS), m.of(NUMBERS)
+            return f"{number(m, one, depth)} {m.one('<', '<=', '>', '>=', '==', '!=')} {number(m, other, depth)}"
+        case 3:
+            return f"k {m.one('==', '!=')} {m.one(chr(39) + 'a' + chr(39), 'k')}"
+        case 4:
+            return f"{m.one('k', 'v', 'b')} is null"
+        case 5 if depth:
+            return f"({truth(m, depth - 1)} {m.one('and', 'or')} {truth(m, depth - 1)})"
+        case _:
+            return m.one("b", "not b", "v > 1")
+
+
+def _filters(m: Maker) -> str:
+    return "".join(f"[{truth(m)}]" for _ in range(m.number(0, 2)))
+
+
+def plain(m: Maker, source: str, target: str) -> str:
+    """A query without state; onto a stream with the common attributes where the target is no output."""
+    if target.startswith("Mid"):
+        chosen = m.one(COLUMNS, f"k, {number(m, 'int')} as v, l, f, d, b")
+    else:
+        extra = [f"{number(m, m.of(NUMBERS))} as x{i}" for i in range(m.number(0, 2))]
+        chosen = ", ".join(["k", *extra, m.one("v", "'same' as s", "b", "d as e")])
+    return f"from {source}{_filters(m)} select {chosen} insert into {target};"
+
+
+@st.composite
+def columnar(draw: st.DrawFn) -> Generated:
+    """One to three queries, each on an input or on what another one makes."""
+    m = Maker(draw)
+    queries = []
+    for _ in range(m.number(1, 3)):
+        make = m.of(SHAPES)
+        if m.rarely():
+            middle = f"Mid{len(queries)}"
+            queries.append(plain(m, m.stream(), middle))
+            m.streams.append(middle)
+        queries.append(make(m, m.stream(), m.output()))
+    clock = "@app:playback\n" if m.rarely() else ""
+    streams = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
+    return Generated(clock + "\n".join([*streams, *queries]), tuple(m.outputs), ())
+
+
+def sliding(m: Maker, source: str, target: str) -> str:
+    """Aggregators over a sliding window, or over all events."""
+    window = m.one(
+        "", "time(30 milliseconds)", "time(1 sec)", "length(1)", "length(3)", "timeLength(100 milliseconds, 2)"
+    )
+    names = ("sum", "avg") if window else ("sum", "avg", "min", "max", "minForever", "maxForever")
+    made = []
+    for i in range(m.number(1, 3)):
+        argument = number(m, m.of(NUMBERS), 1, clocks=False)
+        made.append("count() as n" + str(i) if m.rarely() else f"{m.of(names)}({argument}) as n{i}")
+    extra = m.one("", ", k", ", v", ", eventTimestamp() as at", f", {number(m, 'int')} as w")
+    group = m.one("", "", " group by k", " group by v", " group by k, b", " group by l")
+    having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having not (n0 > 2.0)", " having count() > 1L")
+    if m.rarely():
+        extra, having = (
+            ", k, v as v",
+            m.one(" having k == 'a'", " having v > 1 and n0 > 0.0", " having k != 'a' or v is null"),
+        )
+    shape = f"#window.{window}" if window else ""
+    return f"from {source}{_filters(m)}{shape} select {', '.join(made)}{extra}{group}{having} insert into {target};"
+
+
+SHAPES = (plain, sliding, sliding)
+"""Makers of queries (maker, source, target); an operator adds its own."""

@@ -1,0 +1,89 @@
+"""Columns give what rows give: for generated apps, inputs, splits and restarts (design §5).
+
+`NADI_GENERATE=2000` runs so many examples instead of the few that every run can afford.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from nadi.kernel.columns.engine import ColumnsKernel
+from nadi.kernel.columns.jit import interpreted
+from nadi.plan.islands import islands
+from nadi.plan.nodes import App
+from tests.generate.apps import Generated
+from tests.generate.columnar import columnar
+from tests.generate.feeding import Feeding, planned
+from tests.generate.inputs import Cut, Message, cuts, messages
+
+COMPILED = "NADI_COMPILE" in os.environ
+"""Whether the loops of generated apps are compiled, each for a second or more; what is not generated always is."""
+
+AFTER = 3000  # ms that a run goes on after its last message
+
+CHOSEN = settings(
+    deadline=None,
+    max_examples=int(os.environ.get("NADI_GENERATE", "40")),
+    derandomize="NADI_GENERATE" not in os.environ,  # the same apps in every short run
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+
+class ColumnsFeeding(Feeding):
+    """A run on columns."""
+
+    def _kernel(self, bucket: int) -> Any:
+        with interpreted() if not COMPILED else nullcontext():
+            return ColumnsKernel(self.plan, self.registry, self.made.outputs)
+
+
+def _split(run: Feeding, sent: list[Message], parts: list[Cut]) -> dict[str, list[str]]:
+    """Feed in parts, with restarts between them; -> the rows."""
+    start, count = 0, len(sent)
+    for cut in sorted(parts, key=lambda c: c.after % count):
+        end = cut.after % count + 1
+        following = sent[end].order if end < count else sent[-1].order + AFTER
+        run.feed(sent[start:end], min(sent[end - 1].order + cut.wait, following))
+        run.restart(cut.restart)
+        start = end
+    run.feed(sent[start:], sent[-1].order + AFTER)
+    return run.rows
+
+
+def _counts(made: Generated, plan: App, sent: list[Message], kind: type[Feeding]) -> dict[str, int]:
+    run = kind(made, plan)
+    batches = list(run._batches(sent, 0))
+    return run.kernels[0].process(batches, sent[-1].order).counts
+
+
+@CHOSEN
+@given(made=columnar(), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+def test_columns_give_exactly_what_rows_give_for_every_split_and_restart(
+    made: Generated, sent: list[Message], parts: list[Cut], every: str
+) -> None:
+    plan = planned(made)
+    found = islands(plan)
+    assert found.columns, found.why
+    rows = _split(Feeding(made, plan), sent, [])
+    assert _split(ColumnsFeeding(made, plan), sent, []) == rows
+    assert _split(ColumnsFeeding(made, plan), sent, parts) == rows
+    everywhere = [Cut(i, 0, every) for i in range(len(sent))]
+    assert _split(ColumnsFeeding(made, plan), sent, everywhere) == rows
+
+
+@CHOSEN
+@given(made=columnar(), sent=messages)
+def test_columns_count_the_events_of_streams_as_rows_do(made: Generated, sent: list[Message]) -> None:
+    plan = planned(made)
+    assume(islands(plan).columns)
+    assert _counts(made, plan, sent, ColumnsFeeding) == _counts(made, plan, sent, Feeding)
