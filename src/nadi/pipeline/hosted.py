@@ -25,6 +25,7 @@ from nadi.pipeline.reading import Input, Range, Read, open_input, read_range
 from nadi.pipeline.refused import Refused
 from nadi.pipeline.restored import begin_parts
 from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.stopwatch import Stopwatch
 
 QUIET = 30.0  # seconds without work after which a host may take a pause to collect what dropped kernels have left
 ROWS = msgspec.msgpack.Encoder(enc_hook=str)  # objects as their text
@@ -52,6 +53,7 @@ class LiveApp:
         self.sources = {c.ordinal: c for c in spec.sources(self.app)} if spec.state else {}
         self.sinks = self._registry.connectors(self.app, "sink") if spec.state else ()
         self.streams = {ordinal: c.stream for ordinal, c in self.sources.items()}
+        self.watch = Stopwatch(spec.place.state) if spec.profile and spec.state else None
         self._inputs: dict[int, Input] = {}
         self._open: dict[int, OpenSink] = {}
         policy = getattr(self._engine, "POLICY", POLICY)  # that of a test has frames of some bytes
@@ -59,7 +61,8 @@ class LiveApp:
         self._lock = threading.Lock()
 
     def _make_kernel(self, bucket: int) -> Kernel:
-        return self._engine.make_kernel(self.app, self.spec.outputs, bucket, self.spec.properties)
+        made = self._engine.make_kernel(self.app, self.spec.outputs, bucket, self.spec.properties)
+        return made if self.watch is None else self.watch.kernel(made)
 
     def _start(self, kernel: Kernel, bucket: int, started: int) -> None:
         """Give a kernel without a state in Spark what it begins with: a restored state, or the start of the app at `started` (ms)."""
@@ -223,11 +226,14 @@ class Apps:
         if app is None:
             yield Frame({"need": "app"}, [])
         elif operation == "read":
-            for row in app.read(head):
+            rows = app.read(head)
+            for row in rows if app.watch is None else app.watch.each("read", rows):
                 yield Frame({"bucket": row.bucket}, views([pack(row.head), row.body]))
             yield Frame({"end": True}, [])
-        else:
+        elif app.watch is None:
             yield self._single(app, operation, head, parts)
+        else:
+            yield app.watch.timed(operation, lambda: self._single(app, operation, head, parts))
 
     def _single(self, app: LiveApp, operation: str, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
         if operation == "process":
