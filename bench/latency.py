@@ -30,6 +30,7 @@ from bench.latency_load import Order, sent_events
 from bench.load import FIRST_WITHIN
 from bench.measure import profile_text
 from bench.node import Batch, Plan, Task
+from bench.processors import processor_seconds, shares
 
 APPS = ("filter", "pattern")
 PARTITIONS = 2
@@ -112,10 +113,13 @@ def _run_load(app: str, setting: LatencySetting, folder: Path, node: Child, say:
     topics = {"source": setting.topic(app, "in"), "target": setting.topic(app, "out"), "partitions": PARTITIONS}
     bounds = {"rate": setting.rate, "warm": setting.warm, "seconds": setting.seconds}
     path = folder / "load.json"
+    used: list[tuple[float, dict[str, float]]] = []
     path.write_bytes(msgspec.json.encode(Order(setting.servers, folder=str(folder / "load"), **topics, **bounds)))
 
     def show(told: dict[str, Any]) -> None:
         if told["at"] == "sending":
+            if told["phase"] == "measuring":
+                used.append((time.monotonic(), processor_seconds()))
             say(f"{app}: {told['phase']}, {told['left']:.0f} s left, {told['sent']:,} sent, {told['got']:,} came")
 
     load = Child("bench.latency_load", path, folder / "load.log", {})
@@ -128,7 +132,9 @@ def _run_load(app: str, setting: LatencySetting, folder: Path, node: Child, say:
                 late = f"{PROCESSED_WITHIN:.0f} s after the last"
                 raise ChildFailedError(f"{app}: {taken:,} of {sent:,} events processed {late}")
         load.say("all rows are out")
-        return load.until("done", 60, _quiet)
+        (since, before), (until, after) = used[0], used[-1]
+        cores = shares(before, after, until - since) if until > since else {}
+        return {**load.until("done", 60, _quiet), "cores": cores}
     finally:
         load.end()
 
@@ -163,6 +169,7 @@ def results(
         "rows": len(append),
         "offered_per_s": counted / setting.seconds,
         "load_late_s": loaded["late"],
+        "cores": loaded["cores"],
         "check": check,
         **batch_summary(chosen),
         "latencies_us": append.tolist(),

@@ -359,13 +359,22 @@ def peers_table(result: dict[str, Any]) -> Table:
     return "nadi beside its peers, the same events and the same rows", header, rows
 
 
+def cores_table(result: dict[str, Any]) -> Table:
+    """Which processes kept the cores busy while latency was measured."""
+    apps = result["apps"]
+    kinds = dict.fromkeys(kind for t in apps.values() for kind in t["cores"])
+    rows = [[kind, *(f"{t['cores'].get(kind, 0.0):.2f}" for t in apps.values())] for kind in kinds]
+    rows.append(["all", *(f"{sum(t['cores'].values()):.2f}" for t in apps.values())])
+    return "Cores kept busy meanwhile, on average, by kind of process", ("processes", *apps), rows
+
+
 def tables(result: dict[str, Any]) -> list[Table]:
     """All tables of a result that have rows."""
     if result.get("suite") == "peers":
         return [peers_table(result)]
     if result.get("suite") == "latency":
         parts = {"apps": {app: {"latency": told} for app, told in result["apps"].items()}}
-        return [t for t in (live_table(result), phase_table(parts, "latency")) if t[2]]
+        return [t for t in (live_table(result), phase_table(parts, "latency"), cores_table(result)) if t[2]]
     if result.get("suite") == "delivery":
         return [delivery_table(result)]
     if result.get("suite") == "state":

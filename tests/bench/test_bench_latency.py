@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bench import latency
+from bench import latency, latency_load, peers, peers_apps, peers_kafka, processors
 from bench.checks import Rows, WrongOutputError, expected
 from bench.children import ROOT
 from bench.events import Events, Ints, make_events
@@ -60,7 +62,7 @@ def appended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def result(folder: Path, **changes: Any) -> dict[str, Any]:
     ended = {"state": "stopped", "errors": 0, "restarts": 0, "error": "", "batches": [], **changes}
-    loaded = {"counted": (LOW, LOW + STEP * COUNT), "late": 0.0}
+    loaded = {"counted": (LOW, LOW + STEP * COUNT), "late": 0.0, "cores": {}}
     return latency.results("filter", setting(folder), folder, loaded, ended)
 
 
@@ -118,3 +120,18 @@ def test_the_suite_of_latency_runs_with_a_broker(tmp_path: Path) -> None:
     assert told["apps"]["filter"]["append_ms"]["p50"] > 0
     assert told["apps"]["filter"]["load_late_s"] < 1.0
     assert "from append to append" in markdown(told)
+
+
+@pytest.mark.parametrize("module", [latency_load, processors, peers, peers_apps, peers_kafka])
+def test_the_examples_of_the_suites_are_true(module: ModuleType) -> None:
+    found = doctest.testmod(module)
+    assert found.failed == 0
+    assert found.attempted > 0
+
+
+def test_processor_time_is_told_by_kind_of_process() -> None:
+    begin = processors.processor_seconds()
+    sum(i * i for i in range(2_000_000))
+    end = processors.processor_seconds()
+    assert set(begin) == set(end)
+    assert sum(processors.shares(begin, end, 1.0).values()) > 0.03

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -155,3 +156,9 @@ def test_hosts_that_have_died_still_count_and_a_torn_file_does_not(tmp_path: Pat
     forget_profile(tmp_path)
     assert read_profile(tmp_path) is None
     assert not (tmp_path / "profile").exists()
+
+
+def test_the_examples_of_the_profile_are_true():
+    found = doctest.testmod(profile)
+    assert found.failed == 0
+    assert found.attempted == 5

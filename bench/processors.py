@@ -1,0 +1,50 @@
+"""Which processes of a run use the processors: what the system has counted for each kind of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+KINDS = (
+    ("broker", "kafka.Kafka"),
+    ("hosts", "nadi.pipeline.host"),
+    ("load", "bench.latency_load"),
+    ("cuts (source process)", "python_streaming_source_runner"),
+    ("tasks (Python workers)", "nadi.pipeline.daemon"),
+    ("planning, commit (Python)", "pyspark.daemon"),
+    ("Spark (JVM)", "SparkSubmit"),
+    ("supervisor", "bench.node"),
+)
+"""What is in the command line of each kind; the first that fits counts."""
+OTHERS = "others"
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def processor_seconds() -> dict[str, float]:
+    """Processor seconds of all processes so far by kind, children that have ended included. Those of processes that nobody waited for are lost."""
+    found = dict.fromkeys([*(kind for kind, _ in KINDS), OTHERS], 0.0)
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (path / "cmdline").read_bytes().decode(errors="replace")
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # gone meanwhile
+            continue
+        found[kind_of(command)] += sum(map(int, fields[11:15])) / _TICK
+    return found
+
+
+def kind_of(command: str) -> str:
+    """
+    >>> kind_of("python -m nadi.pipeline.host /tmp/x 0 12"), kind_of("bash")
+    ('hosts', 'others')
+    """
+    return next((kind for kind, word in KINDS if word in command), OTHERS)
+
+
+def shares(before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
+    """Cores that each kind kept busy on average.
+
+    >>> shares({"broker": 1.0}, {"broker": 2.0}, 4.0)
+    {'broker': 0.25}
+    """
+    return {kind: round(max(0.0, after[kind] - before[kind]) / seconds, 3) for kind in after}
