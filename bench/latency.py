@@ -119,7 +119,7 @@ def _run_load(app: str, setting: LatencySetting, folder: Path, node: Child, say:
     def show(told: dict[str, Any]) -> None:
         if told["at"] == "sending":
             if told["phase"] == "measuring":
-                used.append((time.monotonic(), processor_seconds()))
+                used.append((time.monotonic(), processor_seconds(setting.folder)))
             say(f"{app}: {told['phase']}, {told['left']:.0f} s left, {told['sent']:,} sent, {told['got']:,} came")
 
     load = Child("bench.latency_load", path, folder / "load.log", {})

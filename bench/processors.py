@@ -20,16 +20,22 @@ OTHERS = "others"
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
-def processor_seconds() -> dict[str, float]:
-    """Processor seconds of all processes so far by kind, children that have ended included. Those of processes that nobody waited for are lost."""
+def processor_seconds(folder: Path) -> dict[str, float]:
+    """Processor seconds so far, by kind, of the processes of a run: its folder is in their command line or environment.
+
+    Children that have ended are included, but for those that nobody waited for.
+    """
+    mark = os.fsencode(folder)
     found = dict.fromkeys([*(kind for kind, _ in KINDS), OTHERS], 0.0)
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            command = (path / "cmdline").read_bytes().decode(errors="replace")
+            words = (path / "cmdline").read_bytes()
+            if mark not in words and mark not in (path / "environ").read_bytes():
+                continue
             fields = (path / "stat").read_text().rpartition(")")[2].split()
         except OSError:  # gone meanwhile
             continue
-        found[kind_of(command)] += sum(map(int, fields[11:15])) / _TICK
+        found[kind_of(words.decode(errors="replace"))] += sum(map(int, fields[11:15])) / _TICK
     return found
 
 

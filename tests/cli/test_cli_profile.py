@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -68,3 +69,9 @@ def test_an_app_that_is_not_profiled_or_not_there_is_named(state: Path) -> None:
         nadi("profile", "A", "--state-dir", state)
     with pytest.raises(NadiError, match="NO_STATE"):
         nadi("profile", "B", "--state-dir", state)
+
+
+def test_the_documentation_explains_every_phase() -> None:
+    page = Path(__file__).parents[2] / "docs" / "operations" / "profile.md"
+    cells = re.findall(r"^\| ([a-z ,]+?) \| \w.* \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(", ".join(cells).split(", ")) >= set(PHASES)
