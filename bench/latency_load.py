@@ -107,7 +107,8 @@ class Sender:
     """Sends event after event, each stamped with a time (µs) that no other has."""
 
     def __init__(self, order: Order) -> None:
-        config = {"bootstrap.servers": order.servers, "linger.ms": 1, "acks": "1"}
+        # idempotent, so that a request that is sent again does not change the order
+        config = {"bootstrap.servers": order.servers, "linger.ms": 1, "enable.idempotence": True}
         self._producer = Producer({**config, "queue.buffering.max.messages": 1_000_000})
         self._order = order
         self.bound = int(FEW * FIRST_WITHIN + order.rate * (order.warm + order.seconds + 1))

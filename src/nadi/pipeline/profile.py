@@ -42,11 +42,12 @@ PHASES = (CUT, OFFSETS, PLANNING, SCHEDULING, "read", "kernel", "state", "write"
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """A batch as Spark tells it: number, begin (ms since the epoch), input rows, `durationMs`."""
+    """A batch as Spark tells it: number, begin (ms since the epoch), `durationMs`; whether it is the first one of a query, in which all is started."""
 
     id: int
     begin: float
     ms: dict[str, int]
+    cold: bool = False
 
     @property
     def length(self) -> float:
@@ -73,7 +74,8 @@ class PartTime(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """Where the time of an app goes. Figures of `batch` and `phases` are of the last `batches` of `total`; `at` and `since` are ms since the epoch.
+    """Where the time of an app goes. Figures of `batch` and `phases` are of the last `batches` of `total`, without first ones, where there are others; `at`
+    and `since` are ms since the epoch.
 
     `slowest` names the part with the most time; "" where kernels do not tell their queries apart.
     """
@@ -176,6 +178,7 @@ class Profiler:
         self._run = ""
         self._waiting: list[Batch] = []
         self._batches: deque[tuple[float, dict[str, float]]] = deque(maxlen=WINDOW)
+        self._cold: list[tuple[float, dict[str, float]]] = []
         self._total = 0
         self._written = 0.0
 
@@ -192,7 +195,11 @@ class Profiler:
         ready = [b for b in self._waiting if at_the_end or b.begin + b.length < now - SETTLED]
         self._waiting = [b for b in self._waiting if b not in ready]
         for batch in ready:
-            self._batches.append((batch.length, phases_of(batch, notes)))
+            made = batch.length, phases_of(batch, notes)
+            if batch.cold:
+                self._cold = [made]
+            else:
+                self._batches.append(made)
         self._total += len(ready)
         self._write(self._profile(told, int(now)))
 
@@ -211,6 +218,8 @@ class Profiler:
             if "addBatch" in told["durationMs"]:
                 begin = datetime.fromisoformat(told["timestamp"].replace("Z", "+00:00")).timestamp() * 1000
                 found.append(Batch(batch, begin, told["durationMs"]))
+        if found and self._last < 0:
+            found[-1] = msgspec.structs.replace(found[-1], cold=True)
         if found:
             self._last = found[0].id
         return found[::-1]
@@ -231,9 +240,10 @@ class Profiler:
             for label, part in one.parts.items():
                 before = parts.get(label, Timed(0, 0, 0))
                 parts[label] = Timed(before.ns + part.ns, before.calls + part.calls, before.events + part.events)
-        lengths = [length for length, _ in self._batches]
+        chosen = [*self._batches] or self._cold
+        lengths = [length for length, _ in chosen]
         whole = sum(lengths)
-        phases = {name: spent([found[name] for _, found in self._batches], whole) for name in PHASES}
+        phases = {name: spent([found[name] for _, found in chosen], whole) for name in PHASES}
         listed = parts_of(parts, sum(one.kernel_ns for one in told))
         slowest = listed[0].name if listed else ""
         since = int(self._since * 1000)
