@@ -39,7 +39,8 @@ IN_SUBJECT = "bench.{app}.in"
 OUT_SUBJECT = "bench.{app}.out"
 
 
-def _app(name: str, label: str, source: str, sink: str) -> str:
+def app_text(name: str, label: str, source: str, sink: str) -> str:
+    """The text of an app with JSON messages from a source to a sink, given by their options."""
     out, body = _BODIES[name]
     return (
         f"@app:name('{label}')\n@source({source}, @map(type='json'))\n{_IN}\n@sink({sink}, @map(type='json'))\n{out}\n"
@@ -49,7 +50,7 @@ def _app(name: str, label: str, source: str, sink: str) -> str:
 
 def on_files(name: str, source: Path, sink: Path) -> str:
     """The text of an app from a file of JSON lines, whose `ts` is the time, to a file."""
-    return _app(
+    return app_text(
         name,
         f"{name}-throughput",
         f"type='file', file.uri='{source}', event.time='ts'",
@@ -60,7 +61,7 @@ def on_files(name: str, source: Path, sink: Path) -> str:
 def on_nats(name: str, url: str) -> str:
     """The text of an app between two subjects of a NATS server; an event's time is when it comes in."""
     server = f"type='nats', bootstrap.servers='{url}', destination="
-    return _app(
+    return app_text(
         name,
         f"{name}-latency",
         f"{server}'{IN_SUBJECT.format(app=name)}'",

@@ -108,9 +108,9 @@ def make_topics(setting: DeliverySetting, runs: int) -> None:
 
 def fill(setting: DeliverySetting, say: Say) -> Events:
     """Write the events into the input topic, partitioned by key; -> the events."""
-    producer = Producer(
-        {"bootstrap.servers": setting.servers, "linger.ms": 50, "queue.buffering.max.messages": 500_000}
-    )
+    # idempotent, as a first request that a new topic refuses is sent again, behind the second
+    config = {"bootstrap.servers": setting.servers, "linger.ms": 50, "enable.idempotence": True}
+    producer = Producer({**config, "queue.buffering.max.messages": 500_000})
     topic = topic_in(setting)
     for start in range(0, setting.events, PIECE):
         part = make_events(start, min(setting.events, start + PIECE), setting.keys)

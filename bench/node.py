@@ -50,11 +50,12 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a node has to do: `state` is its state folder."""
+    """What a node has to do: `state` is its state folder, `conf` settings of Spark that go before ours."""
 
     state: str
     tasks: list[Task]
     master: str = "local[*,4]"
+    conf: dict[str, str] = {}
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -182,7 +183,9 @@ def run_task(session: SparkSession, plan: Plan, task: Task, stop: threading.Even
 def main() -> int:
     plan = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
     commands = Commands()
-    session = build_session(SessionOptions(plan.master, Path(plan.state) / "logs", SPARK_CONF, "nadi bench"))
+    session = build_session(
+        SessionOptions(plan.master, Path(plan.state) / "logs", {**SPARK_CONF, **plan.conf}, "nadi bench")
+    )
     try:
         count = os.cpu_count() or 1
         ready = hosts(count, driver_jvm(session))

@@ -339,8 +339,63 @@ def delivery_table(result: dict[str, Any]) -> Table:
     return "A keyed pattern from Kafka to Kafka; phases are medians in ms", header, rows
 
 
+def live_table(result: dict[str, Any]) -> Table:
+    """From topic to topic: append to append, and to seen by a reader of committed rows."""
+    quantiles = ("p50", "p90", "p99", "max")
+    header = (
+        "app",
+        *(f"{q} ms" for q in quantiles),
+        *(f"seen {q}" for q in quantiles),
+        "events/s",
+        "batch ms",
+        "rows",
+        "load",
+    )
+    rows = [
+        [
+            app,
+            *(f"{t['append_ms'].get(q, float('nan')):,.0f}" for q in quantiles),
+            *(f"{t['seen_ms'].get(q, float('nan')):,.0f}" for q in quantiles),
+            f"{t['offered_per_s']:,.0f}",
+            of(t["batch_ms"]),
+            f"{t['rows']:,}",
+            f"{t['load'][0]:.1f}–{t['load'][1]:.1f}",
+        ]
+        for app, t in result["apps"].items()
+    ]
+    return "Latency, Kafka to Kafka: from append to append, and until a reader of committed rows sees it", header, rows
+
+
+def peers_table(result: dict[str, Any]) -> Table:
+    """nadi beside its peers: events/s of each, and the ratio of the medians (more than 1: nadi is faster)."""
+    header = ("shape", "nadi, events/s: median [least–greatest]", "peer", "peer, events/s", "ratio", "kernel", "load")
+    rows = []
+    for t in result["apps"].values():
+        peer = "siddhi" if "siddhi" in t["events_per_s"] else "spark"
+        rates = t["events_per_s"]
+        load = f"{t['load'][0]:.1f}–{t['load'][1]:.1f}"
+        rows.append(
+            [t["label"], of(rates["nadi"]), peer, of(rates[peer]), f"{t['ratio']:.3f}", t.get("kernel", "–"), load]
+        )
+    return "nadi beside its peers, the same events and the same rows", header, rows
+
+
+def cores_table(result: dict[str, Any]) -> Table:
+    """Which processes kept the cores busy while latency was measured."""
+    apps = result["apps"]
+    kinds = dict.fromkeys(kind for t in apps.values() for kind in t["cores"])
+    rows = [[kind, *(f"{t['cores'].get(kind, 0.0):.2f}" for t in apps.values())] for kind in kinds]
+    rows.append(["all", *(f"{sum(t['cores'].values()):.2f}" for t in apps.values())])
+    return "Cores kept busy meanwhile, on average, by kind of process", ("processes", *apps), rows
+
+
 def tables(result: dict[str, Any]) -> list[Table]:
     """All tables of a result that have rows."""
+    if result.get("suite") == "peers":
+        return [peers_table(result)]
+    if result.get("suite") == "latency":
+        parts = {"apps": {app: {"latency": told} for app, told in result["apps"].items()}}
+        return [t for t in (live_table(result), phase_table(parts, "latency"), cores_table(result)) if t[2]]
     if result.get("suite") == "delivery":
         return [delivery_table(result)]
     if result.get("suite") == "state":
@@ -372,6 +427,12 @@ def facts(result: dict[str, Any]) -> str:
         return f"{where}Python {m['python']}. {s['events']:,} events, {s['repeat']} runs each.{state}"
     if result.get("suite") == "delivery":
         what = f"{s['events']:,} events, {s['repeat']} runs each."
+        return f"{where}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}. {what}{state}"
+    if result.get("suite") == "peers":
+        what = f"nadi over {s['events']:,} events, {s['repeat']} runs each."
+        return f"{where}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}. {what}{state}"
+    if result.get("suite") == "latency":
+        what = f"{s['rate']:,} events/s for {s['seconds']:.0f} s after {s['warm']:.0f} s."
         return f"{where}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}. {what}{state}"
     if result.get("suite") == "state":
         return f"{where}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}.{state}"

@@ -1,6 +1,7 @@
-"""Measures the pipeline, the rows or columns kernel alone, batches over states of several sizes, or what exactly-once delivery costs.
+"""Measures the pipeline, its latency, the rows or columns kernel alone, batches over states of several sizes, what exactly-once delivery costs, or nadi beside
+its peers.
 
-`python bench/run.py --suite pipeline|rows|kernel|state|delivery --json FILE`, see README.md.
+`python bench/run.py --suite pipeline|latency|rows|kernel|state|delivery|peers --json FILE`, see README.md.
 
 Exit status: 0, 1 where an app put out something wrong or did not run, 130 after Ctrl-C (the file then holds what was measured, marked as incomplete).
 """
@@ -36,7 +37,15 @@ from bench.children import ROOT, ChildFailedError, broker
 from bench.delivery import KEYS, DeliverySetting, kafka, measure_delivery
 from bench.events import make_events, write_file
 from bench.kernel import BATCHES, KERNEL_APPS, measure_kernel
+from bench.latency import APPS as LATENCY_APPS
+from bench.latency import SECONDS, WARM, LatencySetting, measure_latency
 from bench.measure import Setting, measure
+from bench.peers import FEW, NoPeersError, find_peers, measure_peers, prepare
+from bench.peers import REPEAT as PEER_REPEAT
+from bench.peers_apps import SHAPES
+from bench.peers_kafka import EVENTS as KAFKA_EVENTS
+from bench.peers_kafka import KEYS as KAFKA_KEYS
+from bench.peers_kafka import measure_kafka
 from bench.report import tables
 from bench.rows import FEEDS, RowsSetting, measure_rows, measure_state
 from bench.rows_apps import ROWS_APPS
@@ -44,8 +53,17 @@ from bench.state import BODIES, SIZES, StateSetting
 from bench.state_direct import measure_direct
 from bench.state_run import measure_sizes
 
-EVENTS = {"pipeline": 1_000_000, "rows": 300_000, "kernel": 2_000_000, "state": 0, "delivery": 600_000}
-REPEAT = {"rows": 5, "kernel": 5, "delivery": 3}
+EVENTS = {
+    "pipeline": 1_000_000,
+    "rows": 300_000,
+    "kernel": 2_000_000,
+    "state": 0,
+    "delivery": 600_000,
+    "latency": 0,
+    "peers": FEW,
+}
+REPEAT = {"rows": 5, "kernel": 5, "delivery": 3, "peers": PEER_REPEAT}
+KAFKA = "kafka"  # what `--only` calls plain Spark over Kafka
 STATE = "state"  # what `--only` calls the bytes of state per key
 LINE_EVERY = 5.0  # seconds between two lines where the screen is no terminal
 
@@ -176,10 +194,10 @@ def arguments() -> argparse.Namespace:
     options.add_argument("--suite", choices=tuple(EVENTS), default="pipeline")
     options.add_argument("--json", type=Path, required=True, help="file for the result")
     options.add_argument(
-        "--seconds", type=float, default=20.0, help="of the latency measurement, after the warm-up (0: none)"
+        "--seconds", type=float, help="of the latency measurement, after the warm-up (20, suite latency 30; 0: none)"
     )
     options.add_argument(
-        "--warm", type=float, default=15.0, help="seconds of sending, after the first row, that do not count"
+        "--warm", type=float, help="seconds of sending, after the first row, that do not count (15, suite latency 30)"
     )
     options.add_argument("--rate", type=int, default=5_000, help="events/s of the latency measurement")
     options.add_argument(
@@ -195,7 +213,7 @@ def arguments() -> argparse.Namespace:
     options.add_argument("--at-most", type=float, default=45.0, help="seconds of a throughput run (0: to its end)")
     options.add_argument(
         "--only",
-        choices=tuple(dict.fromkeys([*APPS, *ROWS_APPS, *KERNEL_APPS, STATE, *BODIES])),
+        choices=tuple(dict.fromkeys([*APPS, *ROWS_APPS, *KERNEL_APPS, STATE, *BODIES, *SHAPES, KAFKA])),
         action="append",
         help="this app (of the pipeline identity, too); may be given again",
     )
@@ -220,6 +238,15 @@ def arguments() -> argparse.Namespace:
         help="cProfile in the hosts, or of the kernel: where the time goes; figures of the pipeline are slower than in truth",
     )
     options.add_argument("--master", default="local[*,4]", help="Spark's master")
+    options.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        help="suite latency: key=value, a setting of Spark (spark.…) or nadi (nadi.…)",
+    )
+    options.add_argument(
+        "--peers", type=Path, help="suite peers: the folder of the peers' programs (or in the environment, NADI_PEERS)"
+    )
     options.add_argument("--keep", type=Path, help="keep all files in this (new) folder")
     asked = options.parse_args()
     known = {
@@ -228,6 +255,8 @@ def arguments() -> argparse.Namespace:
         "state": tuple(BODIES),
         "pipeline": APPS,
         "delivery": (),
+        "latency": LATENCY_APPS,
+        "peers": (*SHAPES, KAFKA),
     }[asked.suite]
     if strange := [app for app in asked.only or () if app not in known]:
         options.error(f"the suite {asked.suite} has no {strange[0]}: it has {', '.join(known) or 'one app'}")
@@ -237,6 +266,9 @@ def arguments() -> argparse.Namespace:
         asked.events = EVENTS[asked.suite]
     if asked.repeat is None:
         asked.repeat = REPEAT.get(asked.suite, 1)
+    live = asked.suite == "latency"
+    asked.warm = (WARM if live else 15.0) if asked.warm is None else asked.warm
+    asked.seconds = (SECONDS if live else 20.0) if asked.seconds is None else asked.seconds
     return asked
 
 
@@ -308,6 +340,54 @@ def run_delivery(asked: argparse.Namespace, folder: Path, screen: Screen) -> int
                 into = folder / f"keys-{keys}"
                 setting = DeliverySetting(into, servers, keys, asked.events, asked.repeat, asked.master)
                 result.add(f"{keys:,} keys", measure_delivery(setting, screen.show))
+
+    return measured(asked, screen, work)
+
+
+def run_latency(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure latency from topic to topic; -> exit status."""
+    conf = dict(pair.split("=", 1) for pair in asked.conf)
+
+    def work(result: Result) -> None:
+        with kafka(folder / "kafka") as servers:
+            bounds = (asked.rate, asked.warm, asked.seconds, asked.profile, asked.master, conf)
+            setting = LatencySetting(folder, servers, *bounds)
+            for app in asked.only or LATENCY_APPS:
+                figures = measure_latency(app, setting, screen.show)
+                result.add(app, figures)
+                ms = figures["append_ms"]
+                if ms:
+                    screen.say(
+                        f"{app}: p50 {ms['p50']:,.0f} ms, p99 {ms['p99']:,.0f} ms, load {figures['load'][1]:.1f}"
+                    )
+                if figures.get("profile"):
+                    screen.say(figures["profile"])
+
+    return measured(asked, screen, work)
+
+
+def run_peers(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure nadi beside Siddhi and plain Spark; -> exit status, 2 where there are none."""
+    try:
+        found = find_peers(asked.peers)
+    except NoPeersError as reason:
+        screen.say(str(reason))
+        return 2
+
+    def work(result: Result) -> None:
+        peers = prepare(found, screen.show)
+        for name, shape in SHAPES.items():
+            if not asked.only or name in asked.only:
+                figures = measure_peers(peers, shape, asked.events, asked.repeat, screen.show)
+                result.add(name, figures)
+                rates, load = figures["events_per_s"], figures["load"][1]
+                both = f"nadi {rates['nadi'].median:,.0f} events/s, Siddhi {rates['siddhi'].median:,.0f}"
+                screen.say(f"{shape.label}: {both}, ratio {figures['ratio']:.3f}, load {load:.1f}")
+        if not asked.only or KAFKA in asked.only:
+            with kafka(folder / "kafka") as servers:
+                into = folder / "spark"
+                setting = DeliverySetting(into, servers, KAFKA_KEYS, KAFKA_EVENTS, asked.repeat, asked.master)
+                result.add(KAFKA, measure_kafka(peers, setting, screen.show))
 
     return measured(asked, screen, work)
 
@@ -406,6 +486,10 @@ def main() -> int:
                 return run_delivery(asked, folder, screen)
             if asked.suite == "kernel":
                 return run_kernel(asked, screen)
+            if asked.suite == "peers":
+                return run_peers(asked, folder, screen)
+            if asked.suite == "latency":
+                return run_latency(asked, folder, screen)
             return run_rows(asked, screen) if asked.suite == "rows" else run(asked, folder, screen)
     except KeyboardInterrupt:
         return 130

@@ -75,11 +75,12 @@ def run(
             help="A deployment.yaml: when revisions are made (state.persistence), where errors are kept (error.store)."
         ),
     ] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="Note where the time goes, for 'nadi profile'.")] = False,
 ) -> None:
     """Run apps until Ctrl-C; the next start goes on where this one stopped."""
     from nadi.cli.run import run as run_apps
 
-    raise typer.Exit(run_apps(apps, master, state_dir, conf or [], until_end, config))
+    raise typer.Exit(run_apps(apps, master, state_dir, conf or [], until_end, config, profile))
 
 
 @cli.command()
@@ -94,6 +95,18 @@ def query(
     from nadi.cli.query import query as ask
 
     raise typer.Exit(ask(app, text, state_dir, within, as_json))
+
+
+@cli.command()
+def profile(
+    app: Annotated[str, typer.Argument(help="The name of an app, or its state folder.")],
+    state_dir: Annotated[Path, typer.Option(help="The state folder of its node.")] = Path(".nadi"),
+    as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON object.")] = False,
+) -> None:
+    """Show where the time of an app goes that runs with --profile: by phase of a batch, and by query."""
+    from nadi.cli.profile import show
+
+    raise typer.Exit(show(app, state_dir, as_json))
 
 
 @cli.command()

@@ -75,12 +75,13 @@ def run(
     conf: Sequence[str],
     until_end: bool,
     config: Path | None = None,
+    profile: bool = False,
 ) -> int:
-    """Run apps; -> exit status."""
+    """Run apps; -> exit status. `profile` notes where the time goes, for `nadi profile`."""
     persistence = Persistence() if config is None else read_persistence(config)
     texts = [read_app(path) for path in apps]
     storing = ErrorStoring() if config is None else read_error_storing(config)
-    options = NodeOptions(state, master, settings(conf), until_end, persistence, storing)
+    options = NodeOptions(state, master, settings(conf), until_end, persistence, storing, profile=profile)
     shown = screen()
     try:
         with shown:

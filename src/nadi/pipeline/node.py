@@ -44,7 +44,7 @@ class AppText:
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
     """`state` is the state folder. `conf` has settings of Spark (`spark.…`) and of nadi (`nadi.…`, see `nadi.config.Settings`). `persistence` is about
-    revisions; its relative locations begin in `state`. `error_store` says where rows of error stores go."""
+    revisions; its relative locations begin in `state`. `error_store` says where rows of error stores go. `profile`: note where the time goes."""
 
     state: Path = Path(".nadi")
     master: str = "local[*,4]"
@@ -54,6 +54,7 @@ class NodeOptions:
     error_store: ErrorStoring = field(default_factory=ErrorStoring)
     engine: str = "nadi.pipeline.engine"
     connectors: str = "nadi.io.registry"
+    profile: bool = False
 
     def settings(self) -> Settings:
         """Those of nadi. Errors: INVALID_SETTING for one that does not exist, or has a value of the wrong kind."""
@@ -166,6 +167,7 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         engine=options.engine,
         connectors=options.connectors,
         error_store=options.error_store,
+        profile=options.profile,
     )
 
 

@@ -29,6 +29,7 @@ from nadi.kernel.control import CONTROL
 from nadi.pipeline.hosting.hostclient import Hosts, hosts, hosts_folder, sweep
 from nadi.pipeline.live import remove_live
 from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, make_spec, needed_outputs, node_lock, spread
+from nadi.pipeline.profile import forget_profile
 from nadi.pipeline.session import SessionOptions, driver_jvm, end_driver, start_session
 from nadi.pipeline.slots import COPIES, with_slots
 from nadi.pipeline.spec import AppSpec, Connectors, Engine
@@ -93,6 +94,7 @@ class Node:
         for spec in specs:
             remove_live(spec.place.state)  # a killed node may have left it
             circuits.forget(spec.place.state)
+            forget_profile(spec.place.state)
             note_store(spec.place.state, spec.open_errors(), spec.error_store)
         for spec, (_, app) in zip(specs, planned, strict=True):
             for ingress in _ingresses(spec, app, registry):

@@ -26,6 +26,7 @@ from nadi.pipeline.cutting.cutmaker import read_status, stop_flag
 from nadi.pipeline.hosting.hostclient import hosts
 from nadi.pipeline.live import Live, remove_live, write_live
 from nadi.pipeline.node import AppExit, AppProgress, AppText, ExitReport, NodeOptions
+from nadi.pipeline.profile import Profiler
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.query import named_failure, start_query
 from nadi.pipeline.revision.retention import RetentionCheck
@@ -68,6 +69,7 @@ class Supervised:
         self._logs = options.state.resolve() / "logs" / "spark.log"
         self._keeping = Keeping(options.persistence, options.state)
         self._circuits = Circuits(spec)
+        self._profiler = Profiler(spec.app, spec.place.state) if spec.profile else None
         self._stop = stop
         self._tell = tell
         self._retention = RetentionCheck(spec, options.persistence, stop)
@@ -126,7 +128,7 @@ class Supervised:
         write_live(state, Live(spec, driver_jvm(session), str(query.id)))
         try:
             how = self._watch(query, spec, revisions)
-            self._phases(query)
+            self._phases(query, at_the_end=True)
             return how
         finally:
             revisions.leave()
@@ -173,8 +175,10 @@ class Supervised:
             state = "starting"
         self._note(state)
 
-    def _phases(self, query: StreamingQuery) -> None:
+    def _phases(self, query: StreamingQuery, at_the_end: bool = False) -> None:
         """Take over how long the last batch was in which phase."""
+        if self._profiler is not None:
+            self._profiler.look(query, at_the_end)
         last: Any = query.lastProgress
         if last is not None:
             self._progress = dataclasses.replace(self._progress, batch_ms=dict(last.durationMs))

@@ -16,6 +16,7 @@ from nadi.kernel.rows.assembly import assemble
 from nadi.kernel.rows.events import CURRENT, Chunk, Row
 from nadi.kernel.rows.finds import ask, matching, selected
 from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.meter import Clock, Meter, metered
 from nadi.kernel.rows.partitions import PartitionRuntime
 from nadi.kernel.rows.playback import Idle
 from nadi.kernel.rows.queries import QueryCallback
@@ -158,6 +159,10 @@ class RowsKernel:
     def size(self) -> dict[str, int]:
         """Entries held per element, by element id."""
         return self.flow.store.size()
+
+    def measure(self, clock: Clock) -> Meter:
+        """Charge time to queries, windows, aggregations and triggers from now on; `clock` gives ns. Not to be asked for twice."""
+        return metered(self._assembly, self.flow, clock)
 
     # ---- on-demand queries
 

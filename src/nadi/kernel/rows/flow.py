@@ -116,6 +116,10 @@ class Timers:
         self._all.append(made)
         return made
 
+    def all(self) -> tuple[Timer, ...]:
+        """All timed elements."""
+        return tuple(self._all)
+
     def offer(self, due: int, timer: Timer, key: str) -> None:
         heapq.heappush(self._heap, (due, timer.order, key))
 

@@ -85,6 +85,11 @@ class Junction:
         """Add a receiver behind the others."""
         self._receivers.append(receiver)
 
+    @property
+    def receivers(self) -> list[Emit]:
+        """The list itself: what is put into a place of it receives from then on."""
+        return self._receivers
+
     def listen(self, callback: Callable[[Chunk], None]) -> None:
         """Add a callback: called after all receivers; what it raises is noted and concerns nobody else."""
         self._callbacks.append(callback)

@@ -33,11 +33,11 @@ class PartitionRuntime:
         if self._purge is not None:
             self._purge_timer = wiring.flow.arrivals.timer(f"{partition.id}/keys/purge", self._purge_idle)
         keys = {key.stream: key for key in partition.keys}
-        receivers: dict[str, list[Emit]] = {}
+        self.receivers: dict[str, list[Emit]] = {}
         for query in self.queries:
             for subscription in query.subscriptions:
-                receivers.setdefault(subscription.source, []).append(subscription.receive)
-        for source, those in receivers.items():
+                self.receivers.setdefault(subscription.source, []).append(subscription.receive)
+        for source, those in self.receivers.items():
             junction = wiring.junctions[source]
             stream = wiring.app.streams.get(source)
             if stream is not None and stream.partition == partition.id:

@@ -19,6 +19,7 @@ from nadi.kernel.contract import Kernel
 from nadi.pipeline.cutting.restored import begin_parts
 from nadi.pipeline.executor.dumper import Dumper
 from nadi.pipeline.executor.kernels import Held, Kernels, views
+from nadi.pipeline.executor.stopwatch import Stopwatch
 from nadi.pipeline.hosting.protocol import Frame, Part
 from nadi.pipeline.inputs.fatrows import FatRow, pack, unpack
 from nadi.pipeline.inputs.reading import Input, Range, Read, open_input, read_range
@@ -53,6 +54,7 @@ class LiveApp:
         self.sources = {c.ordinal: c for c in spec.sources(self.app)} if spec.state else {}
         self.sinks = self._registry.connectors(self.app, "sink") if spec.state else ()
         self.streams = {ordinal: c.stream for ordinal, c in self.sources.items()}
+        self.watch = Stopwatch(spec.place.state) if spec.profile and spec.state else None
         self._inputs: dict[int, Input] = {}
         self._open: dict[int, OpenSink] = {}
         policy = getattr(self._engine, "POLICY", POLICY)  # that of a test has frames of some bytes
@@ -61,7 +63,8 @@ class LiveApp:
         self._lock = threading.Lock()
 
     def _make_kernel(self, bucket: int) -> Kernel:
-        return self._engine.make_kernel(self.app, self.spec.outputs, bucket, self.spec.properties)
+        made = self._engine.make_kernel(self.app, self.spec.outputs, bucket, self.spec.properties)
+        return made if self.watch is None else self.watch.kernel(made)
 
     def _start(self, kernel: Kernel, bucket: int, started: int) -> None:
         """Give a kernel without a state in Spark what it begins with: a restored state, or the start of the app at `started` (ms)."""
@@ -225,11 +228,14 @@ class Apps:
         if app is None:
             yield Frame({"need": "app"}, [])
         elif operation == "read":
-            for row in app.read(head):
+            rows = app.read(head)
+            for row in rows if app.watch is None else app.watch.each("read", rows):
                 yield Frame({"bucket": row.bucket}, views([pack(row.head), row.body]))
             yield Frame({"end": True}, [])
-        else:
+        elif app.watch is None:
             yield self._single(app, operation, head, parts)
+        else:
+            yield app.watch.timed(operation, lambda: self._single(app, operation, head, parts))
 
     def _single(self, app: LiveApp, operation: str, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
         if operation == "process":

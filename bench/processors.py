@@ -1,0 +1,56 @@
+"""Which processes of a run use the processors: what the system has counted for each kind of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+KINDS = (
+    ("broker", "kafka.Kafka"),
+    ("hosts", "nadi.pipeline.executor.host"),
+    ("load", "bench.latency_load"),
+    ("cuts (source process)", "python_streaming_source_runner"),
+    ("tasks (Python workers)", "nadi.pipeline.executor.daemon"),
+    ("planning, commit (Python)", "pyspark.daemon"),
+    ("Spark (JVM)", "SparkSubmit"),
+    ("supervisor", "bench.node"),
+)
+"""What is in the command line of each kind; the first that fits counts."""
+OTHERS = "others"
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def processor_seconds(folder: Path) -> dict[str, float]:
+    """Processor seconds so far, by kind, of the processes of a run: its folder is in their command line or environment.
+
+    Children that have ended are included, but for those that nobody waited for.
+    """
+    mark = os.fsencode(folder)
+    found = dict.fromkeys([*(kind for kind, _ in KINDS), OTHERS], 0.0)
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes()
+            if mark not in words and mark not in (path / "environ").read_bytes():
+                continue
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # gone meanwhile
+            continue
+        found[kind_of(words.decode(errors="replace"))] += sum(map(int, fields[11:15])) / _TICK
+    return found
+
+
+def kind_of(command: str) -> str:
+    """
+    >>> kind_of("python -m nadi.pipeline.executor.host /tmp/x 0 12"), kind_of("bash")
+    ('hosts', 'others')
+    """
+    return next((kind for kind, word in KINDS if word in command), OTHERS)
+
+
+def shares(before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
+    """Cores that each kind kept busy on average.
+
+    >>> shares({"broker": 1.0}, {"broker": 2.0}, 4.0)
+    {'broker': 0.25}
+    """
+    return {kind: round(max(0.0, after[kind] - before[kind]) / seconds, 3) for kind in after}

@@ -1,0 +1,107 @@
+"""The meter of the kernel: each part is charged for its own time, and what comes out is the same with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+
+from nadi.functions.registry import default_registry
+from nadi.kernel.rows.engine import RowsKernel
+from nadi.kernel.rows.events import CURRENT, Event
+from nadi.kernel.rows.meter import Meter, Part
+from nadi.plan import plan_app
+
+CHAIN = """define stream S (k string, n long);
+@info(name='first') from S select k, n insert into A;
+@info(name='second') from A[n > 1] select k, n insert into Out;
+"""
+APP = """define stream S (k string, n long);
+define window W (k string, n long) time(1 sec);
+define trigger T at every 1 sec;
+define aggregation G from S select k, sum(n) as total group by k aggregate every seconds;
+@info(name='fill') from S insert into W;
+@info(name='watch') from W select k, sum(n) as n insert into Out;
+@info(name='slide') from S#window.time(1 sec) select k, count() as n insert all events into Out;
+@info(name='ticks') from T select 'tick' as k, triggered_time as n insert into Out;
+partition with (k of S) begin
+  @info(name='rise') from every e1=S -> e2=S[n > e1.n] within 2 sec select e2.k as k, e2.n as n insert into Out;
+  @info(name='inner') from S select k, n * 10 as n insert into #I;
+  @info(name='outer') from #I[n > 20] select k, n insert into Out;
+end;
+"""
+LABELS = {
+    *(f"query {name}" for name in ("fill", "watch", "slide", "ticks", "rise", "inner", "outer")),
+    *("window W", "trigger T", "aggregation G"),
+}
+
+
+def kernel(text: str) -> RowsKernel:
+    registry = default_registry()
+    made = RowsKernel(plan_app(text, registry), registry, ())
+    made.start(0)
+    return made
+
+
+def ran(text: str, measured: bool) -> tuple[list[Event], dict[str, Part]]:
+    """What comes out of an app, and what was charged to its parts by a clock that moves with each look."""
+    of = kernel(text)
+    meter = of.measure(count().__next__) if measured else None
+    rows: list[Event] = []
+    of.on_stream("Out", rows.extend)
+    for i in range(30):
+        of.advance(i * 150)
+        of.deliver("S", [Event(CURRENT, i * 150, (f"k{i % 3}", i * 7 % 5)), Event(CURRENT, i * 150, ("k0", i))])
+    of.advance(20_000)
+    return rows, {} if meter is None else meter.parts
+
+
+def test_what_comes_out_is_the_same_with_a_meter() -> None:
+    plain, _ = ran(APP, measured=False)
+    timed, parts = ran(APP, measured=True)
+    assert plain == timed
+    assert len(plain) > 100
+    assert {label for label, part in parts.items() if part.calls} == LABELS
+
+
+def test_a_part_is_charged_for_its_own_time_and_not_for_what_it_calls() -> None:
+    of = kernel(CHAIN)
+    meter = of.measure(count().__next__)
+    of.deliver("S", [Event(CURRENT, 0, ("a", 1))])
+    told = {label: (part.ns, part.calls, part.events) for label, part in meter.parts.items()}
+    # looks at the clock: first begins (0), second begins (1), second ends (2), first ends (3)
+    assert told == {"query first": (2, 1, 1), "query second": (1, 1, 1)}
+
+
+def test_every_event_is_counted_where_it_enters() -> None:
+    _, parts = ran(APP, measured=True)
+    assert parts["query fill"].events == parts["query rise"].events == parts["aggregation G"].events == 60
+    assert parts["query ticks"].events == parts["trigger T"].calls == 20
+    assert parts["query slide"].calls > 30  # woken by its timer, too
+
+
+def test_time_is_charged_to_the_one_outside_again_after_a_failure() -> None:
+    clock: Iterator[int] = count()
+    meter = Meter(clock.__next__)
+
+    def fails(_chunk: object) -> None:
+        raise ValueError
+
+    inner: Callable[[list[Event]], None] = meter.entry("inner", fails)
+
+    def outside(chunk: list[Event]) -> None:
+        with pytest.raises(ValueError):
+            inner(chunk)
+
+    meter.entry("outer", outside)([])
+    assert {label: part.ns for label, part in meter.parts.items()} == {"inner": 1, "outer": 2}
+
+
+def test_without_a_meter_the_receivers_are_those_of_the_queries() -> None:
+    of = kernel(CHAIN)
+    receivers = of._assembly.wiring.junctions["S"].receivers
+    plain = [*receivers]
+    assert receivers == [s.receive for s in of._assembly.queries["first"].subscriptions]
+    of.measure(count().__next__)
+    assert receivers != plain
