@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -142,7 +143,8 @@ def test_a_host_goes_when_its_jvm_is_gone(tmp_path: Path):
     connection = ask._connect(0) if (hosts_folder(pid) / "0.sock").exists() else None
     if connection is not None:
         connection.settimeout(20)
-        assert connection.recv(1) == b""  # closed by its end
+        with contextlib.suppress(ConnectionResetError):  # or closed before it was accepted
+            assert connection.recv(1) == b""  # closed by its end
         connection.close()
     close(ask)
 
