@@ -93,7 +93,7 @@ class KeyTable:
         if self._meta[_FREE] == 0 and self._meta[_IDS] == self.room:
             self.room *= 2
             for name in ("_words", "_hashes", "_starts", "_lengths", "_free"):
-                setattr(self, name, _longer(getattr(self, name), self.room))
+                setattr(self, name, longer(getattr(self, name), self.room))
             self._lengths[self.room // 2 :] = -1
         if 2 * (self._meta[_USED] + 1) > len(self._slots) or len(self._slots) < 4 * self.room:
             self._slots = np.zeros(max(4 * self.room, len(self._slots)), np.int32)
@@ -139,7 +139,8 @@ def _text_of(array: pa.Array, kind: Type) -> pa.Array:
     return made.fill_null("null") if made.null_count else made
 
 
-def _longer(array: Array, size: int) -> Array:
+def longer(array: Array, size: int) -> Array:
+    """A copy with room for more, zeros at its end."""
     made = np.zeros(size, array.dtype)
     made[: len(array)] = array
     return made

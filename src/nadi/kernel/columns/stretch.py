@@ -106,6 +106,12 @@ class Stretch:
     def __len__(self) -> int:
         return len(self.ts)
 
+    def take(self, source: Longs) -> Stretch:
+        """The events at some places, in their order."""
+        group = None if self.group is None else self.group.take(source)
+        columns = tuple(column.take(source) for column in self.columns)
+        return Stretch(columns, self.ts.take(source), self.now.take(source), self.chunk.take(source), group)
+
     @property
     def alone(self) -> bool:
         """Whether each event is a chunk of its own."""
