@@ -72,7 +72,13 @@ def plain(m: Maker, source: str, target: str) -> str:
 def sliding(m: Maker, source: str, target: str) -> str:
     """Aggregators over a sliding window, or over all events."""
     window = m.one(
-        "", "time(30 milliseconds)", "time(1 sec)", "length(1)", "length(3)", "timeLength(100 milliseconds, 2)"
+        "",
+        "time(30 milliseconds)",
+        "time(12 milliseconds)",
+        "time(75 milliseconds)",
+        "length(1)",
+        "length(3)",
+        "timeLength(30 milliseconds, 2)",
     )
     names = ("sum", "avg") if window else ("sum", "avg", "min", "max", "minForever", "maxForever")
     made = []

@@ -108,7 +108,7 @@ def test_each_key_group_gets_the_same_from_several_buckets(
 LOOPS = {
     "filter": "from S[d > 0.5 and k != 'b'] select k, v * 2 as w, f / d as x, l % 7L as y insert into Out;",
     "running": "from S select k, sum(l) as s, min(d) as m, max(v) as x group by k insert into Out;",
-    "time": "from S#window.time(40 millisec) select k, avg(d) as a, sum(v) as s, count() as n group by k insert into Out;",
+    "time": "from S#window.time(30 millisec) select k, avg(d) as a, sum(v) as s, count() as n group by k insert into Out;",
     "length": "from S#window.length(3) select sum(f) as s, avg(l) as a having s > 0.0 insert into Out;",
     "partition": "partition with (k of S) begin from S#window.timeLength(1 sec, 2)"
     " select k, avg(d + 0.1) as a, sum(v * 2) as s insert into Out; end;",
@@ -123,7 +123,7 @@ def test_compiled_loops_give_exactly_what_rows_give(name: str, monkeypatch: pyte
     plan = planned(made)
     assert islands(plan).columns
 
-    @settings(CHOSEN, max_examples=25)
+    @settings(CHOSEN, max_examples=40)
     @given(sent=messages, parts=cuts)
     def holds(sent: list[Message], parts: list[Cut]) -> None:
         sent = [Message(m.order, "S", m.events) for m in sent]
