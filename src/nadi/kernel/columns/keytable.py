@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from nadi.kernel.columns.jit import PLAIN, loop
 from nadi.kernel.columns.stretch import Array, Column, Longs
+from nadi.kernel.columns.words import load
 from nadi.lang.tree import Type
 
 BETWEEN = "\x1f"
@@ -161,25 +159,6 @@ def _plain_mix(value: Any) -> Any:
 _mix = _plain_mix if PLAIN else _compiled_mix
 
 
-@intrinsic
-def _compiled_word(context, data, at):  # type: ignore[no-untyped-def]
-    """Eight bytes from a place on, wherever it is."""
-
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.gep(array.data, [arguments[1]])
-        word = builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()))
-        word.align = 1
-        return word
-
-    return types.uint64(data, types.int64), code
-
-
-def _plain_word(data: Any, at: int) -> Any:
-    return data[at : at + 8].view("<u8")[0]
-
-
-_word: Any = _plain_word if PLAIN else _compiled_word
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)
 
 
@@ -191,7 +170,7 @@ def _number(ends, data, done, slots, words, hashes, starts, lengths, texts, free
     for i in range(done, n):
         start, size = ends[i], ends[i + 1] - ends[i]
         if start + 8 <= len(data):
-            word = _word(data, start) & _MASKS[min(size, 8)]
+            word = load(data, start) & _MASKS[min(size, 8)]
         else:
             word = np.uint64(0)
             for j in range(min(size, 8)):
