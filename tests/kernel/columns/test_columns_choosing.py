@@ -5,9 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from nadi.config.settings import read_settings
 from nadi.errors import NadiError
+from nadi.functions.registry import default_registry
 from nadi.kernel.columns.choosing import ChosenKernel
 from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
+from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.segments import is_flat, key_count
 from nadi.pipeline.engine import make_kernel, plan_app
 
@@ -100,3 +103,20 @@ def test_a_dump_of_much_comes_in_segments_of_about_a_megabyte():
     other.load(kernel.dump())
     assert other.size() == kernel.size()
     assert _fed(other, *range(9), start=150_000) == _fed(kernel, *range(9), start=150_000)
+
+
+def test_rows_refuse_state_of_columns_by_name():
+    kernel = _begun("columns")
+    plan = plan_app(APP)
+    with pytest.raises(NadiError, match=r"STATE_NOT_READABLE.*columns kernel wrote it"):
+        RowsKernel(plan, default_registry(), ("Out",)).load(kernel.dump())
+
+
+def test_the_setting_takes_three_values_and_the_default_says_nothing_to_kernels():
+    assert read_settings({}).of_kernels() == {}
+    assert read_settings({"nadi.kernel": "auto", "nadi.properties.a": "b"}).of_kernels() == {
+        "a": "b",
+        "nadi.kernel": "auto",
+    }
+    with pytest.raises(NadiError, match="one of rows, auto, columns"):
+        read_settings({"nadi.kernel": "fast"}).of_kernels()
