@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 KINDS = (
+    ("Spark (JVM)", "SparkSubmit"),  # its command line names our daemon, too
     ("broker", "kafka.Kafka"),
     ("hosts", "nadi.pipeline.host"),
     ("load", "bench.latency_load"),
     ("cuts (source process)", "python_streaming_source_runner"),
     ("tasks (Python workers)", "nadi.pipeline.daemon"),
     ("planning, commit (Python)", "pyspark.daemon"),
-    ("Spark (JVM)", "SparkSubmit"),
     ("supervisor", "bench.node"),
 )
 """What is in the command line of each kind; the first that fits counts."""
