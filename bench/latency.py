@@ -30,7 +30,7 @@ from bench.latency_load import Order, sent_events
 from bench.load import FIRST_WITHIN
 from bench.measure import profile_text
 from bench.node import Batch, Plan, Task
-from bench.processors import processor_seconds, shares
+from bench.processors import Used, processor_seconds, shares
 
 APPS = ("filter", "pattern")
 PARTITIONS = 2
@@ -113,7 +113,7 @@ def _run_load(app: str, setting: LatencySetting, folder: Path, node: Child, say:
     topics = {"source": setting.topic(app, "in"), "target": setting.topic(app, "out"), "partitions": PARTITIONS}
     bounds = {"rate": setting.rate, "warm": setting.warm, "seconds": setting.seconds}
     path = folder / "load.json"
-    used: list[tuple[float, dict[str, float]]] = []
+    used: list[tuple[float, Used]] = []
     path.write_bytes(msgspec.json.encode(Order(setting.servers, folder=str(folder / "load"), **topics, **bounds)))
 
     def show(told: dict[str, Any]) -> None:
