@@ -100,6 +100,36 @@ def figures(batches: Sequence[Batch], notes: Sequence[Note]) -> list[BatchFigure
     return made
 
 
+MARKS = (
+    ("offset logged", "", False),
+    ("first host reads", "reading", False),
+    ("last one has read", "reading", True),
+    ("first kernel begins", "kernel", False),
+    ("last one ends", "kernel", True),
+    ("first sink writes", "write", False),
+    ("last one has written", "write", True),
+    ("batch ends", "", True),
+)
+"""Moments within a batch: label, the phase in the hosts that begins or ends there."""
+
+
+def timeline(batches: Sequence[BatchFigures], notes: Sequence[Note]) -> dict[str, Spread]:
+    """When, in ms since the begin of a batch, it comes to each of the MARKS."""
+    begins = np.array([n.t * 1000 for n in notes])
+    found: dict[str, list[float]] = {label: [] for label, _, _ in MARKS}
+    for batch in batches:
+        low, high = np.searchsorted(begins, [batch.begin, batch.begin + batch.ms + 1])
+        for label, phase, last in MARKS:
+            of_phase = [n for n in notes[low:high] if n.p == phase]
+            if of_phase:
+                moments = [1000 * (n.t + n.d * last) - batch.begin for n in of_phase]
+                found[label].append(max(moments) if last else min(moments))
+            elif not phase:
+                before = sum(batch.spark[name] for name in ("latestOffset", "queryPlanning", "walCommit"))
+                found[label].append(float(batch.ms if last else before))
+    return {label: spread(values) for label, values in found.items() if values}
+
+
 def _figures(batch: Batch, length: int, mine: Sequence[Note]) -> BatchFigures:
     def wall(*phases: str) -> float:
         return 1000 * covered((n.t, n.t + n.d) for n in mine if n.p in phases)

@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import timed
-from bench.analysis import batch_summary, figures, percentiles, read_notes
+from bench.analysis import batch_summary, figures, percentiles, read_notes, timeline
 from bench.apps import app_text
 from bench.checks import Rows, WrongOutputError, check_live, parse, size
 from bench.children import Child, ChildFailedError
@@ -160,7 +160,8 @@ def results(
     came = np.load(folder / "load" / "came.npy")[origin]
     inputs = append_times(setting, app, len(sent))
     append, seen = latencies(found, (sent.ts, inputs), appended, came, (low, high))
-    batches = figures(msgspec.convert(ended.pop("batches"), list[Batch]), read_notes(folder / "notes"))
+    notes = read_notes(folder / "notes")
+    batches = figures(msgspec.convert(ended.pop("batches"), list[Batch]), notes)
     chosen = [b for b in batches if b.begin + b.ms > low / 1000 and b.begin < high / 1000]
     counted = int(((sent.ts >= low) & (sent.ts < high)).sum())
     told = {
@@ -172,6 +173,7 @@ def results(
         "cores": loaded["cores"],
         "check": check,
         **batch_summary(chosen),
+        "timeline_ms": timeline(chosen, notes),
         "latencies_us": append.tolist(),
         "all_batches": batches,
     }

@@ -65,7 +65,7 @@ class Stopwatch:
         self._notes: deque[Note] = deque(maxlen=KEPT)
         self._parts: list[Mapping[str, Part]] = []  # of all kernels there were; the kernels themselves may go
         self._lock = threading.Lock()
-        self._written = 0.0
+        self._written = float("-inf")
         self.kernel_ns = 0
 
     def note(self, phase: str, begin: float) -> None:
@@ -79,7 +79,8 @@ class Stopwatch:
             return action()
         finally:
             self.note(operation, begin)
-            self._write()
+            if time.monotonic() - self._written >= WRITE_EVERY:
+                self.write()
 
     def each(self, phase: str, rows: Iterable[T]) -> Iterator[T]:
         """Pass rows on; what making them took is one note each, without what is done with them meanwhile."""
@@ -110,11 +111,9 @@ class Stopwatch:
                     parts[label] = Timed(before.ns + part.ns, before.calls + part.calls, before.events + part.events)
             return Told(list(self._notes), parts, self.kernel_ns)
 
-    def _write(self) -> None:
-        now = time.monotonic()
-        if now - self._written < WRITE_EVERY:
-            return
-        self._written = now
+    def write(self) -> None:
+        """Tell the driver."""
+        self._written = time.monotonic()
         fresh = self._path.with_suffix(".new")
         try:
             fresh.write_bytes(msgspec.json.encode(self.told()))
