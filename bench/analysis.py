@@ -31,7 +31,7 @@ class Note(msgspec.Struct, frozen=True):
 
 class BatchFigures(msgspec.Struct, frozen=True):
     """A batch: `ms` is its length, `spark` Spark's phases, `hosts` the phases in the hosts (time in which at least one host was in it), `rest` the time
-    in which no host did anything. Bytes read, written to the sink, and written to the state."""
+    in which no host did anything. Bytes read, written to the sink, and written to the state; `store` are the state store's own times."""
 
     id: int
     begin: int
@@ -43,6 +43,7 @@ class BatchFigures(msgspec.Struct, frozen=True):
     bytes_in: int
     bytes_out: int
     state_bytes: int
+    store: dict[str, int] = {}
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -99,6 +100,36 @@ def figures(batches: Sequence[Batch], notes: Sequence[Note]) -> list[BatchFigure
     return made
 
 
+MARKS = (
+    ("offset logged", "", False),
+    ("first host reads", "reading", False),
+    ("last one has read", "reading", True),
+    ("first kernel begins", "kernel", False),
+    ("last one ends", "kernel", True),
+    ("first sink writes", "write", False),
+    ("last one has written", "write", True),
+    ("batch ends", "", True),
+)
+"""Moments within a batch: label, the phase in the hosts that begins or ends there."""
+
+
+def timeline(batches: Sequence[BatchFigures], notes: Sequence[Note]) -> dict[str, Spread]:
+    """When, in ms since the begin of a batch, it comes to each of the MARKS."""
+    begins = np.array([n.t * 1000 for n in notes])
+    found: dict[str, list[float]] = {label: [] for label, _, _ in MARKS}
+    for batch in batches:
+        low, high = np.searchsorted(begins, [batch.begin, batch.begin + batch.ms + 1])
+        for label, phase, last in MARKS:
+            of_phase = [n for n in notes[low:high] if n.p == phase]
+            if of_phase:
+                moments = [1000 * (n.t + n.d * last) - batch.begin for n in of_phase]
+                found[label].append(max(moments) if last else min(moments))
+            elif not phase:
+                before = sum(batch.spark[name] for name in ("latestOffset", "queryPlanning", "walCommit"))
+                found[label].append(float(batch.ms if last else before))
+    return {label: spread(values) for label, values in found.items() if values}
+
+
 def _figures(batch: Batch, length: int, mine: Sequence[Note]) -> BatchFigures:
     def wall(*phases: str) -> float:
         return 1000 * covered((n.t, n.t + n.d) for n in mine if n.p in phases)
@@ -121,6 +152,7 @@ def _figures(batch: Batch, length: int, mine: Sequence[Note]) -> BatchFigures:
         size("read"),
         size("write"),
         size("delta") + size("base"),
+        batch.state_ms,
     )
 
 
@@ -150,7 +182,13 @@ def batch_summary(batches: Sequence[BatchFigures]) -> dict[str, Any]:
         "bytes_in": spread([b.bytes_in for b in batches]),
         "bytes_out": spread([b.bytes_out for b in batches]),
         "state_bytes_written": spread([b.state_bytes for b in batches]),
+        "store_ms": {name: spread([b.store.get(name, 0) for b in batches]) for name in _names(batches)},
     }
+
+
+def _names(batches: Sequence[BatchFigures]) -> list[str]:
+    """What the state store tells times of, where any is more than nothing."""
+    return sorted({name for b in batches for name, ms in b.store.items() if ms})
 
 
 def latencies_us(stamps: Ints, came: Ints, counted: tuple[int, int]) -> Ints:

@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import timed
-from bench.analysis import batch_summary, figures, percentiles, read_notes
+from bench.analysis import batch_summary, figures, percentiles, read_notes, timeline
 from bench.apps import app_text
 from bench.checks import Rows, WrongOutputError, check_live, parse, size
 from bench.children import Child, ChildFailedError
@@ -30,7 +30,7 @@ from bench.latency_load import Order, sent_events
 from bench.load import FIRST_WITHIN
 from bench.measure import profile_text
 from bench.node import Batch, Plan, Task
-from bench.processors import processor_seconds, shares
+from bench.processors import Used, processor_seconds, shares
 
 APPS = ("filter", "pattern")
 PARTITIONS = 2
@@ -113,7 +113,7 @@ def _run_load(app: str, setting: LatencySetting, folder: Path, node: Child, say:
     topics = {"source": setting.topic(app, "in"), "target": setting.topic(app, "out"), "partitions": PARTITIONS}
     bounds = {"rate": setting.rate, "warm": setting.warm, "seconds": setting.seconds}
     path = folder / "load.json"
-    used: list[tuple[float, dict[str, float]]] = []
+    used: list[tuple[float, Used]] = []
     path.write_bytes(msgspec.json.encode(Order(setting.servers, folder=str(folder / "load"), **topics, **bounds)))
 
     def show(told: dict[str, Any]) -> None:
@@ -160,7 +160,8 @@ def results(
     came = np.load(folder / "load" / "came.npy")[origin]
     inputs = append_times(setting, app, len(sent))
     append, seen = latencies(found, (sent.ts, inputs), appended, came, (low, high))
-    batches = figures(msgspec.convert(ended.pop("batches"), list[Batch]), read_notes(folder / "notes"))
+    notes = read_notes(folder / "notes")
+    batches = figures(msgspec.convert(ended.pop("batches"), list[Batch]), notes)
     chosen = [b for b in batches if b.begin + b.ms > low / 1000 and b.begin < high / 1000]
     counted = int(((sent.ts >= low) & (sent.ts < high)).sum())
     told = {
@@ -172,6 +173,7 @@ def results(
         "cores": loaded["cores"],
         "check": check,
         **batch_summary(chosen),
+        "timeline_ms": timeline(chosen, notes),
         "latencies_us": append.tolist(),
         "all_batches": batches,
     }

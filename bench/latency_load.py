@@ -23,7 +23,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from bench.events import Events, make_events, message
 from bench.load import FEW, FIRST_WITHIN, QUIET, TELL_EVERY, tell
 
-TICK = 0.002  # seconds between two bursts
+TICK = 0.005  # seconds between two bursts: each is a request per partition, which the broker pays for
 WITHIN = 30.0  # seconds that the broker has for what was sent
 
 
@@ -45,7 +45,7 @@ class Heard:
 
     def __init__(self, order: Order) -> None:
         config = {"bootstrap.servers": order.servers, "group.id": "bench-latency", "isolation.level": "read_committed"}
-        self._consumer = Consumer({**config, "enable.auto.commit": False, "fetch.wait.max.ms": 5})
+        self._consumer = Consumer({**config, "enable.auto.commit": False, "fetch.wait.max.ms": 20})
         self._consumer.assign([TopicPartition(order.target, 0, 0)])
         self._over = threading.Event()
         self.rows: list[tuple[int, bytes, int]] = []

@@ -59,13 +59,14 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """A batch: begin (ms since the epoch), messages, and Spark's `durationMs`."""
+    """A batch: begin (ms since the epoch), messages, Spark's `durationMs`, and its own times of the state store (ms, added up over buckets)."""
 
     id: int
     begin: int
     events: int
     ms: dict[str, int]
     state_rows: int = 0
+    state_ms: dict[str, int] = {}
 
 
 def tell(at: str, **more: Any) -> None:
@@ -112,9 +113,27 @@ def batches_of(query: StreamingQuery) -> list[Batch]:
         operators = told.get("stateOperators") or []
         rows = sum(int(o.get("numRowsTotal", 0)) for o in operators)
         found[told["batchId"]] = Batch(
-            told["batchId"], begin, _total(end) - _total(start or {}), dict(told["durationMs"]), rows
+            told["batchId"],
+            begin,
+            _total(end) - _total(start or {}),
+            dict(told["durationMs"]),
+            rows,
+            _state_ms(operators),
         )
     return [found[n] for n in sorted(found)]
+
+
+def _state_ms(operators: list[dict[str, Any]]) -> dict[str, int]:
+    """Times of Spark's state store: loading, updating, committing, with what RocksDB says of itself."""
+    found: dict[str, int] = {}
+    for told in operators:
+        times = {name: value for name, value in told.items() if name.endswith("TimeMs")}
+        times |= {
+            name: value for name, value in told.get("customMetrics", {}).items() if "Latency" in name and "Ms" in name
+        }
+        for name, value in times.items():
+            found[name] = found.get(name, 0) + int(value)
+    return found
 
 
 def _offset(told: Any) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Which processes of a run use the processors: what the system has counted for each kind of them."""
+"""Which processes of a run use the processors: what the system has counted for each of them."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import os
 from pathlib import Path
 
 KINDS = (
+    ("Spark (JVM)", "SparkSubmit"),  # its command line names our daemon, too
     ("broker", "kafka.Kafka"),
     ("hosts", "nadi.pipeline.executor.host"),
     ("load", "bench.latency_load"),
     ("cuts (source process)", "python_streaming_source_runner"),
-    ("tasks (Python workers)", "nadi.pipeline.executor.daemon"),
+    ("tasks (Python workers)", "nadi.pipeline.daemon"),
     ("planning, commit (Python)", "pyspark.daemon"),
-    ("Spark (JVM)", "SparkSubmit"),
     ("supervisor", "bench.node"),
 )
 """What is in the command line of each kind; the first that fits counts."""
 OTHERS = "others"
 _TICK = os.sysconf("SC_CLK_TCK")
 
+Used = dict[int, tuple[str, float]]
+"""Kind and processor seconds of each process, children that it waited for included."""
 
-def processor_seconds(folder: Path) -> dict[str, float]:
-    """Processor seconds so far, by kind, of the processes of a run: its folder is in their command line or environment.
 
-    Children that have ended are included, but for those that nobody waited for.
-    """
+def processor_seconds(folder: Path) -> Used:
+    """The processes of a run: its folder is in their command line or environment."""
     mark = os.fsencode(folder)
-    found = dict.fromkeys([*(kind for kind, _ in KINDS), OTHERS], 0.0)
+    found: Used = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
             words = (path / "cmdline").read_bytes()
@@ -35,7 +35,7 @@ def processor_seconds(folder: Path) -> dict[str, float]:
             fields = (path / "stat").read_text().rpartition(")")[2].split()
         except OSError:  # gone meanwhile
             continue
-        found[kind_of(words.decode(errors="replace"))] += sum(map(int, fields[11:15])) / _TICK
+        found[int(path.name)] = kind_of(words.decode(errors="replace")), sum(map(int, fields[11:15])) / _TICK
     return found
 
 
@@ -47,10 +47,13 @@ def kind_of(command: str) -> str:
     return next((kind for kind, word in KINDS if word in command), OTHERS)
 
 
-def shares(before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
-    """Cores that each kind kept busy on average.
+def shares(before: Used, after: Used, seconds: float) -> dict[str, float]:
+    """Cores that each kind kept busy on average; what a process did that has ended meanwhile is not known.
 
-    >>> shares({"broker": 1.0}, {"broker": 2.0}, 4.0)
-    {'broker': 0.25}
+    >>> shares({1: ("hosts", 1.0), 2: ("load", 9.0)}, {1: ("hosts", 2.0), 3: ("hosts", 1.0)}, 4.0)["hosts"]
+    0.5
     """
-    return {kind: round(max(0.0, after[kind] - before[kind]) / seconds, 3) for kind in after}
+    found = dict.fromkeys([*(kind for kind, _ in KINDS), OTHERS], 0.0)
+    for pid, (kind, used) in after.items():
+        found[kind] += used - before.get(pid, (kind, 0.0))[1]
+    return {kind: round(used / seconds, 3) for kind, used in found.items()}

@@ -380,6 +380,17 @@ def peers_table(result: dict[str, Any]) -> Table:
     return "nadi beside its peers, the same events and the same rows", header, rows
 
 
+def timeline_table(result: dict[str, Any]) -> Table:
+    """When it comes to what within a batch; the steps between two moments add up to the batch."""
+    apps = result["apps"]
+    labels = dict.fromkeys(label for t in apps.values() for label in t["timeline_ms"])
+    rows = [
+        [label, *(of(t["timeline_ms"][label]) if label in t["timeline_ms"] else "–" for t in apps.values())]
+        for label in labels
+    ]
+    return "When within a batch, ms since its begin: median [least–greatest]", ("moment", *apps), rows
+
+
 def cores_table(result: dict[str, Any]) -> Table:
     """Which processes kept the cores busy while latency was measured."""
     apps = result["apps"]
@@ -395,7 +406,11 @@ def tables(result: dict[str, Any]) -> list[Table]:
         return [peers_table(result)]
     if result.get("suite") == "latency":
         parts = {"apps": {app: {"latency": told} for app, told in result["apps"].items()}}
-        return [t for t in (live_table(result), phase_table(parts, "latency"), cores_table(result)) if t[2]]
+        return [
+            t
+            for t in (live_table(result), timeline_table(result), phase_table(parts, "latency"), cores_table(result))
+            if t[2]
+        ]
     if result.get("suite") == "delivery":
         return [delivery_table(result)]
     if result.get("suite") == "state":

@@ -22,6 +22,7 @@ from bench.analysis import (
     rate,
     read_notes,
     steady,
+    timeline,
 )
 from bench.node import Batch
 from bench.report import markdown
@@ -128,3 +129,21 @@ def test_a_result_becomes_tables_with_ratios_to_identity() -> None:
     assert "Incomplete run" in text
     assert "| filter | 50 | 0.50 | 500 [500–500] |" in text
     assert "| host: kernel |" in text
+
+
+def test_the_moments_of_a_batch_are_told_since_its_begin() -> None:
+    notes = [
+        *(Note("reading", 10.020, 0.010), Note("reading", 10.025, 0.020)),
+        *(Note("kernel", 10.050, 0.030), Note("kernel", 10.060, 0.010)),
+        Note("kernel", 11.000, 0.010),
+    ]
+    (made,) = figures([batch(0, 10_000, 100)], notes)
+    found = {label: round(told.median) for label, told in timeline([made], notes).items()}
+    assert found == {
+        "offset logged": 0,
+        "first host reads": 20,
+        "last one has read": 45,
+        "first kernel begins": 50,
+        "last one ends": 80,
+        "batch ends": 100,
+    }

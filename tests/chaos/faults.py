@@ -138,12 +138,12 @@ def _worker(world: World, dice: random.Random) -> Fault:
 def is_worker(text: str) -> bool:
     """Whether a command line is that of a Python process of Spark. Settings in that of the JVM, and of what starts it, name them, too.
 
-    >>> is_worker("python -m pyspark.daemon pyspark.worker"), is_worker("java --conf a=nadi.pipeline.executor.daemon SparkSubmit")
+    >>> is_worker("python -m pyspark.daemon pyspark.worker"), is_worker("java --conf a=nadi.pipeline.daemon SparkSubmit")
     (True, False)
     """
     words = text.split()
     modules = [word for before, word in itertools.pairwise(words) if before == "-m"]
-    kinds = ("nadi.pipeline.executor.daemon", "pyspark.daemon", "pyspark.sql.worker", "python_streaming")
+    kinds = ("nadi.pipeline.daemon", "pyspark.daemon", "pyspark.sql.worker", "python_streaming")
     return any(kind in module for module in modules for kind in kinds)
 
 

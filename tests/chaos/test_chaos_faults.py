@@ -113,8 +113,8 @@ def test_a_report_tells_how_often_each_kind_was_seen():
 
 
 def test_a_jvm_whose_settings_name_the_daemon_is_no_python_worker():
-    assert is_worker("/usr/bin/python3 -m nadi.pipeline.executor.daemon pyspark.worker")
+    assert is_worker("/usr/bin/python3 -m nadi.pipeline.daemon pyspark.worker")
     assert is_worker("/usr/bin/python3 -m pyspark.daemon pyspark.sql.worker.create_data_source")
     assert is_worker("/usr/bin/python3 -m pyspark.sql.streaming.python_streaming_source_runner")
-    jvm = "java -cp /jars org.apache.spark.deploy.SparkSubmit --conf spark.python.daemon.module=nadi.pipeline.executor.daemon pyspark-shell"
+    jvm = "java -cp /jars org.apache.spark.deploy.SparkSubmit --conf spark.python.daemon.module=nadi.pipeline.daemon pyspark-shell"
     assert not is_worker(jvm)

@@ -66,12 +66,15 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppSpec:
     return replace(made, epoch=cutlog.take_over(made.place.state / "cuts"))
 
 
+@pytest.mark.parametrize("every", [0.0, 3_600.0])
 def test_a_profiled_app_gives_the_same_rows_and_notes_every_phase(
-    spec: AppSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spec: AppSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: float
 ):
+    monkeypatch.setattr(stopwatch, "WRITE_EVERY", every)
     node = LocalNode(spec, monkeypatch)
     assert node.run() > 2
-    node.close()
+    assert any((spec.place.state / "profile").iterdir())
+    node.close()  # what was noted since the last time is told, too
     assert delivered(tmp_path / "out", NAMES) == expected(spec.text, tmp_path / "in")
     (told,) = Profiler(spec.app, spec.place.state)._told()
     assert {n.phase for n in told.notes} >= {"read", "kernel", "process", "write", "commit"}
@@ -115,7 +118,7 @@ def test_batches_are_taken_once_and_when_their_hosts_have_written(tmp_path: Path
     monkeypatch.setattr(profile, "WRITE_EVERY", 0.0)
     watch = Stopwatch(tmp_path)
     watch._notes.append(Note("kernel", 1_000_030, 1_000_070))
-    watch._write()
+    watch.write()
     query: Any = Query()
     profiler = Profiler("A", tmp_path)
     query.told = [batch(1, 1_000_000), batch(2, 1_000_100)]
@@ -126,7 +129,8 @@ def test_batches_are_taken_once_and_when_their_hosts_have_written(tmp_path: Path
     assert found is not None
     assert (found.total, found.phases["kernel"].p99) == (1, 40.0)
     query.told.append(batch(3, 1_000_200, 300))
-    profiler.look(query, at_the_end=True)
+    profiler.look(query)
+    profiler.finish()
     found = read_profile(tmp_path)
     assert found is not None
     # the first batch of a query is left out as soon as there are others
@@ -140,9 +144,11 @@ def test_a_restarted_query_begins_to_count_anew_and_a_look_without_a_batch_does_
     query: Any = Query()
     profiler = Profiler("A", tmp_path)
     query.told = [batch(7, 1_000), Progress(8, 1_200, {"triggerExecution": 5, "latestOffset": 5})]
-    profiler.look(query, at_the_end=True)
+    profiler.look(query)
+    profiler.finish()
     query.runId, query.told = "two", [batch(7, 9_000, 700)]
-    profiler.look(query, at_the_end=True)
+    profiler.look(query)
+    profiler.finish()
     found = read_profile(tmp_path)
     assert found is not None
     assert (found.total, found.batches, found.batch.p50) == (2, 1, 700.0)
@@ -154,7 +160,7 @@ def test_hosts_that_have_died_still_count_and_a_torn_file_does_not(tmp_path: Pat
         monkeypatch.setattr(stopwatch.os, "getpid", lambda pid=pid: pid)
         watch = Stopwatch(tmp_path)
         watch.kernel_ns = 1_000_000
-        watch._write()
+        watch.write()
     (tmp_path / "profile" / "13.json").write_text('{"notes": [')
     assert sum(t.kernel_ns for t in Profiler("A", tmp_path)._told()) == 2_000_000
     forget_profile(tmp_path)

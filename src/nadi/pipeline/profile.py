@@ -182,17 +182,22 @@ class Profiler:
         self._total = 0
         self._written = 0.0
 
-    def look(self, query: StreamingQuery, at_the_end: bool = False) -> None:
+    def look(self, query: StreamingQuery) -> None:
         """Take over what is new; write, if the last time is long enough ago."""
-        fresh = self._new_batches(query)
-        self._waiting += fresh
+        self._waiting += self._new_batches(query)
         now = time.time() * 1000
-        if not at_the_end and now - self._written < WRITE_EVERY * 1000:
-            return
+        if now - self._written >= WRITE_EVERY * 1000:
+            self._take(now, SETTLED)
+
+    def finish(self) -> None:
+        """Take over what hosts have written at their end."""
+        self._take(time.time() * 1000, 0.0)
+
+    def _take(self, now: float, settled: float) -> None:
         self._written = now
         told = self._told()
         notes = sorted((n for one in told for n in one.notes), key=lambda n: n.begin)
-        ready = [b for b in self._waiting if at_the_end or b.begin + b.length < now - SETTLED]
+        ready = [b for b in self._waiting if not settled or b.begin + b.length < now - settled]
         self._waiting = [b for b in self._waiting if b not in ready]
         for batch in ready:
             made = batch.length, phases_of(batch, notes)

@@ -1,7 +1,7 @@
 """The Spark session of a node, with the habits of Spark switched off that cost most of a small batch.
 
 - Local checkpoint files: no `.crc` beside them, and the process that sets their permissions is started the cheap way (VFORK).
-- The Python daemon is `nadi.pipeline.executor.daemon` (no full garbage collection after every task).
+- The Python daemon is `nadi.pipeline.daemon` (no full garbage collection after every task).
 - Unix sockets between the JVM and Python (TCP loopback waits 40 ms for delayed acknowledgements).
 
 Spark's own log, and what its Python processes write, go to `<state>/logs/spark.log` and never to the screen.
@@ -50,7 +50,7 @@ SETTINGS: dict[str, str] = {
     "spark.scheduler.mode": "FAIR",
     "spark.locality.wait": "0",
     "spark.python.unix.domain.socket.enabled": "true",
-    "spark.python.daemon.module": "nadi.pipeline.executor.daemon",
+    "spark.python.daemon.module": "nadi.pipeline.daemon",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.streaming.stateStore.providerClass": _STATE,

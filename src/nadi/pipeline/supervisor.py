@@ -128,7 +128,7 @@ class Supervised:
         write_live(state, Live(spec, driver_jvm(session), str(query.id)))
         try:
             how = self._watch(query, spec, revisions)
-            self._phases(query, at_the_end=True)
+            self._phases(query)
             return how
         finally:
             revisions.leave()
@@ -175,10 +175,10 @@ class Supervised:
             state = "starting"
         self._note(state)
 
-    def _phases(self, query: StreamingQuery, at_the_end: bool = False) -> None:
+    def _phases(self, query: StreamingQuery) -> None:
         """Take over how long the last batch was in which phase."""
         if self._profiler is not None:
-            self._profiler.look(query, at_the_end)
+            self._profiler.look(query)
         last: Any = query.lastProgress
         if last is not None:
             self._progress = dataclasses.replace(self._progress, batch_ms=dict(last.durationMs))
@@ -215,6 +215,8 @@ class Supervised:
     def _end(self, state: str, failure: NadiError | None = None) -> None:
         if not driver_lost():
             hosts(self._spec.hosts, driver_jvm(self._session)).forget(self._spec.id)
+        if self._profiler is not None:
+            self._profiler.finish()
         self._note(state, **({"last_error": str(failure)} if failure is not None else {}))
         self.result = AppExit(self._spec.app, state, self._progress, failure)
 

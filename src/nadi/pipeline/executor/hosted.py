@@ -180,6 +180,8 @@ class LiveApp:
             target.sink.close()
         self._inputs.clear()
         self._open.clear()
+        if self.watch is not None:
+            self.watch.write()
 
 
 class Apps:

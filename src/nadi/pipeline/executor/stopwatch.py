@@ -9,9 +9,9 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -40,6 +40,14 @@ class Timed(msgspec.Struct, frozen=True, array_like=True):
     events: int
 
 
+class Part(Protocol):
+    """What a kernel has charged to a part so far; it goes on."""
+
+    ns: int
+    calls: int
+    events: int
+
+
 class Told(msgspec.Struct, frozen=True):
     """All that a host tells: its latest notes, and since its begin the time of each part by label, and of the kernels (ns)."""
 
@@ -55,10 +63,9 @@ class Stopwatch:
         self._path = state / "profile" / f"{os.getpid()}.json"
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._notes: deque[Note] = deque(maxlen=KEPT)
-        self._kernels: list[TimedKernel] = []
-        self._gone: dict[str, Timed] = {}
+        self._parts: list[Mapping[str, Part]] = []  # of all kernels there were; the kernels themselves may go
         self._lock = threading.Lock()
-        self._written = 0.0
+        self._written = float("-inf")
         self.kernel_ns = 0
 
     def note(self, phase: str, begin: float) -> None:
@@ -72,7 +79,8 @@ class Stopwatch:
             return action()
         finally:
             self.note(operation, begin)
-            self._write()
+            if time.monotonic() - self._written >= WRITE_EVERY:
+                self.write()
 
     def each(self, phase: str, rows: Iterable[T]) -> Iterator[T]:
         """Pass rows on; what making them took is one note each, without what is done with them meanwhile."""
@@ -87,26 +95,25 @@ class Stopwatch:
 
     def kernel(self, inner: Kernel) -> Kernel:
         """A kernel whose cuts are timed, and its queries, where it can."""
-        made = TimedKernel(inner, self)
-        with self._lock:
-            self._kernels.append(made)
-        return made
+        measure = getattr(inner, "measure", None)  # a kernel may not know its queries apart
+        if measure is not None:
+            with self._lock:
+                self._parts.append(measure(time.perf_counter_ns).parts)
+        return TimedKernel(inner, self)
 
     def told(self) -> Told:
         """All there is to tell."""
         parts: dict[str, Timed] = {}
         with self._lock:
-            for kernel in self._kernels:
-                for label, part in kernel.parts().items():
+            for of_kernel in self._parts:
+                for label, part in of_kernel.items():
                     before = parts.get(label, Timed(0, 0, 0))
                     parts[label] = Timed(before.ns + part.ns, before.calls + part.calls, before.events + part.events)
             return Told(list(self._notes), parts, self.kernel_ns)
 
-    def _write(self) -> None:
-        now = time.monotonic()
-        if now - self._written < WRITE_EVERY:
-            return
-        self._written = now
+    def write(self) -> None:
+        """Tell the driver."""
+        self._written = time.monotonic()
         fresh = self._path.with_suffix(".new")
         try:
             fresh.write_bytes(msgspec.json.encode(self.told()))
@@ -121,14 +128,6 @@ class TimedKernel:
     def __init__(self, inner: Kernel, watch: Stopwatch) -> None:
         self._inner = inner
         self._watch = watch
-        measure = getattr(inner, "measure", None)  # a kernel may not know its queries apart
-        self._meter: Any = None if measure is None else measure(time.perf_counter_ns)
-
-    def parts(self) -> dict[str, Timed]:
-        """What each part of the app took so far."""
-        if self._meter is None:
-            return {}
-        return {label: Timed(p.ns, p.calls, p.events) for label, p in list(self._meter.parts.items())}
 
     def start(self, now: int) -> None:
         self._inner.start(now)

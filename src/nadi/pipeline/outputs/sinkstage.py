@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from nadi.io import faultlog
+from nadi.pipeline.daemon import freeze_first
 from nadi.pipeline.hosting.hostclient import hosts
 from nadi.pipeline.inputs.fatrows import unpack
 from nadi.pipeline.progress import Counts, Progress, write_progress
@@ -110,4 +111,5 @@ class AppSink(DataSource):
         return "nadi_sink"
 
     def streamWriter(self, schema: object, overwrite: bool) -> AppWriter:  # noqa: N802
+        freeze_first()
         return AppWriter(self._spec, self._jvm)
