@@ -1,0 +1,5 @@
+"""Patterns and sequences over whole batches (language text §9, §10)."""
+
+from nadi.kernel.columns.patterns.chain import ChainPattern
+
+__all__ = ["ChainPattern"]

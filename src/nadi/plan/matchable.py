@@ -1,0 +1,147 @@
+"""Which patterns and sequences run on columns: what `nadi.plan.islands` asks about queries that read several events at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from nadi.lang.tree import Type
+from nadi.plan.chains import as_chain
+from nadi.plan.nodes import (
+    OUTPUT,
+    App,
+    Attr,
+    AttrList,
+    Comparison,
+    Const,
+    Expr,
+    FilterStep,
+    InsertIntoStream,
+    Partition,
+    Query,
+    SlotNullCheck,
+    StateInput,
+    StreamElement,
+    ValueKey,
+    links,
+)
+from nadi.plan.render import written
+from nadi.plan.streams import producers
+from nadi.plan.walk import inside, read, replaced
+
+KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
+"""The types whose text Arrow makes as Java does."""
+
+
+def obstacles(query: Query, app: App) -> Iterator[str]:
+    """What keeps a pattern on rows, its expressions aside."""
+    state = query.input
+    assert isinstance(state, StateInput)  # the caller has looked
+    chain = as_chain(state, app.compat)
+    if chain is None:
+        yield "only chains of plain elements have an operator, no counts, logical or absent elements, nested scopes or sequences"
+        return
+    for element in chain.elements:
+        yield from _of_element(element)
+    yield from _of_sources(query, app)
+    yield from _of_selection(query)
+    if query.partition is not None:
+        yield from _of_partition(query, app)
+
+
+def expressions(query: Query) -> Iterator[Expr]:
+    """What is computed, as if all events were one."""
+    state = query.input
+    assert isinstance(state, StateInput)
+    for element in inside(state.root):
+        if isinstance(element, StreamElement):
+            yield from (_flat(step.condition) for step in element.steps if isinstance(step, FilterStep))
+    yield from (_flat(value) for value in query.selection.values if value.type is not Type.STRING)
+    if query.selection.having is not None:
+        yield _flat(query.selection.having)
+
+
+def _flat(expr: Expr) -> Expr:
+    def leaf(one: Expr) -> Expr:
+        return replace(one, slot=0, index=None) if isinstance(one, Attr) and one.slot != OUTPUT else one
+
+    return replaced(expr, leaf)
+
+
+def _of_element(element: StreamElement) -> Iterator[str]:
+    for step in element.steps:
+        if not isinstance(step, FilterStep):
+            yield "stream functions in a pattern have no operator yet"
+            continue
+        yield from _of_references(step.condition, element.slot)
+        for part in inside(step.condition):
+            if isinstance(part, Comparison) and part.left.type is Type.STRING:
+                yield from _of_texts(part, element.slot)
+
+
+def _of_texts(comparison: Comparison, slot: int) -> Iterator[str]:
+    """Strings are compared by number: constants have none."""
+    for link in links(comparison):
+        sides = (link.left, link.right)
+        if any(isinstance(s, Const) for s in sides) and any(isinstance(s, Attr) and s.slot != slot for s in sides):
+            yield f"{written(link)} compares the string of another event with a constant"
+
+
+def _of_references(expr: Expr, last: int) -> Iterator[str]:
+    for part in inside(expr):
+        if isinstance(part, (AttrList, SlotNullCheck)):
+            yield "a list of events or whether one is there has no operator yet"
+        elif isinstance(part, Attr) and (part.slot > last or part.index not in (None, 0, -1)):
+            yield f"{written(part)} is an event that is never there"
+
+
+def _of_sources(query: Query, app: App) -> Iterator[str]:
+    sources = dict.fromkeys(read(query).values())
+    made = producers(app.elements)
+    for source in sources:
+        if source.startswith("!") or source not in app.streams:
+            yield f"it reads '{source}', which is no stream of events as they come"
+        elif len(sources) > 1 and source in made:
+            yield f"it reads '{source}', which a query makes, and other streams, with which it would have to be merged in order"
+
+
+def _of_selection(query: Query) -> Iterator[str]:
+    selection = query.selection
+    if query.rate is not None:
+        yield "it has an output rate"
+    if not isinstance(query.output, InsertIntoStream):
+        yield "it does not insert into a stream"
+    if selection.order_by or selection.limit is not None or selection.offset:
+        yield "order by, limit and offset have no operator yet"
+    if selection.aggregates or selection.group_by:
+        yield "aggregators and group by over matches have no operator yet"
+    width = len(query.input.schemas) if isinstance(query.input, StateInput) else 0
+    for value in selection.values:
+        yield from _of_references(value, width)
+        if value.type is Type.STRING and not isinstance(value, (Attr, Const)):
+            yield f"{written(value)} makes a string"
+    if selection.having is not None:
+        yield from _of_references(selection.having, width)
+        if any(isinstance(p, Comparison) and p.left.type is Type.STRING for p in inside(selection.having)):
+            yield "having that compares strings of matches has no operator yet"
+
+
+def partition_of(query: Query, app: App) -> Partition:
+    """The partition in which a query stands."""
+    return next(e for e in app.elements if isinstance(e, Partition) and e.id == query.partition)
+
+
+def _of_partition(query: Query, app: App) -> Iterator[str]:
+    partition = partition_of(query, app)
+    if partition.purge_idle is not None:
+        yield "@purge of idle keys has no operator yet"
+    keys = {key.stream: key for key in partition.keys}
+    for source in dict.fromkeys(read(query).values()):
+        key = keys.get(source)
+        if key is None:
+            yield f"'{source}' has no key in the partition: inner streams and events for all keys have no operator yet"
+        elif not (isinstance(key, ValueKey) and isinstance(key.value, Attr) and key.value.type in KEYS):
+            yield f"the key of '{source}' is no attribute of a type whose text Arrow makes as Java does"
+    target = query.output.target if isinstance(query.output, InsertIntoStream) else ""
+    if target in app.streams and app.streams[target].partition is not None:
+        yield f"it inserts into the inner stream '{target}'"
