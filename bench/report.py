@@ -112,6 +112,27 @@ def rows_table(result: dict[str, Any]) -> Table:
     return "The rows kernel in one process, the fastest of some runs", header, rows
 
 
+def kernel_table(result: dict[str, Any]) -> Table:
+    """The columns kernel alone."""
+    header = ("app, batch", "M events/s", "goal", "a processor s", "with deltas", "µs a batch", "load", "rows")
+    rows = []
+    for label, t in result["apps"].items():
+        size = int(label.partition(", ")[2].replace(",", ""))
+        rows.append(
+            [
+                label,
+                f"{t['events_per_s'] / 1e6:.1f} [{t['least'] / 1e6:.1f}–{t['greatest'] / 1e6:.1f}]",
+                f"{t['goal'] / 1e6:.1f}",
+                f"{t['events_per_cpu_s'] / 1e6:.1f}",
+                f"{t['events_per_cpu_s_with_delta'] / 1e6:.1f}",
+                f"{size / t['events_per_s'] * 1e6:,.0f}",
+                f"{t['runs'][0]['load']:.1f}–{t['runs'][-1]['load']:.1f}",
+                f"{t['rows']:,}",
+            ]
+        )
+    return "The columns kernel in one process: median [least–greatest]", header, rows
+
+
 def state_table(result: dict[str, Any]) -> Table:
     told = result["apps"].get("state")
     header = ("keys", "bytes a key in memory", "goal", "bytes a key in a dump")
@@ -327,6 +348,8 @@ def tables(result: dict[str, Any]) -> list[Table]:
             return [direct_table(result)]
         made = (sizes_table, stages_table, revision_table, recovery_table, took_table)
         return [t for t in (table(result) for table in made) if t[2]]
+    if result.get("suite") == "kernel":
+        return [t for t in (kernel_table(result),) if t[2]]
     if result.get("suite") == "rows":
         return [t for t in (rows_table(result), *([state_table(result)] if "state" in result["apps"] else [])) if t[2]]
     made = [
@@ -343,6 +366,8 @@ def facts(result: dict[str, Any]) -> str:
     load = f"load {m['load'][0]:.1f} before" + (f", {m['load_after'][0]:.1f} after" if "load_after" in m else "")
     state = "" if result["complete"] else " **Incomplete run.**"
     where = f"{result['started']}, commit {m['commit']}: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {load}; "
+    if result.get("suite") == "kernel":
+        return [t for t in (kernel_table(result),) if t[2]]
     if result.get("suite") == "rows":
         return f"{where}Python {m['python']}. {s['events']:,} events, {s['repeat']} runs each.{state}"
     if result.get("suite") == "delivery":

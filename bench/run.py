@@ -1,6 +1,6 @@
-"""Measures the pipeline, the rows kernel alone, batches over states of several sizes, or what exactly-once delivery costs.
+"""Measures the pipeline, the rows or columns kernel alone, batches over states of several sizes, or what exactly-once delivery costs.
 
-`python bench/run.py --suite pipeline|rows|state|delivery --json FILE`, see README.md.
+`python bench/run.py --suite pipeline|rows|kernel|state|delivery --json FILE`, see README.md.
 
 Exit status: 0, 1 where an app put out something wrong or did not run, 130 after Ctrl-C (the file then holds what was measured, marked as incomplete).
 """
@@ -35,6 +35,7 @@ from bench.checks import WrongOutputError
 from bench.children import ROOT, ChildFailedError, broker
 from bench.delivery import KEYS, DeliverySetting, kafka, measure_delivery
 from bench.events import make_events, write_file
+from bench.kernel import BATCHES, KERNEL_APPS, measure_kernel
 from bench.measure import Setting, measure
 from bench.report import tables
 from bench.rows import FEEDS, RowsSetting, measure_rows, measure_state
@@ -43,8 +44,8 @@ from bench.state import BODIES, SIZES, StateSetting
 from bench.state_direct import measure_direct
 from bench.state_run import measure_sizes
 
-EVENTS = {"pipeline": 1_000_000, "rows": 300_000, "state": 0, "delivery": 600_000}
-REPEAT = {"rows": 5, "delivery": 3}
+EVENTS = {"pipeline": 1_000_000, "rows": 300_000, "kernel": 2_000_000, "state": 0, "delivery": 600_000}
+REPEAT = {"rows": 5, "kernel": 5, "delivery": 3}
 STATE = "state"  # what `--only` calls the bytes of state per key
 LINE_EVERY = 5.0  # seconds between two lines where the screen is no terminal
 
@@ -189,12 +190,12 @@ def arguments() -> argparse.Namespace:
     options.add_argument(
         "--repeat",
         type=int,
-        help="runs of each app of the suite rows (5; the fastest counts), or of delivery (3; the median counts)",
+        help="runs of each app of the suite rows (5; the fastest counts), of kernel (5) or delivery (3; the median counts)",
     )
     options.add_argument("--at-most", type=float, default=45.0, help="seconds of a throughput run (0: to its end)")
     options.add_argument(
         "--only",
-        choices=tuple(dict.fromkeys([*APPS, *ROWS_APPS, STATE, *BODIES])),
+        choices=tuple(dict.fromkeys([*APPS, *ROWS_APPS, *KERNEL_APPS, STATE, *BODIES])),
         action="append",
         help="this app (of the pipeline identity, too); may be given again",
     )
@@ -221,7 +222,13 @@ def arguments() -> argparse.Namespace:
     options.add_argument("--master", default="local[*,4]", help="Spark's master")
     options.add_argument("--keep", type=Path, help="keep all files in this (new) folder")
     asked = options.parse_args()
-    known = {"rows": (*ROWS_APPS, STATE), "state": tuple(BODIES), "pipeline": APPS, "delivery": ()}[asked.suite]
+    known = {
+        "rows": (*ROWS_APPS, STATE),
+        "kernel": tuple(KERNEL_APPS),
+        "state": tuple(BODIES),
+        "pipeline": APPS,
+        "delivery": (),
+    }[asked.suite]
     if strange := [app for app in asked.only or () if app not in known]:
         options.error(f"the suite {asked.suite} has no {strange[0]}: it has {', '.join(known) or 'one app'}")
     if asked.revision and (asked.suite != "state" or asked.direct):
@@ -329,6 +336,22 @@ def run_rows(asked: argparse.Namespace, screen: Screen) -> int:
     return measured(asked, screen, work)
 
 
+def run_kernel(asked: argparse.Namespace, screen: Screen) -> int:
+    """Measure the columns kernel in this process; -> exit status."""
+
+    def work(result: Result) -> None:
+        for name, app in KERNEL_APPS.items():
+            for size in BATCHES:
+                if asked.only and name not in asked.only:
+                    continue
+                label = f"{name}, {size:,}"
+                result.add(label, measure_kernel(app, size, asked.events, asked.repeat, screen.show))
+                told = result.told["apps"][label]
+                screen.say(f"{label}: {told['events_per_s'] / 1e6:.1f} M events/s (goal {told['goal'] / 1e6:.1f} M)")
+
+    return measured(asked, screen, work)
+
+
 def run(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     """Measure the pipeline; -> exit status."""
     screen.show(f"making {asked.events:,} events")
@@ -381,6 +404,8 @@ def main() -> int:
                 return run_state(asked, folder, screen)
             if asked.suite == "delivery":
                 return run_delivery(asked, folder, screen)
+            if asked.suite == "kernel":
+                return run_kernel(asked, screen)
             return run_rows(asked, screen) if asked.suite == "rows" else run(asked, folder, screen)
     except KeyboardInterrupt:
         return 130

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from bench import analysis, events
+from bench import analysis, events, kernel
 from bench.analysis import (
     BatchFigures,
     Note,
@@ -28,7 +28,7 @@ from bench.report import markdown
 from bench.run import chosen_apps, ratios
 
 
-@pytest.mark.parametrize("module", [analysis, events])
+@pytest.mark.parametrize("module", [analysis, events, kernel])
 def test_the_examples_hold(module: ModuleType) -> None:
     done = doctest.testmod(module)
     assert done.attempted > 0

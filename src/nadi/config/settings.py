@@ -13,6 +13,8 @@ from nadi.errors import error, nearest
 
 PREFIX = "nadi."
 PROPERTY = PREFIX + "properties."
+KERNEL = PREFIX + "kernel"
+KERNELS = ("rows", "auto", "columns")
 _CORES = "as many as cores"
 
 
@@ -57,6 +59,11 @@ class Settings:
     order_idle: int = _setting(
         5_000, "how long an input that cannot be reached holds up the others; then they go on without it", unit="ms"
     )
+    kernel: str = _setting(
+        "rows",
+        "what runs queries: `rows`; `columns`, over whole batches, an error where an app cannot; `auto`, columns where an app can. State that one of them has"
+        " written stays with it",
+    )
     journal_url: str = _setting("", "a NATS server for the journal instead of the embedded one")
     cuts_url: str = _setting(
         "", "a database for the cut logs, which nodes can share; else they are in the state folder"
@@ -67,6 +74,15 @@ class Settings:
             "doc": "a property of the node (`nadi.properties.region=eu`): what `env:…` functions and `aggTimeZone` read"
         },
     )
+
+    def of_kernels(self) -> dict[str, str]:
+        """What kernels read of the node: its properties, and under `nadi.kernel` which of them is wanted where that is said.
+
+        Errors: INVALID_SETTING.
+        """
+        if self.kernel not in KERNELS:
+            raise error("INVALID_SETTING", name="nadi.kernel", value=self.kernel, wanted=f"one of {', '.join(KERNELS)}")
+        return {**self.properties, **({} if self.kernel == "rows" else {KERNEL: self.kernel})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """State of one element in one key-group, in the format of `nadi.kernel.rows.state`.
+    """State of one element in one key-group, in the format of `nadi.kernel.rows.state` or `nadi.kernel.columns.flat`.
 
     A large one is several segments, which follow each other and are to be loaded in this order.
     """

@@ -10,12 +10,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator
 
+import msgspec
+
 from nadi.kernel.contract import Segment
 
 MAGIC = b"NADI"
 VERSION = 1
 _HEAD = struct.Struct("!BHHQ")
 _SEGMENT, _DELTA = 1, 2
+_FLAT_HEAD = struct.Struct("<I")
 _TRUE = 0xC3  # of MessagePack
 
 Part = Segment | bytes
@@ -87,6 +90,15 @@ def reader(pieces: Iterable[bytes]) -> Callable[[int], bytes]:
     return read
 
 
+def is_flat(payload: bytes) -> bool:
+    """Whether a segment's payload, or a delta, was written by the columns kernel (`nadi.kernel.columns.flat`).
+
+    >>> is_flat(b"C"), is_flat(bytes([0x94, 2]))
+    (True, False)
+    """
+    return payload[:1] == b"C"
+
+
 def key_count(payload: bytes) -> int:
     """How many flow keys begin in a segment's payload, from its first bytes (`nadi.kernel.rows.payloads`).
 
@@ -94,6 +106,9 @@ def key_count(payload: bytes) -> int:
     >>> key_count(encode_entries([("", "a", {}), ("", "b", {})])), key_count(encode_entries([("", "b", {})], continued=True))
     (2, 0)
     """
+    if is_flat(payload):
+        (length,) = _FLAT_HEAD.unpack_from(payload, 4)
+        return sum(block[3] for block in msgspec.msgpack.decode(payload[8 : 8 + length]))
     start = 2 if payload[1:2] == b"\x01" else 3
     head = payload[start : start + 5]
     if not head:

@@ -1,10 +1,12 @@
-"""The engine that the pipeline runs: the rows kernel with the built-in registry. Tests may name another module with the same functions."""
+"""The engine that the pipeline runs: kernels with the built-in registry. Tests may name another module with the same functions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nadi.config.settings import KERNEL
 from nadi.functions.registry import default_registry
+from nadi.kernel.columns.choosing import chosen
 from nadi.kernel.contract import Kernel
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.lang import parse_on_demand
@@ -27,5 +29,18 @@ def plan_on_demand(app: App, text: str) -> OnDemand:
 def make_kernel(
     app: App, outputs: tuple[str, ...], bucket: int = 0, properties: Mapping[str, str] | None = None
 ) -> Kernel:
-    """A kernel without state; `bucket` keeps what two of them make up (UUIDs) apart, `properties` are those of the node."""
-    return RowsKernel(app, default_registry(), outputs, bucket, properties, Sandbox)
+    """A kernel without state; `bucket` keeps what two of them make up (UUIDs) apart, `properties` are those of the node (`Settings.of_kernels`).
+
+    Errors: those of scripts, stores and properties; NOT_SUPPORTED where columns are asked for and the app cannot run there.
+    """
+
+    def rows() -> Kernel:
+        return RowsKernel(app, default_registry(), outputs, bucket, properties, Sandbox)
+
+    def columns() -> Kernel:
+        # imported when it is needed: Numba takes a while
+        from nadi.kernel.columns.engine import ColumnsKernel
+
+        return ColumnsKernel(app, default_registry(), outputs)
+
+    return chosen(app, (properties or {}).get(KERNEL, "rows"), rows, columns)

@@ -160,7 +160,7 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         max_events=settings.batch_events,
         max_bytes=settings.batch_bytes,
         order_idle=settings.order_idle,
-        properties=dict(settings.properties),
+        properties=settings.of_kernels(),
         until_end=options.until_end,
         outputs=needed_outputs(app),
         engine=options.engine,

@@ -68,7 +68,7 @@ class Node:
         Errors: those of the apps' texts, options and state (nothing was started then), NODE_LOCKED, SPARK_NOT_STARTED, SERVER_NOT_STARTED. How each app
         ended is in the report.
         """
-        properties = self._options.settings().properties  # wrong ones are refused before anything starts
+        properties = self._options.settings().of_kernels()  # wrong ones are refused before anything starts
         engine: Engine = import_module(self._options.engine)
         planned = [(text, engine.plan_app(text.text)) for text in self._texts]
         names = [app.name for _, app in planned]

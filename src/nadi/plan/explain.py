@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from nadi.lang.tree import Annotation
 from nadi.plan.annotations import found
 from nadi.plan.elements import Stateful, fingerprints, of_element, of_query, stateful
+from nadi.plan.islands import Island, islands
 from nadi.plan.nodes import App, Call, Partition, Query, Sharding, Stream, Table
 from nadi.plan.render import written
 from nadi.plan.sharding import groups, shard
@@ -56,11 +58,12 @@ def explanation(app: App) -> dict[str, Any]:
     fingerprint), stores (table, type, cache, why), sinks (stream, type, delivery, why, refused).
     """
     marks = fingerprints(app)
+    where = islands(app).queries
     return {
         "app": app.name,
         "compat": app.compat,
         "playback": app.playback is not None,
-        "groups": [_group(app, name, elements) for name, elements in groups(app).items()],
+        "groups": [_group(app, name, elements, where) for name, elements in groups(app).items()],
         "state": {
             e.id: {"owner": e.owner, "what": e.what, "timed": e.timed, "fingerprint": marks[e.id]}
             for e in stateful(app)
@@ -70,7 +73,7 @@ def explanation(app: App) -> dict[str, Any]:
     }
 
 
-def _group(app: App, name: str, elements: tuple[Query | Partition, ...]) -> dict[str, Any]:
+def _group(app: App, name: str, elements: tuple[Query | Partition, ...], where: Mapping[str, Island]) -> dict[str, Any]:
     found_sharding = shard(app, elements)
     return {
         "name": name,
@@ -79,7 +82,7 @@ def _group(app: App, name: str, elements: tuple[Query | Partition, ...]) -> dict
         "reasons": list(found_sharding.reasons),
         "keys": {stream: written(key) for stream, key in found_sharding.keys},
         "inputs": [_input(app, key, found_sharding) for key in _inputs(app, elements)],
-        "elements": [_element(app, e) for e in elements],
+        "elements": [_element(app, e, where) for e in elements],
     }
 
 
@@ -115,25 +118,25 @@ def _feeding_groups(app: App, key: str) -> list[str]:
 # ---- queries -------------------------------------------------------------------------------------------------------
 
 
-def _element(app: App, element: Query | Partition) -> dict[str, Any]:
+def _element(app: App, element: Query | Partition, where: Mapping[str, Island]) -> dict[str, Any]:
     if isinstance(element, Query):
-        return _query(element, tuple(of_query(app, element)))
+        return _query(element, tuple(of_query(app, element)), where[element.id])
     kept = {e.id: e for e in of_element(app, element)}
     return {
         "partition": element.id,
         "keys": {k.stream: written(k.value) if hasattr(k, "value") else "ranges" for k in element.keys},
-        "queries": [_query(q, tuple(kept[e.id] for e in of_query(app, q))) for q in element.queries],
+        "queries": [_query(q, tuple(kept[e.id] for e in of_query(app, q)), where[q.id]) for q in element.queries],
     }
 
 
-def _query(query: Query, kept: tuple[Stateful, ...]) -> dict[str, Any]:
+def _query(query: Query, kept: tuple[Stateful, ...], island: Island) -> dict[str, Any]:
     return {
         "query": query.name,
         "id": query.id,
         "reads": list(dict.fromkeys(read(query).values())),
         "writes": getattr(query.output, "target", ""),
-        "runs_on": "rows",
-        "why": "the rows engine runs everything; columns are not used by this release",
+        "runs_on": island.runs_on,
+        "why": island.why,
         "timers": [e.id for e in kept if e.timed],
         "state": [e.id for e in kept],
         "impure": sorted({c.function for c in inside(query) if isinstance(c, Call) and c.function in _IMPURE}),

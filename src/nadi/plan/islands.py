@@ -70,21 +70,22 @@ class Islands:
     why: str
 
 
+_COLUMNS = Island(
+    "columns", "where nadi.kernel is auto or columns, else on rows: it has an operator over whole batches"
+)
+
+
 def islands(app: App) -> Islands:
     """Where the queries of an app run. An app without queries stays on rows."""
     own = {query.id: next(_obstacles(query, app), "") for query in app.queries}
-    shared = next(_of_app(app), "")
     order, cycle = _order(app)
-    why = shared or cycle
-    first = next(((query, reason) for query, reason in own.items() if reason), None)
-    if not why and first is not None:
-        why = f"the whole app runs on rows because of {first[0]}: {first[1]}"
-    told = {}
-    for query, reason in own.items():
-        if not (reason or why):
-            told[query] = Island("columns", "its shape has an operator over whole batches")
-        else:
-            told[query] = Island("rows", reason or why)
+    shared = next(_of_app(app), "") or cycle
+    first = next((query for query in app.queries if own[query.id]), None)
+    follows = shared or (f"it goes where {first.name} goes" if first is not None else "")
+    told = {
+        query: Island("rows", reason or follows) if reason or follows else _COLUMNS for query, reason in own.items()
+    }
+    why = shared or (f"{first.name} has to: {own[first.id]}" if first is not None else "")
     return Islands(told, not why and bool(order), order, why)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.looping import LoopText
-from nadi.kernel.columns.selecting import Computed, Selected, SelectionText, unlooped
+from nadi.kernel.columns.selecting import Computed, Rule, Selected, SelectionText, unlooped
 from nadi.kernel.columns.stretch import Stretch
 from nadi.plan.nodes import Query
 
@@ -17,8 +17,7 @@ class Filtering:
     def __init__(self, query: Query, given: Input) -> None:
         self._read = given.read
         text = LoopText(given.types)
-        write_filters(text, given)
-        selection = SelectionText(text, query.selection, rule=False, grouped=False)
+        selection = SelectionText(text, query.selection, Rule.EACH, [text.writer.truth(f) for f in given.filters])
         self._picked = selection.picked
         computes = any(isinstance(p, Computed) for p in self._picked)
         every = not given.filters and query.selection.having is None

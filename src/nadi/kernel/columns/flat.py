@@ -77,10 +77,5 @@ def decode(payload: bytes) -> Iterator[Block]:
         yield Block(element, group, letter, found, keys)
 
 
-def is_columns(payload: bytes) -> bool:
-    """Whether a payload was written by this kernel."""
-    return payload[:1] == MAGIC[:1]
-
-
 def _padding(size: int) -> bytes:
     return b"\0" * (-size % 8)

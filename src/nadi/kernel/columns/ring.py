@@ -39,7 +39,7 @@ class Ring:
         if tail + more <= size:
             return
         held = tail - head
-        wanted = size if 4 * (held + more) <= size else 4 * (held + more)
+        wanted = size if 2 * (held + more) <= size else 3 * (held + more)  # moving costs no more than what came
         for name, array in self.arrays.items():
             made = array if wanted == size else np.zeros(wanted, array.dtype)
             made[:held] = array[head:tail].copy() if made is array else array[head:tail]

@@ -6,7 +6,9 @@ or passed on as they are where every event gave a row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
@@ -49,21 +51,35 @@ class Computed:
 Picked = Passed | Same | Computed
 
 
+class Rule(Enum):
+    """How many rows come out."""
+
+    EACH = "one for each event"
+    CHUNK = "one for each chunk"
+    GROUP = "one for each chunk and group in it"
+
+
 class SelectionText:
     """Writes the selection at the end of a loop's body.
 
-    `rule`: one row per chunk comes out, and `grouped`: one per group `g` in it (a name in the loop). The operator's parameters get `source`, `made` (how
-    many rows), the computed columns, and with both `opened` and `slot`: per group, the chunk in which it was seen last (counted on from
-    `base`), and its row there; `alone` says that no chunk has two events.
+    `rule` says how many rows come out; the group is `g` in the loop. `tests` are texts that must be true for a row, beside `having`. The operator's parameters
+    get `source`, `made` (how many rows), the computed columns, and for groups `opened` and `slot`: per group, the chunk in which it was seen last
+    (counted on from `base`), and its row there; `alone` says that no chunk has two events.
     """
 
-    def __init__(self, text: LoopText, selection: Selection, rule: bool, grouped: bool) -> None:
+    def __init__(self, text: LoopText, selection: Selection, rule: Rule, tests: Sequence[str] = ()) -> None:
         self._text = text
         terms = self._values(selection)
+        tests = list(tests)
         if selection.having is not None:
             text.writer.outputs = {i: term for i, term in enumerate(terms) if term is not None}
-            text.writer.line(f"if not {text.writer.truth(having_of(selection))}: continue")
-        self._emit(terms, rule, grouped)
+            tests.append(text.writer.truth(having_of(selection)))
+        if rule is Rule.EACH:
+            self._emit_each(terms, tests)
+        else:
+            if tests:
+                text.writer.line(f"if not ({' and '.join(tests)}): continue")
+            self._emit_last(terms, rule)
         text.before.append("k = 0")
         text.after.append("made[0] = k")
         text.own |= {"source": "int64[]", "made": "int64[]"}
@@ -91,12 +107,16 @@ class SelectionText:
         self.picked: tuple[Picked, ...] = tuple(picked)
         return terms
 
-    def _emit(self, terms: list[Term | None], rule: bool, grouped: bool) -> None:
+    def _emit_each(self, terms: list[Term | None], tests: list[str]) -> None:
+        """A row is written always, and counted if it is one: processors guess badly which events pass a filter."""
         line = self._text.writer.line
-        if not rule:
-            line("at = k")
-            line("k += 1")
-        elif grouped:
+        line("at = k")
+        self._row(terms)
+        line(f"k += 1 if {' and '.join(tests)} else 0" if tests else "k += 1")
+
+    def _emit_last(self, terms: list[Term | None], rule: Rule) -> None:
+        line = self._text.writer.line
+        if rule is Rule.GROUP:
             self._text.own |= {"alone": "bool", "base": "int64", "opened": "int64[]", "slot": "int64[]"}
             line("if alone:")
             line("    at = k")
@@ -111,6 +131,10 @@ class SelectionText:
         else:
             line("at = k - 1 if k > 0 and chunk[source[k - 1]] == chunk[i] else k")
             line("k = at + 1")
+        self._row(terms)
+
+    def _row(self, terms: list[Term | None]) -> None:
+        line = self._text.writer.line
         line("source[at] = i")
         for picked in self.picked:
             if isinstance(picked, Computed):
@@ -154,9 +178,9 @@ class Selected:
         columns = tuple(self._column(one, given, source, every) for one in self._picked)
         if every:
             return Stretch(columns, given.ts, given.now, given.chunk, given.group)
-        group = None if given.group is None else given.group[source]
-        now = given.now[source] if read else given.now[:k]
-        return Stretch(columns, given.ts[source], now, given.chunk[source], group)
+        group = None if given.group is None else given.group.take(source)
+        now = given.now.take(source) if read else given.now[:k]
+        return Stretch(columns, given.ts.take(source), now, given.chunk.take(source), group)
 
     def _column(self, one: Picked, given: Stretch, source: Longs, every: bool) -> Column:
         match one:

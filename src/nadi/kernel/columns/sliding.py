@@ -19,7 +19,7 @@ from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups, coded
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.ring import Ring
-from nadi.kernel.columns.selecting import Selected, SelectionText
+from nadi.kernel.columns.selecting import Rule, Selected, SelectionText
 from nadi.kernel.columns.stretch import DTYPES, Array, Stretch
 from nadi.plan.nodes import Attr, Const, Query, SingleInput, WindowCall
 
@@ -40,7 +40,7 @@ class Sliding:
         self.groups = Groups(query.selector_id, by, tuple(given.types[p] for p in by), arrays)
         self.ring = Ring(self._held() if window is not None else {"ts": "int64"})
         self._write(given, window)
-        picked = SelectionText(self._text, selection, rule=True, grouped=self._grouped)
+        picked = SelectionText(self._text, selection, Rule.GROUP if self._grouped else Rule.CHUNK)
         self._picked = picked.picked
         self._finish(arrays, window is not None)
         self._loop = self._text.compiled("sliding")
@@ -165,16 +165,16 @@ class Sliding:
         """All that is held, then the groups."""
         if self._window:
             size = sum(array.itemsize for array in self.ring.arrays.values())
-            for part in self.ring.parts(BLOCK_BYTES // size):
-                yield self._queued(part, 0)
+            for number, part in enumerate(self.ring.parts(BLOCK_BYTES // size)):
+                yield self._queued(part, 0, keys=int(number == 0))
         yield from self.groups.contents()
 
-    def _queued(self, part: slice, taken: int) -> Block:
+    def _queued(self, part: slice, taken: int, keys: int = 0) -> Block:
         arrays = {name: array[part] for name, array in self.ring.arrays.items()}
         if self._grouped:
             different, arrays["group"] = coded(arrays["group"], self.groups.keys.room)
             arrays |= self.groups.named(different)
-        return Block(self._window, 0, "q", {"taken": np.array([taken], np.int64), **arrays}, keys=0)
+        return Block(self._window, 0, "q", {"taken": np.array([taken], np.int64), **arrays}, keys)
 
     def apply(self, block: Block) -> None:
         """Put back events or groups."""

@@ -33,10 +33,18 @@ DTYPES: dict[Type, str] = {
     Type.BOOL: "bool",
 }
 _ARROW: dict[str, pa.DataType] = {
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "float32": pa.float32(),
-    "float64": pa.float64(),
+    np.dtype(name).char: kind
+    for name, kind in (("i4", pa.int32()), ("i8", pa.int64()), ("f4", pa.float32()), ("f8", pa.float64()))
+}
+_DTYPES: dict[pa.DataType, np.dtype[Any]] = {
+    kind: np.dtype(name)
+    for name, kind in (
+        ("i2", pa.int16()),
+        ("i4", pa.int32()),
+        ("i8", pa.int64()),
+        ("f4", pa.float32()),
+        ("f8", pa.float64()),
+    )
 }
 _NONE = np.zeros(1024, np.bool_)
 
@@ -82,7 +90,7 @@ class Column:
         nulls = None
         if self._nulls is not None or (array is not None and array.null_count):
             nulls = self.nulls()[source]
-        return Column(None, self.values()[source], nulls)
+        return Column(None, self.values().take(source), nulls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +122,13 @@ def none(size: int) -> Bools:
 
 def values_of(array: pa.Array) -> Array:
     """An Arrow array of numbers or bools as numpy array, without a copy where there need be none."""
-    kind = array.type
-    if pa.types.is_boolean(kind):
+    dtype = _DTYPES.get(array.type)
+    if dtype is None:
         return _bits(array, 1)
-    start, dtype = array.offset, np.dtype(kind.to_pandas_dtype())
-    found = array.buffers()[1]
-    if found is None or not len(array):
-        return np.zeros(len(array), dtype)
-    values = np.frombuffer(found, dtype, len(array), start * dtype.itemsize)
+    found, size = array.buffers()[1], len(array)
+    if found is None or not size:
+        return np.zeros(size, dtype)
+    values = np.frombuffer(found, dtype, size, array.offset * dtype.itemsize)
     return values if values.flags.aligned else values.copy()
 
 
@@ -183,7 +190,7 @@ def _array_of(values: Array, nulls: Bools | None) -> pa.Array:
         nulls = nulls[: len(values)]
         if nulls.any():
             return pa.array(values, mask=nulls)
-    kind = _ARROW.get(values.dtype.name)
+    kind = _ARROW.get(values.dtype.char)
     if kind is None:
         return pa.array(values)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])

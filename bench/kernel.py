@@ -1,0 +1,203 @@
+"""The suite `kernel`: the columns kernel alone, in this process, fed with Arrow batches of one event per arrival.
+
+The events are those of the peers' benchmarks (splitmix64, seed 42), so that figures can stand beside theirs. A figure counts only if the first events give,
+batch for batch, exactly what the rows kernel gives, and every run puts out the same.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bench.checks import WrongOutputError
+from nadi.functions.registry import default_registry
+from nadi.kernel.columns.engine import ColumnsKernel
+from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch, Kernel, Outputs
+from nadi.kernel.rows.engine import RowsKernel
+from nadi.plan import plan_app
+
+BATCHES = (100_000, 1_000)
+CHECKED = 100_000  # events that rows get, too
+FIRST_MS = 1_700_000_000_000
+_STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_IN = "define stream In (ts long, sym string, price double, vol int);\n"
+
+Say = Callable[[str], object]
+Fed = list[tuple[ArrivalBatch, int]]
+"""Batches, and the clock at the end of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelApp:
+    """`goal` in events/s with batches of 100,000 on a quiet machine; with batches of 1,000 it is half of that."""
+
+    name: str
+    text: str
+    goal: int
+    keys: int = 1_000
+
+
+KERNEL_APPS: dict[str, KernelApp] = {
+    app.name: app
+    for app in (
+        KernelApp("pass", f"{_IN}from In select ts, sym, price, vol insert into Out;", 38_000_000),
+        KernelApp("filter", f"{_IN}from In[price > 50] select ts, sym, price, vol insert into Out;", 38_000_000),
+        KernelApp(
+            "time",
+            f"{_IN}from In#window.time(1 sec) select sym, avg(price) as a group by sym insert into Out;",
+            39_000_000,
+        ),
+        KernelApp(
+            "length", f"{_IN}from In#window.length(1000) select sym, avg(price) as a insert into Out;", 54_000_000
+        ),
+    )
+}
+
+
+class KernelRun(msgspec.Struct, frozen=True):
+    """One run: seconds by the clock and of the processor, those of deltas after each batch, their bytes; the machine's load."""
+
+    wall_s: float
+    cpu_s: float
+    delta_s: float
+    delta_cpu_s: float
+    delta_bytes: int
+    load: float
+
+
+class KernelFigure(msgspec.Struct, frozen=True):
+    """Events/s: the median, least and greatest by the clock, the median by processor time, the same with deltas; the checksum of all output."""
+
+    events: int
+    events_per_s: float
+    least: float
+    greatest: float
+    events_per_cpu_s: float
+    events_per_cpu_s_with_delta: float
+    goal: int
+    reached: bool
+    rows: int
+    checksum: int
+    runs: list[KernelRun]
+
+
+def measure_kernel(app: KernelApp, size: int, count: int, repeat: int, say: Say) -> dict[str, Any]:
+    """The figures of one app fed with batches of one size. Raises WrongOutputError: figures of wrong results are not given."""
+    say(f"{app.name}, {size:,}: comparing with rows")
+    check(app, size)
+    fed = list(arrivals(0, count, size, app.keys))
+    run(_columns(app), fed, Total().add)  # what is compiled when it is first called is not what is measured
+    runs, seen = [], set()
+    for number in range(repeat):
+        say(f"{app.name}, {size:,}: run {number + 1} of {repeat}")
+        total = Total()
+        runs.append(run(_columns(app), fed, total.add))
+        seen.add((total.rows, total.checksum))
+    if len(seen) > 1:
+        raise WrongOutputError(f"{app.name}: runs differ in what they put out: {seen}")
+    ((rows, checksum),) = seen
+    wall = [count / r.wall_s for r in runs]
+    goal = app.goal if size >= BATCHES[0] else app.goal // 2
+    median = statistics.median(wall)
+    with_delta = statistics.median(count / (r.cpu_s + r.delta_cpu_s) for r in runs)
+    cpu = statistics.median(count / r.cpu_s for r in runs)
+    figure = KernelFigure(
+        count, median, min(wall), max(wall), cpu, with_delta, goal, median >= goal, rows, checksum, runs
+    )
+    told: dict[str, Any] = msgspec.to_builtins(figure)
+    return told
+
+
+def check(app: KernelApp, size: int) -> None:
+    """Raises WrongOutputError unless columns give exactly what rows give, batch for batch."""
+    fed = list(arrivals(0, max(CHECKED, size), size, app.keys))
+    registry = default_registry()
+    expected: list[Outputs] = []
+    found: list[Outputs] = []
+    run(RowsKernel(plan_app(app.text, registry), registry, ("Out",)), fed, expected.append)
+    run(_columns(app), fed, found.append)
+    for number, (one, other) in enumerate(zip(expected, found, strict=True)):
+        if one.batches.keys() != other.batches.keys() or any(b != other.batches[k] for k, b in one.batches.items()):
+            raise WrongOutputError(f"{app.name}: batch {number} of {size:,} events differs from what rows give")
+
+
+def run(kernel: Kernel, fed: Fed, take: Callable[[Outputs], None]) -> KernelRun:
+    """Feed a kernel that has no state yet; what comes out is handed over beside the clock."""
+    kernel.start(0)
+    gc.collect()
+    wall = cpu = delta = delta_cpu = 0.0
+    size = 0
+    for batch, until in fed:
+        begin = time.perf_counter(), time.process_time()
+        outputs = kernel.process([batch], until)
+        half = time.perf_counter(), time.process_time()
+        size += len(kernel.delta())
+        end = time.perf_counter(), time.process_time()
+        wall, cpu = wall + half[0] - begin[0], cpu + half[1] - begin[1]
+        delta, delta_cpu = delta + end[0] - half[0], delta_cpu + end[1] - half[1]
+        take(outputs)
+    return KernelRun(wall, cpu, delta, delta_cpu, size, os.getloadavg()[0])
+
+
+@dataclass(slots=True)
+class Total:
+    """How many rows came out, and a checksum of them, their order and their numbers."""
+
+    rows: int = 0
+    checksum: int = 0
+
+    def add(self, outputs: Outputs) -> None:
+        batch = outputs.batches.get("Out")
+        if batch is not None:
+            self.rows += batch.num_rows
+            for column in batch.columns:
+                for buffer in pa.concat_arrays([column]).buffers():
+                    self.checksum = crc32(buffer, self.checksum) if buffer is not None else self.checksum
+
+
+def _columns(app: KernelApp) -> ColumnsKernel:
+    registry = default_registry()
+    return ColumnsKernel(plan_app(app.text, registry), registry, ("Out",))
+
+
+# ---- events ----------------------------------------------------------------------------------------------------------
+
+
+def words(start: int, stop: int) -> npt.NDArray[np.uint64]:
+    """Outputs number `start` to `stop` of splitmix64 with seed 42.
+
+    >>> bool((words(0, 10)[5:] == words(5, 10)).all())
+    True
+    """
+    z = np.uint64(42) + (np.arange(start, stop).astype(np.uint64) + np.uint64(1)) * _STEP
+    z = (z ^ (z >> np.uint64(30))) * _MIX[0]
+    z = (z ^ (z >> np.uint64(27))) * _MIX[1]
+    return z ^ (z >> np.uint64(31))
+
+
+def arrivals(start: int, stop: int, size: int, keys: int) -> Iterator[tuple[ArrivalBatch, int]]:
+    """The events [start, stop) in batches, each event an arrival of its own; 100 in each millisecond."""
+    names = pa.array([f"S{k}" for k in range(keys)])
+    attributes = [pa.field("ts", pa.int64()), pa.field("sym", pa.string()), pa.field("price", pa.float64())]
+    schema = pa.schema([*attributes, pa.field("vol", pa.int32()), *ARRIVAL_COLUMNS])
+    for first in range(start, stop, size):
+        last = min(first + size, stop)
+        w, n = words(first, last), last - first
+        ts = FIRST_MS + np.arange(first, last) // 100
+        sym = names.take(pa.array((w >> np.uint64(40)) % np.uint64(keys)))
+        price = (((w >> np.uint64(8)) & np.uint64(0xFFFFF)) % np.uint64(10_000)).astype(np.int64) / 100.0
+        vol = ((w & np.uint64(0xFF)) % np.uint64(100) + np.uint64(1)).astype(np.int32)
+        marks = (ts, np.arange(first, last), np.zeros(n, np.int32), ts, np.zeros(n, np.int16))
+        columns = [pa.array(c) for c in (ts, sym, price, vol, *marks)]
+        yield ArrivalBatch("In", 0, 0, pa.RecordBatch.from_arrays(columns, schema=schema)), int(ts[-1])

@@ -1,0 +1,102 @@
+"""Which kernel runs an app: the plan and the setting say, and state that is there decides."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from nadi.errors import NadiError
+from nadi.kernel.columns.choosing import ChosenKernel
+from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
+from nadi.kernel.segments import is_flat, key_count
+from nadi.pipeline.engine import make_kernel, plan_app
+
+APP = "define stream In (k string, n int); from In#window.length(3) select k, sum(n) as s group by k insert into Out;"
+SORTED = "define stream In (k string, n int); from In#window.sort(2, n) select k insert into Out;"
+
+
+def _kernel(mode, text=APP):
+    return make_kernel(plan_app(text), ("Out",), 0, {"nadi.kernel": mode})
+
+
+def _fed(kernel, *numbers, start=0):
+    fields = [pa.field("k", pa.string()), pa.field("n", pa.int32()), *ARRIVAL_COLUMNS]
+    count = len(numbers)
+    places = list(range(start, start + count))
+    columns = [["ab"[n % 2] for n in numbers], list(numbers), places, places, [0] * count, places, [0] * count]
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, fields)]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    return kernel.process([ArrivalBatch("In", 0, 0, batch)], start + count).batches["Out"].to_pylist()
+
+
+def _begun(mode, text=APP):
+    kernel = _kernel(mode, text)
+    kernel.start(0)
+    return kernel
+
+
+@pytest.mark.parametrize("mode", ["auto", "columns"])
+def test_an_app_that_can_goes_on_columns_where_that_is_wanted(mode):
+    assert _kernel(mode).on_columns
+
+
+def test_rows_are_the_default_and_the_two_give_the_same():
+    rows, columns = _begun("rows"), _begun("columns")
+    assert not rows.on_columns
+    assert _fed(rows, 1, 2, 3, 4, 5) == _fed(columns, 1, 2, 3, 4, 5)
+
+
+def test_an_app_that_cannot_stays_on_rows_and_says_why_where_columns_are_asked_for():
+    assert not isinstance(_kernel("auto", SORTED), ChosenKernel)
+    with pytest.raises(NadiError, match="the window 'sort' has no operator yet"):
+        _kernel("columns", SORTED)
+
+
+@pytest.mark.parametrize(("written", "asked"), [("rows", "auto"), ("columns", "rows")])
+def test_state_stays_with_the_kernel_that_wrote_it(written, asked):
+    first = _begun(written)
+    _fed(first, 1, 2, 3)
+    segments = list(first.dump())
+    _fed(first, 4, start=3)
+    state = [*segments, first.delta()]
+    second = _kernel(asked)
+    second.load(state)
+    assert second.on_columns is (written == "columns")
+    assert _fed(second, 5, 6, 7, start=4) == _fed(first, 5, 6, 7, start=4)
+    second.load([])
+    assert second.on_columns is (asked != "rows")  # a new life
+
+
+def test_state_of_both_kernels_at_once_is_refused():
+    rows, columns = _begun("rows"), _begun("columns")
+    with pytest.raises(NadiError, match="some of it was written by the rows kernel"):
+        _kernel("auto").load([*columns.dump(), *rows.dump()])
+
+
+def test_a_segment_tells_how_many_keys_begin_in_it():
+    kernel = _begun("columns")
+    _fed(kernel, 1, 2, 3)
+    segments = {s.element: s for s in kernel.dump()}
+    assert all(is_flat(s.payload) for s in segments.values())
+    assert key_count(segments["unnamed_1/selector"].payload) == 1
+
+
+def test_a_delta_costs_what_changed_and_not_what_is_held():
+    kernel = _begun("columns", APP.replace("length(3)", "length(100000)"))
+    _fed(kernel, *range(50_000))
+    first = len(kernel.delta())
+    _fed(kernel, 1, 2, start=50_000)
+    assert first > 100 * len(kernel.delta())
+    assert kernel.delta() == b""
+
+
+def test_a_dump_of_much_comes_in_segments_of_about_a_megabyte():
+    kernel = _begun("columns", APP.replace("length(3)", "length(200000)"))
+    _fed(kernel, *range(150_000))
+    segments = [s for s in kernel.dump() if s.element == "unnamed_1/window"]
+    assert len(segments) > 2
+    assert max(len(s.payload) for s in segments) < 2 << 20
+    other = _kernel("auto", APP.replace("length(3)", "length(200000)"))
+    other.load(kernel.dump())
+    assert other.size() == kernel.size()
+    assert _fed(other, *range(9), start=150_000) == _fed(kernel, *range(9), start=150_000)
