@@ -1,13 +1,13 @@
-"""Patterns that are a chain of plain elements: `A -> B -> C`, with `every` around the first element, around all of them, or not at all.
+"""Patterns and sequences that are a plain chain, so that a kernel may have a short way for them.
 
-Most patterns are. A match of one waits for one element at a time and binds one event there, so that both kernels have a short way for them.
+Most are. `A -> B -> C`: a match waits for one element at a time and binds one event there. `A, B+, C`: an element has one match at a time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nadi.plan.nodes import EveryElement, NextElement, StateInput, StreamElement
+from nadi.plan.nodes import CountElement, EveryElement, NextElement, StateInput, StreamElement
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +33,27 @@ def as_chain(plan: StateInput, compat: int) -> Chain | None:
     elements = (first, *others)
     plain = tuple(e for e in elements if isinstance(e, StreamElement))
     return Chain(plain, every) if len(plain) == len(elements) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The elements of a sequence in order, and whether `every` stands before the first one."""
+
+    elements: tuple[StreamElement | CountElement, ...]
+    every: bool
+
+
+def as_run(plan: StateInput, compat: int) -> Run | None:
+    """The run of elements that a sequence is, or None where it is more than that.
+
+    The last element is a plain one, and the first takes at least one event: without that, matches may pile up.
+    """
+    if not plan.sequence or compat == 4 or not isinstance(plan.root, NextElement):
+        return None
+    first, *others = plan.root.elements
+    every = isinstance(first, EveryElement)
+    elements = (first.element if isinstance(first, EveryElement) else first, *others)
+    simple = tuple(e for e in elements if isinstance(e, (StreamElement, CountElement)))
+    if len(simple) < len(elements) or not isinstance(simple[-1], StreamElement):
+        return None
+    return None if isinstance(simple[0], CountElement) and simple[0].minimum == 0 else Run(simple, every)

@@ -139,6 +139,8 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
         yield from _of_output(query, app)
         for expr in matchable.expressions(query):
             yield from _of_expression(expr)
+        if query.selection.having is not None:
+            yield from _of_expression(matchable.flat(having_of(query.selection)))
         return
     if query.partition is not None:
         yield "partitions have no operator yet"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nadi.lang.tree import Type
-from nadi.plan.chains import as_chain
+from nadi.plan.chains import as_chain, as_run
 from nadi.plan.nodes import (
     OUTPUT,
     App,
@@ -14,6 +14,7 @@ from nadi.plan.nodes import (
     AttrList,
     Comparison,
     Const,
+    CountElement,
     Expr,
     FilterStep,
     InsertIntoStream,
@@ -32,17 +33,25 @@ from nadi.plan.walk import inside, read, replaced
 KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 """The types whose text Arrow makes as Java does."""
 
+_FAR = 8  # how far into the events of a counted element one may look
+_NO_CHAIN = "only chains of plain elements have an operator, no counts, logical or absent elements or nested scopes"
+_NO_SEQUENCE = (
+    "only sequences have an operator whose first element takes at least one event and whose last one takes one, "
+    "without logical and absent elements"
+)
+
 
 def obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a pattern on rows, its expressions aside."""
     state = query.input
     assert isinstance(state, StateInput)  # the caller has looked
-    chain = as_chain(state, app.compat)
+    chain = as_run(state, app.compat) if state.sequence else as_chain(state, app.compat)
     if chain is None:
-        yield "only chains of plain elements have an operator, no counts, logical or absent elements, nested scopes or sequences"
+        yield _NO_SEQUENCE if state.sequence else _NO_CHAIN
         return
     for element in chain.elements:
-        yield from _of_element(element)
+        inner = element.element if isinstance(element, CountElement) else element
+        yield from _of_element(inner, state.counted)
     yield from _of_sources(query, app)
     yield from _of_selection(query)
     if query.partition is not None:
@@ -50,30 +59,30 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
 
 
 def expressions(query: Query) -> Iterator[Expr]:
-    """What is computed, as if all events were one."""
+    """What is computed but in `having`, as if all events were one."""
     state = query.input
     assert isinstance(state, StateInput)
     for element in inside(state.root):
         if isinstance(element, StreamElement):
-            yield from (_flat(step.condition) for step in element.steps if isinstance(step, FilterStep))
-    yield from (_flat(value) for value in query.selection.values if value.type is not Type.STRING)
-    if query.selection.having is not None:
-        yield _flat(query.selection.having)
+            yield from (flat(step.condition) for step in element.steps if isinstance(step, FilterStep))
+    yield from (flat(value) for value in query.selection.values if value.type is not Type.STRING)
 
 
-def _flat(expr: Expr) -> Expr:
+def flat(expr: Expr) -> Expr:
+    """An expression as if all events were one."""
+
     def leaf(one: Expr) -> Expr:
         return replace(one, slot=0, index=None) if isinstance(one, Attr) and one.slot != OUTPUT else one
 
     return replaced(expr, leaf)
 
 
-def _of_element(element: StreamElement) -> Iterator[str]:
+def _of_element(element: StreamElement, counted: tuple[bool, ...]) -> Iterator[str]:
     for step in element.steps:
         if not isinstance(step, FilterStep):
             yield "stream functions in a pattern have no operator yet"
             continue
-        yield from _of_references(step.condition, element.slot)
+        yield from _of_references(step.condition, element.slot, counted)
         for part in inside(step.condition):
             if isinstance(part, Comparison) and part.left.type is Type.STRING:
                 yield from _of_texts(part, element.slot)
@@ -83,16 +92,20 @@ def _of_texts(comparison: Comparison, slot: int) -> Iterator[str]:
     """Strings are compared by number: constants have none."""
     for link in links(comparison):
         sides = (link.left, link.right)
-        if any(isinstance(s, Const) for s in sides) and any(isinstance(s, Attr) and s.slot != slot for s in sides):
+        others = any(isinstance(s, Attr) and (s.slot != slot or s.index is not None) for s in sides)
+        if others and any(isinstance(s, Const) for s in sides):
             yield f"{written(link)} compares the string of another event with a constant"
 
 
-def _of_references(expr: Expr, last: int) -> Iterator[str]:
+def _of_references(expr: Expr, last: int, counted: tuple[bool, ...]) -> Iterator[str]:
     for part in inside(expr):
         if isinstance(part, (AttrList, SlotNullCheck)):
             yield "a list of events or whether one is there has no operator yet"
-        elif isinstance(part, Attr) and (part.slot > last or part.index not in (None, 0, -1)):
-            yield f"{written(part)} is an event that is never there"
+        elif isinstance(part, Attr) and part.slot >= 0:
+            if part.slot > last or not (counted[part.slot] or part.index in (None, 0, -1)):
+                yield f"{written(part)} is an event that is never there"
+            elif part.index is not None and abs(part.index) > _FAR:
+                yield f"{written(part)} is more than {_FAR} events away"
 
 
 def _of_sources(query: Query, app: App) -> Iterator[str]:
@@ -115,13 +128,13 @@ def _of_selection(query: Query) -> Iterator[str]:
         yield "order by, limit and offset have no operator yet"
     if selection.aggregates or selection.group_by:
         yield "aggregators and group by over matches have no operator yet"
-    width = len(query.input.schemas) if isinstance(query.input, StateInput) else 0
+    counted = query.input.counted if isinstance(query.input, StateInput) else ()
     for value in selection.values:
-        yield from _of_references(value, width)
+        yield from _of_references(value, len(counted), counted)
         if value.type is Type.STRING and not isinstance(value, (Attr, Const)):
             yield f"{written(value)} makes a string"
     if selection.having is not None:
-        yield from _of_references(selection.having, width)
+        yield from _of_references(selection.having, len(counted), counted)
         if any(isinstance(p, Comparison) and p.left.type is Type.STRING for p in inside(selection.having)):
             yield "having that compares strings of matches has no operator yet"
 

@@ -15,17 +15,29 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from nadi.plan.islands import islands
 from tests.generate.apps import Generated
-from tests.generate.chains import chains
+from tests.generate.chains import chain, matching, run
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.kernel.columns.test_columns_invariant import CHOSEN, ColumnsFeeding, _split
 
 
 @CHOSEN
-@given(made=chains(), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+@given(made=matching(chain), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
 def test_patterns_give_exactly_what_rows_give_for_every_split_and_restart(
     made: Generated, sent: list[Message], parts: list[Cut], every: str
 ) -> None:
+    _compare(made, sent, parts, every)
+
+
+@CHOSEN
+@given(made=matching(run), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+def test_sequences_give_exactly_what_rows_give_for_every_split_and_restart(
+    made: Generated, sent: list[Message], parts: list[Cut], every: str
+) -> None:
+    _compare(made, sent, parts, every)
+
+
+def _compare(made: Generated, sent: list[Message], parts: list[Cut], every: str) -> None:
     plan = planned(made)
     found = islands(plan)
     assert found.columns, found.why

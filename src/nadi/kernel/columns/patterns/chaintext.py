@@ -12,6 +12,7 @@ from nadi.kernel.columns.patterns import places
 from nadi.kernel.columns.patterns.layout import Element, Layout, Reference, strings
 from nadi.kernel.columns.patterns.picking import Picked, dtypes, write_picks
 from nadi.kernel.columns.patterns.places import FRESH, HEAD
+from nadi.kernel.columns.patterns.reading import FIXED
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Expr
 from nadi.plan.walk import inside
@@ -20,11 +21,7 @@ _CALLED: dict[str, object] = {
     name: getattr(places, name) for name in ("made", "released", "append", "take", "expire", "settle")
 }
 _FIXED = {
-    "n": "int64",
-    "ts": "const int64[]",
-    "now": "const int64[]",
-    "key": "const int32[]",
-    "origin": "const int8[]",
+    **FIXED,
     "words": "int64[]",
     "floats": "float64[]",
     "keys": "int64[]",
@@ -35,8 +32,8 @@ _FIXED = {
     "source": "int64[]",
     "opened": "int64[]",
 }
-"""Parameters of every loop. `stop`: the event to begin with, how many output rows there are, whether that event has been begun; the loop leaves there where it
-stopped for want of room."""
+"""`stop`: the event to begin with, how many output rows there are, whether that event has been begun; the loop leaves there where it stopped for want of
+room."""
 
 _CONVERT = {Type.FLOAT: "float(floats[{}])", Type.DOUBLE: "float(floats[{}])", Type.BOOL: "(words[{}] != 0)"}
 

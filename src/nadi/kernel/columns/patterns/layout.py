@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from nadi.kernel.columns.patterns.places import FIRST, FIXED, NUMBER, PLACE, STARTS
+from nadi.kernel.columns.patterns.sources import Sources, looks_back, seen, sources_of
 from nadi.lang.tree import Type
 from nadi.plan.chains import Chain
 from nadi.plan.islands import having_of
-from nadi.plan.matchable import partition_of
-from nadi.plan.nodes import OUTPUT, App, Attr, Comparison, Expr, FilterStep, Query, StateInput, StreamElement, ValueKey
-from nadi.plan.walk import conjuncts, inside, replaced
+from nadi.plan.nodes import App, Attr, Comparison, Expr, FilterStep, Query, StateInput, StreamElement
+from nadi.plan.walk import conjuncts, inside
 
 Reference = tuple[int, int]
 """An attribute: (slot, position in its stream)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """The streams that are read. Their columns stand beside each other: those of `names[s]` from `starts[s]` on.
-
-    `keys[s]` is the column of the partition key, none outside of partitions.
-    """
-
-    names: tuple[str, ...]
-    starts: tuple[int, ...]
-    types: tuple[Type, ...]
-    keys: tuple[int, ...]
-
-
-def sources_of(query: Query, app: App, elements: Iterable[StreamElement]) -> Sources:
-    """The sources of a query, in the order in which it names them."""
-    names = tuple(dict.fromkeys(e.source for e in elements))
-    types: list[Type] = []
-    starts = []
-    for name in names:
-        starts.append(len(types))
-        types += app.streams[name].schema.types
-    keys: tuple[int, ...] = ()
-    if query.partition is not None:
-        by_stream = {key.stream: key for key in partition_of(query, app).keys}
-        keys = tuple(start + _position(by_stream[name]) for name, start in zip(names, starts))
-    return Sources(names, tuple(starts), tuple(types), keys)
-
-
-def _position(key: object) -> int:
-    assert isinstance(key, ValueKey)  # as islands says
-    assert isinstance(key.value, Attr)
-    return key.value.position
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +113,8 @@ def lay_out(query: Query, app: App, chain: Chain) -> Layout:
     starts = {e.slot: sources.starts[sources.names.index(e.source)] for e in chain.elements}
     elements = tuple(_element(e, sources, starts, indexes=query.partition is None) for e in chain.elements)
     last, selection = len(elements) - 1, query.selection
-    values = tuple(_seen(value, last, starts) for value in selection.values)
-    having = None if selection.having is None else _seen(having_of(selection), last, starts)
+    values = tuple(seen(value, last, starts) for value in selection.values)
+    having = None if selection.having is None else seen(having_of(selection), last, starts)
     keyed = frozenset(
         (slot, column - starts[slot])
         for slot, element in enumerate(elements)
@@ -168,10 +134,10 @@ def lay_out(query: Query, app: App, chain: Chain) -> Layout:
 
 
 def _element(element: StreamElement, sources: Sources, starts: dict[int, int], indexes: bool) -> Element:
-    conditions = [_seen(step.condition, element.slot, starts) for step in element.steps if isinstance(step, FilterStep)]
+    conditions = [seen(step.condition, element.slot, starts) for step in element.steps if isinstance(step, FilterStep)]
     parts = [part for condition in conditions for part in conjuncts(condition)]
-    alone = tuple(part for part in parts if not _looks_back(part))
-    rest = [part for part in parts if _looks_back(part)]
+    alone = tuple(part for part in parts if not looks_back(part))
+    rest = [part for part in parts if looks_back(part)]
     equal = None
     for part in rest if indexes else ():
         equal = _equality(part, sources)
@@ -179,23 +145,6 @@ def _element(element: StreamElement, sources: Sources, starts: dict[int, int], i
             rest.remove(part)
             break
     return Element(element.slot, sources.names.index(element.source), alone, tuple(rest), equal)
-
-
-def _seen(expr: Expr, slot: int, starts: dict[int, int]) -> Expr:
-    """An expression as the loop computes it while the event of a slot is at hand."""
-
-    def leaf(one: Expr) -> Expr:
-        if not isinstance(one, Attr) or one.slot == OUTPUT:
-            return one
-        if one.slot == slot:
-            return replace(one, slot=0, position=starts[slot] + one.position, index=None)
-        return replace(one, slot=one.slot + 1, index=None)
-
-    return replaced(expr, leaf)
-
-
-def _looks_back(expr: Expr) -> bool:
-    return any(isinstance(part, Attr) and part.slot > 0 for part in inside(expr))
 
 
 def _equality(expr: Expr, sources: Sources) -> tuple[int, Reference] | None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.patterns.layout import Sources
+from nadi.kernel.columns.patterns.sources import Sources
 from nadi.kernel.columns.stretch import DTYPES, Array, Column, Longs, Stretch
 from nadi.lang.tree import Type
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nadi.kernel.columns.jit import loop
+from nadi.kernel.columns.jit import loop, part
 
 # The words of a node: the neighbours in its place, the number under which the last delta knew it (0: not), its number in the order of all, the time of its
 # first event.
@@ -36,7 +36,7 @@ META = 8
 UNORDERED = np.int64(1 << 62)
 
 
-@loop
+@part
 def made(words, meta):  # type: ignore[no-untyped-def]
     """A node that stands nowhere yet. There must be room."""
     node = meta[FREE]
@@ -50,7 +50,7 @@ def made(words, meta):  # type: ignore[no-untyped-def]
     return node
 
 
-@loop
+@part
 def released(words, meta, node, key):  # type: ignore[no-untyped-def]
     """Forget a node that was taken; one that the last delta knew stays until the next one has told its end."""
     meta[LIVE] -= 1
@@ -64,7 +64,7 @@ def released(words, meta, node, key):  # type: ignore[no-untyped-def]
         meta[FREE] = node
 
 
-@loop
+@part
 def append(words, keys, at, meta, buckets, node, bucket):  # type: ignore[no-untyped-def]
     """Let a node wait at a place, behind the others."""
     words[node + NUMBER] = meta[NUMBERS]
@@ -87,7 +87,7 @@ def append(words, keys, at, meta, buckets, node, bucket):  # type: ignore[no-unt
         enter(words, meta, buckets, node, bucket)
 
 
-@loop
+@part
 def enter(words, meta, buckets, node, bucket):  # type: ignore[no-untyped-def]
     """Let a node stand in a bucket, too, behind the others."""
     links = node + meta[BUCKET]
@@ -103,7 +103,7 @@ def enter(words, meta, buckets, node, bucket):  # type: ignore[no-untyped-def]
         buckets[bucket + 1] = node
 
 
-@loop
+@part
 def take(words, keys, at, meta, buckets, node):  # type: ignore[no-untyped-def]
     """Let a node no longer wait at a place."""
     after, before = words[node + NEXT], words[node + PREV]
@@ -121,7 +121,7 @@ def take(words, keys, at, meta, buckets, node):  # type: ignore[no-untyped-def]
         _leave(words, meta, buckets, node)
 
 
-@loop
+@part
 def _leave(words, meta, buckets, node):  # type: ignore[no-untyped-def]
     links = node + meta[BUCKET]
     bucket = words[links + NAME]
@@ -137,7 +137,7 @@ def _leave(words, meta, buckets, node):  # type: ignore[no-untyped-def]
             buckets[bucket + 1] = before
 
 
-@loop
+@part
 def expire(words, keys, at, meta, buckets, now, within, key):  # type: ignore[no-untyped-def]
     """Drop the matches of a place whose first event is more than `within` ms away; whether there were some.
 
@@ -165,7 +165,7 @@ def expire(words, keys, at, meta, buckets, now, within, key):  # type: ignore[no
     return late
 
 
-@loop
+@part
 def settle(words, keys, at, meta, buckets):  # type: ignore[no-untyped-def]
     """New matches of a place become pending: by the time of their last event, stable. There are some."""
     node = keys[at + FRESH]

@@ -6,7 +6,6 @@ import numpy as np
 
 from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.patterns.places import (
-    UNORDERED,
     BUCKET,
     END,
     FIRST,
@@ -24,6 +23,7 @@ from nadi.kernel.columns.patterns.places import (
     TAIL,
     TOLD,
     TOP,
+    UNORDERED,
     USED,
     WIDTH,
     enter,
