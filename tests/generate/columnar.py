@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
+
 from hypothesis import strategies as st
 
 from tests.generate.apps import Generated
@@ -66,27 +69,16 @@ def plain(m: Maker, source: str, target: str) -> str:
     return f"from {source}{_filters(m)} select {chosen} insert into {target};"
 
 
-@st.composite
-def columnar(draw: st.DrawFn) -> Generated:
-    """One to three queries, each on an input or on what another one makes."""
-    m = Maker(draw)
-    queries = []
-    for _ in range(m.number(1, 3)):
-        make = m.of(SHAPES)
-        if m.rarely():
-            middle = f"Mid{len(queries)}"
-            queries.append(plain(m, m.stream(), middle))
-            m.streams.append(middle)
-        queries.append(make(m, m.stream(), m.output()))
-    clock = "@app:playback\n" if m.rarely() else ""
-    streams = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
-    return Generated(clock + "\n".join([*streams, *queries]), tuple(m.outputs), ())
-
-
 def sliding(m: Maker, source: str, target: str) -> str:
     """Aggregators over a sliding window, or over all events."""
     window = m.one(
-        "", "time(30 milliseconds)", "time(1 sec)", "length(1)", "length(3)", "timeLength(100 milliseconds, 2)"
+        "",
+        "time(30 milliseconds)",
+        "time(12 milliseconds)",
+        "time(75 milliseconds)",
+        "length(1)",
+        "length(3)",
+        "timeLength(30 milliseconds, 2)",
     )
     names = ("sum", "avg") if window else ("sum", "avg", "min", "max", "minForever", "maxForever")
     made = []
@@ -105,5 +97,38 @@ def sliding(m: Maker, source: str, target: str) -> str:
     return f"from {source}{_filters(m)}{shape} select {', '.join(made)}{extra}{group}{having} insert into {target};"
 
 
-SHAPES = (plain, sliding, sliding)
+def partitioned(m: Maker, source: str, target: str) -> str:
+    """Queries in a partition."""
+    inside = [f"  {m.of(INSIDE)(m, source, target)}"]
+    if m.maybe():
+        inside.append(f"  {m.of(INSIDE)(m, source, m.output())}")
+    body = "\n".join(inside)
+    return f"partition with ({m.one('k', 'k', 'v', 'b', 'l')} of {source}) begin\n{body}\nend;"
+
+
+def ungrouped(m: Maker, source: str, target: str) -> str:
+    """As `sliding`, without groups: those are the keys of the partition."""
+    return re.sub(r" group by [a-z, ]*(?= having| insert)", "", sliding(m, source, target))
+
+
+INSIDE = (plain, ungrouped, ungrouped)
+Shape = Callable[[Maker, str, str], str]
+SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, partitioned)
 """Makers of queries (maker, source, target); an operator adds its own."""
+
+
+@st.composite
+def columnar(draw: st.DrawFn, shapes: Sequence[Shape] = SHAPES) -> Generated:
+    """One to three queries, each on an input or on what another one makes."""
+    m = Maker(draw)
+    queries = []
+    for _ in range(m.number(1, 3)):
+        make = m.of(shapes)
+        if m.rarely():
+            middle = f"Mid{len(queries)}"
+            queries.append(plain(m, m.stream(), middle))
+            m.streams.append(middle)
+        queries.append(make(m, m.stream(), m.output()))
+    clock = "@app:playback\n" if m.rarely() else ""
+    streams = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
+    return Generated(clock + "\n".join([*streams, *queries]), tuple(m.outputs), ())

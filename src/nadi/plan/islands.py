@@ -30,7 +30,9 @@ from nadi.plan.nodes import (
     Logic,
     Negation,
     NullCheck,
+    Partition,
     Query,
+    RangeKey,
     Selection,
     SingleInput,
     StateInput,
@@ -142,8 +144,6 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
         if query.selection.having is not None:
             yield from _of_expression(matchable.flat(having_of(query.selection)))
         return
-    if query.partition is not None:
-        yield "partitions have no operator yet"
     if not isinstance(query.input, SingleInput):
         yield "joins have no operator yet"
         return
@@ -151,9 +151,28 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
         yield f"it reads the fault stream '{query.input.source}'"
     if query.rate is not None:
         yield "it has an output rate"
+    if query.partition is not None:
+        yield from _of_partition(query, query.input, app)
     yield from _of_output(query, app)
     yield from _of_steps(query.input)
     yield from _of_selection(query, query.input.window)
+
+
+def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
+    partition = next(e for e in app.elements if isinstance(e, Partition) and query in e.queries)
+    if partition.purge_idle is not None:
+        yield "@purge has no operator yet"
+    key = next((k for k in partition.keys if k.stream == source.source), None)
+    if key is None:
+        yield f"'{source.source}' is not among the keys of its partition"
+    elif isinstance(key, RangeKey):
+        yield "its partition has ranges"
+    elif not isinstance(key.value, Attr) or key.value.type not in _GROUPS:
+        yield f"the key {written(key.value)} is no attribute of a type whose text Arrow makes as Java does"
+    if isinstance(query.output, InsertIntoStream) and query.output.target.startswith("#"):
+        yield "it inserts into an inner stream"
+    if query.selection.group_by:
+        yield "group by inside a partition has no operator yet"
 
 
 def _of_output(query: Query, app: App) -> Iterator[str]:

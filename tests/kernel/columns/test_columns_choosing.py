@@ -6,8 +6,10 @@ import pyarrow as pa
 import pytest
 
 from nadi.errors import NadiError
+from nadi.functions.registry import default_registry
 from nadi.kernel.columns.choosing import ChosenKernel
 from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
+from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.segments import is_flat, key_count
 from nadi.pipeline.engine import make_kernel, plan_app
 
@@ -100,3 +102,10 @@ def test_a_dump_of_much_comes_in_segments_of_about_a_megabyte():
     other.load(kernel.dump())
     assert other.size() == kernel.size()
     assert _fed(other, *range(9), start=150_000) == _fed(kernel, *range(9), start=150_000)
+
+
+def test_rows_refuse_state_of_columns_by_name():
+    kernel = _begun("columns")
+    plan = plan_app(APP)
+    with pytest.raises(NadiError, match=r"STATE_NOT_READABLE.*columns kernel wrote it"):
+        RowsKernel(plan, default_registry(), ("Out",)).load(kernel.dump())

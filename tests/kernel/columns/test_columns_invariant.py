@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,8 @@ from nadi.kernel.columns.jit import interpreted
 from nadi.plan.islands import islands
 from nadi.plan.nodes import App
 from tests.generate.apps import Generated
-from tests.generate.columnar import columnar
+from tests.generate.choices import SCHEMA
+from tests.generate.columnar import columnar, partitioned
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 
@@ -32,7 +34,7 @@ AFTER = 3000  # ms that a run goes on after its last message
 
 CHOSEN = settings(
     deadline=None,
-    max_examples=int(os.environ.get("NADI_GENERATE", "40")),
+    max_examples=int(os.environ.get("NADI_GENERATE", "60")),
     derandomize="NADI_GENERATE" not in os.environ,  # the same apps in every short run
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
@@ -87,3 +89,44 @@ def test_columns_count_the_events_of_streams_as_rows_do(made: Generated, sent: l
     plan = planned(made)
     assume(islands(plan).columns)
     assert _counts(made, plan, sent, ColumnsFeeding) == _counts(made, plan, sent, Feeding)
+
+
+@CHOSEN
+@given(made=columnar(shapes=(partitioned,)), sent=messages, parts=cuts, buckets=st.sampled_from((2, 3)))
+def test_each_key_group_gets_the_same_from_several_buckets(
+    made: Generated, sent: list[Message], parts: list[Cut], buckets: int
+) -> None:
+    plan = planned(made)
+    assume(plan.sharding.kind == "key")
+    rows = Feeding(made, plan)
+    _split(rows, sent, [])
+    several = ColumnsFeeding(made, plan, buckets)
+    _split(several, sent, parts)
+    assert several.by_group == rows.by_group
+
+
+LOOPS = {
+    "filter": "from S[d > 0.5 and k != 'b'] select k, v * 2 as w, f / d as x, l % 7L as y insert into Out;",
+    "running": "from S select k, sum(l) as s, min(d) as m, max(v) as x group by k insert into Out;",
+    "time": "from S#window.time(30 millisec) select k, avg(d) as a, sum(v) as s, count() as n group by k insert into Out;",
+    "length": "from S#window.length(3) select sum(f) as s, avg(l) as a having s > 0.0 insert into Out;",
+    "partition": "partition with (k of S) begin from S#window.timeLength(1 sec, 2)"
+    " select k, avg(d + 0.1) as a, sum(v * 2) as s insert into Out; end;",
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_compiled_loops_give_exactly_what_rows_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "COMPILED", True)
+    text = f"define stream S ({SCHEMA});\ndefine stream R (k string);\n{LOOPS[name]}"
+    made = Generated(text, ("Out",), ())
+    plan = planned(made)
+    assert islands(plan).columns
+
+    @settings(CHOSEN, max_examples=40)
+    @given(sent=messages, parts=cuts)
+    def holds(sent: list[Message], parts: list[Cut]) -> None:
+        sent = [Message(m.order, "S", m.events) for m in sent]
+        assert _split(ColumnsFeeding(made, plan), sent, parts) == _split(Feeding(made, plan), sent, [])
+
+    holds()

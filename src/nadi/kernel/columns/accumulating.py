@@ -99,9 +99,9 @@ class Accumulator:
         n = self.number
         if self.function == "count":
             return Term(f"n{n}_")
-        null = write.name(f"n{n}_ == 0", "z")
+        null = write.name(f"n{n}_ == 0")
         if self.function == "avg":
-            return Term(write.name(f"0.0 if {null} else s{n}_ / n{n}_", "g"), null)
+            return Term(write.name(f"0.0 if {null} else s{n}_ / n{n}_"), null)
         return Term(f"s{n}_", null)
 
     def fresh(self) -> str:

@@ -16,7 +16,8 @@ here must be refused in `nadi.plan.islands`, which tells why.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -93,10 +94,17 @@ class Writer:
         """A line of the loop's body."""
         self.lines.append(self.indent + text)
 
-    def name(self, text: str, prefix: str = "v") -> str:
-        """A name for a value."""
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """Lines that belong to the one before. Names that are given meanwhile are not to be used afterwards."""
+        before, self.indent = self.indent, self.indent + "    "
+        yield
+        self.indent = before
+
+    def name(self, text: str) -> str:
+        """A name for a value, which nothing else in the loop has."""
         self._count += 1
-        made = f"{prefix}{self._count}"
+        made = f"v{self._count}"
         self.line(f"{made} = {text}")
         return made
 
@@ -192,7 +200,7 @@ class Writer:
     def _either(self, nulls: list[str]) -> str:
         if len(nulls) < 2:
             return nulls[0] if nulls else ""
-        return self.name(" or ".join(nulls), "u")
+        return self.name(" or ".join(nulls))
 
     def _promoted(self, text: str, kind: Type, to: Type) -> str:
         """A number in a wider type."""
@@ -265,7 +273,7 @@ def _chosen(writer: Writer, condition: str, one: Term, other: Term) -> Term:
     value = writer.name(f"{one.text} if {condition} else {other.text}")
     if not (one.null or other.null):
         return Term(value)
-    return Term(value, writer.name(f"{one.null or 'False'} if {condition} else {other.null or 'False'}", "u"))
+    return Term(value, writer.name(f"{one.null or 'False'} if {condition} else {other.null or 'False'}"))
 
 
 def _if(writer: Writer, call: Call) -> Term:

@@ -16,12 +16,15 @@ from nadi.plan.nodes import Expr
 class Input:
     """What the operator of a query is made from, beside the query.
 
-    `types` of the columns that it reads, `filters` before its window; `read`: another query reads what comes out.
+    `types` of the columns that it reads, `filters` before its window; `read`: another query reads what comes out. `key` is the attribute by which the
+    query's partition splits the events, None outside of partitions; `sharded`: key-groups count.
     """
 
     types: tuple[Type, ...]
     filters: tuple[Expr, ...]
     read: bool
+    key: int | None = None
+    sharded: bool = False
 
 
 class Operator(Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.looping import LoopText
+from nadi.kernel.columns.partitioning import partitioned
 from nadi.kernel.columns.selecting import Computed, Rule, Selected, SelectionText, unlooped
 from nadi.kernel.columns.stretch import Stretch
 from nadi.plan.nodes import Query
@@ -15,7 +16,7 @@ class Filtering:
     """`from S[…] select … insert into T`. Has no state and no timers."""
 
     def __init__(self, query: Query, given: Input) -> None:
-        self._read = given.read
+        self._read, self._key = given.read, given.key
         text = LoopText(given.types)
         selection = SelectionText(text, query.selection, Rule.EACH, [text.writer.truth(f) for f in given.filters])
         self._picked = selection.picked
@@ -25,12 +26,20 @@ class Filtering:
 
     def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
         """The output rows of a stretch."""
-        (stretch,) = given.values()
+        stretch = taking_part(given, self._key)
+        if stretch is None:
+            return None
         if self._loop is None:
             return unlooped(self._picked, stretch)
         selected = Selected(self._picked, len(stretch))
         self._loop(stretch, selected.own)
         return selected.stretch(stretch, self._read)
+
+
+def taking_part(given: Mapping[str, Stretch], key: int | None) -> Stretch | None:
+    """The events of the one stream that a query reads, those of its partition where it is in one."""
+    (stretch,) = given.values()
+    return stretch if key is None else partitioned(stretch, key)
 
 
 def write_filters(text: LoopText, given: Input) -> None:

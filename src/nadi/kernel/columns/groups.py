@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.keytable import KeyTable, texts_of
+from nadi.kernel.columns.keytable import KeyTable, longer, texts_of
+from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs, Stretch
 from nadi.lang.tree import Type
 
@@ -17,20 +18,31 @@ _SWEEP = 1024  # groups from which on one looks for such that hold nothing
 
 
 class Groups:
-    """Groups by the values of some attributes; without attributes there is one group, number 0.
+    """Groups by the values of some attributes; without attributes there is one group, number 0. `sharded`: the
+    key of a group is that of its partition, and tells its key-group.
 
     `arrays` (name → dtype) are the aggregators'; the array of a name has an entry for each group, as have `touched` (set by who changes them, for the
     next delta), `opened` and `slot` (of the selection). A group that holds nothing is forgotten in time, its
     number goes to another one.
     """
 
-    def __init__(self, element: str, by: tuple[int, ...], kinds: tuple[Type, ...], arrays: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        element: str,
+        by: tuple[int, ...],
+        kinds: tuple[Type, ...],
+        arrays: Mapping[str, str],
+        sharded: bool = False,
+    ) -> None:
         self.element = element
+        self._sharded = sharded
         self._by = by
         self._kinds = kinds
         self._dtypes = dict(arrays)
         self.keys = KeyTable()
         self.clear()
+        for dtype in (np.int32, np.int64):  # what dumps call: a forked process must not have to compile it
+            self.keys.packed(coded(np.zeros(0, dtype), 1)[0])
 
     def clear(self) -> None:
         """Forget all."""
@@ -41,6 +53,11 @@ class Groups:
         self.opened = np.full(room, -1, np.int64)
         self.slot = np.zeros(room, np.int64)
         self._limit = _SWEEP
+
+    @property
+    def grouped(self) -> bool:
+        """Whether there may be more than one."""
+        return bool(self._by)
 
     def numbers(self, given: Stretch) -> Array:
         """The group of each event."""
@@ -56,16 +73,19 @@ class Groups:
     def _grow(self, room: int) -> None:
         before = len(self.touched)
         for name, array in self.arrays.items():
-            self.arrays[name] = _longer(array, room)
-        self.touched = _longer(self.touched, room)
-        self.opened = _longer(self.opened, room)
+            self.arrays[name] = longer(array, room)
+        self.touched = longer(self.touched, room)
+        self.opened = longer(self.opened, room)
         self.opened[before:] = -1
-        self.slot = _longer(self.slot, room)
+        self.slot = longer(self.slot, room)
+
+    @property
+    def may_sweep(self) -> bool:
+        """Whether there are so many groups that it is worth while to look for those that hold nothing."""
+        return self.grouped and self.keys.count >= self._limit
 
     def sweep(self, held: Array) -> None:
-        """Forget the groups that hold nothing, if there are many; `held` are the groups of events that are still to leave."""
-        if not self._by or self.keys.count < self._limit:
-            return
+        """Forget the groups that hold nothing; `held` are the groups of events that are still to leave."""
         empty = np.ones(self.keys.bound, np.bool_)
         for array in self.arrays.values():
             empty &= array[: self.keys.bound] == 0
@@ -85,19 +105,23 @@ class Groups:
         """The groups that were touched."""
         ids = np.flatnonzero(self.touched)
         self.touched[ids] = False
-        return self._blocks(ids, whole=True)
+        return self._blocks(0, ids, max(1, len(ids)))
 
     def contents(self) -> Iterator[Block]:
         """All groups."""
         self.touched[:] = False
-        return self._blocks(self.keys.held() if self._by else np.zeros(1, np.int64), whole=False)
+        most = BLOCK_BYTES // (24 + 8 * len(self.arrays))
+        if not self._by:
+            yield from self._blocks(0, np.zeros(1, np.int64), most)
+            return
+        for group, ids in by_group(self.keys, self.keys.held(), self._sharded):
+            yield from self._blocks(group, ids, most)
 
-    def _blocks(self, ids: Longs, whole: bool) -> Iterator[Block]:
-        most = max(1, len(ids)) if whole else BLOCK_BYTES // (24 + 8 * len(self.arrays))
+    def _blocks(self, group: int, ids: Longs, most: int) -> Iterator[Block]:
         for start in range(0, len(ids), most):
             some = ids[start : start + most]
             arrays = {name: array[some] for name, array in self.arrays.items()}
-            yield Block(self.element, 0, "g", {**self.named(some), **arrays}, keys=int(start == 0))
+            yield Block(self.element, group, "g", {**self.named(some), **arrays}, keys=int(start == 0))
 
     def named(self, ids: Array) -> dict[str, Array]:
         """The texts of groups, for a block."""
@@ -131,12 +155,6 @@ def coded(groups: Array, room: int) -> tuple[Array, Array]:
     codes, found = np.empty(len(groups), np.int32), np.empty(len(groups), np.int32)
     count = _code(groups, np.full(room, -1, np.int32), codes, found)
     return found[:count], codes
-
-
-def _longer(array: Array, size: int) -> Array:
-    made = np.zeros(size, array.dtype)
-    made[: len(array)] = array
-    return made
 
 
 @loop

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -39,7 +40,11 @@ def loop(function: Any) -> Callable[..., Any]:
 
     Its parameters have no types in the text: Numba takes those of the arguments.
     """
-    made: Callable[..., Any] = numba.njit(**_OPTIONS)(function)
+    made: Callable[..., Any]
+    try:
+        made = numba.njit(**_OPTIONS)(function)
+    except RuntimeError:  # Numba finds no folder for its cache: neither beside the package nor of the user
+        made = numba.njit(**{**_OPTIONS, "cache": False})(function)
     return made
 
 
@@ -82,8 +87,14 @@ def generated(
     scope = {**names, "__name__": __name__}  # what is loaded from the cache asks for its module
     exec(compile(source, str(path or f"<{name}>"), "exec"), scope)
     signature = types.void(*(_type(dtype) for _name, dtype in parameters))
-    options = {**_OPTIONS, "cache": path is not None}
-    return numba.njit(signature, **options)(scope[name])
+    if path is not None:
+        try:
+            return numba.njit(signature, **_OPTIONS)(scope[name])
+        except (
+            Exception
+        ) as problem:  # whatever reading a damaged file raises; a loop that cannot be compiled raises again below
+            warnings.warn(f"compiled loops in {path.parent} cannot be used: {problem!r}", RuntimeWarning, stacklevel=2)
+    return numba.njit(signature, **{**_OPTIONS, "cache": False})(scope[name])
 
 
 def _type(dtype: str) -> Any:

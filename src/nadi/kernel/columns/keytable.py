@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from nadi.kernel.columns.jit import PLAIN, loop
 from nadi.kernel.columns.stretch import Array, Column, Longs
+from nadi.kernel.columns.words import load
 from nadi.lang.tree import Type
 
 BETWEEN = "\x1f"
@@ -93,7 +91,7 @@ class KeyTable:
         if self._meta[_FREE] == 0 and self._meta[_IDS] == self.room:
             self.room *= 2
             for name in ("_words", "_hashes", "_starts", "_lengths", "_free"):
-                setattr(self, name, _longer(getattr(self, name), self.room))
+                setattr(self, name, longer(getattr(self, name), self.room))
             self._lengths[self.room // 2 :] = -1
         if 2 * (self._meta[_USED] + 1) > len(self._slots) or len(self._slots) < 4 * self.room:
             self._slots = np.zeros(max(4 * self.room, len(self._slots)), np.int32)
@@ -139,7 +137,8 @@ def _text_of(array: pa.Array, kind: Type) -> pa.Array:
     return made.fill_null("null") if made.null_count else made
 
 
-def _longer(array: Array, size: int) -> Array:
+def longer(array: Array, size: int) -> Array:
+    """A copy with room for more, zeros at its end."""
     made = np.zeros(size, array.dtype)
     made[: len(array)] = array
     return made
@@ -160,25 +159,6 @@ def _plain_mix(value: Any) -> Any:
 _mix = _plain_mix if PLAIN else _compiled_mix
 
 
-@intrinsic
-def _compiled_word(context, data, at):  # type: ignore[no-untyped-def]
-    """Eight bytes from a place on, wherever it is."""
-
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.gep(array.data, [arguments[1]])
-        word = builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()))
-        word.align = 1
-        return word
-
-    return types.uint64(data, types.int64), code
-
-
-def _plain_word(data: Any, at: int) -> Any:
-    return data[at : at + 8].view("<u8")[0]
-
-
-_word: Any = _plain_word if PLAIN else _compiled_word
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)
 
 
@@ -190,7 +170,7 @@ def _number(ends, data, done, slots, words, hashes, starts, lengths, texts, free
     for i in range(done, n):
         start, size = ends[i], ends[i + 1] - ends[i]
         if start + 8 <= len(data):
-            word = _word(data, start) & _MASKS[min(size, 8)]
+            word = load(data, start) & _MASKS[min(size, 8)]
         else:
             word = np.uint64(0)
             for j in range(min(size, 8)):

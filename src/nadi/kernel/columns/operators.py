@@ -6,7 +6,7 @@ from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
-from nadi.plan.nodes import App, FilterStep, Query, SingleInput, StateInput
+from nadi.plan.nodes import App, Attr, FilterStep, Partition, Query, SingleInput, StateInput, ValueKey
 
 
 def operator(query: Query, app: App, is_read: bool) -> Operator:
@@ -16,7 +16,18 @@ def operator(query: Query, app: App, is_read: bool) -> Operator:
         return Sequence(query, app) if source.sequence else ChainPattern(query, app)
     assert isinstance(source, SingleInput)  # as islands says
     types = app.streams[source.source].schema.types
-    given = Input(types, tuple(s.condition for s in source.steps if isinstance(s, FilterStep)), is_read)
+    filters = tuple(s.condition for s in source.steps if isinstance(s, FilterStep))
+    given = Input(types, filters, is_read, _key(query, source.source, app), app.sharding.kind == "key")
     if query.selection.aggregates:
         return Sliding(query, given)
     return Filtering(query, given)
+
+
+def _key(query: Query, source: str, app: App) -> int | None:
+    """The attribute by which the partition of a query splits what it reads."""
+    for element in app.elements:
+        if isinstance(element, Partition) and query in element.queries:
+            value = next(k.value for k in element.keys if isinstance(k, ValueKey) and k.stream == source)
+            assert isinstance(value, Attr)  # as islands says
+            return value.position
+    return None

@@ -10,16 +10,24 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from nadi.kernel.columns.flat import BLOCK_BYTES, Block
+from nadi.kernel.columns.groups import Groups, coded
 from nadi.kernel.columns.stretch import Array
 
 _FEWEST = 1024
 
 
 class Ring:
-    """`columns`: name → dtype. A loop appends at `tail` and takes from `head`, both relative to the arrays, and leaves them in `ends`."""
+    """`columns`: name → dtype of what is held of an event; `group` among them where events are grouped.
 
-    def __init__(self, columns: Mapping[str, str]) -> None:
-        self._dtypes = dict(columns)
+    A loop appends at `tail` and takes from `head`, both relative to the arrays, and leaves them in `ends`.
+    """
+
+    def __init__(self, element: str, columns: Mapping[str, str], groups: Groups) -> None:
+        self._element = element
+        self._grouped = groups.grouped
+        self._groups = groups
+        self._dtypes = {"group": "int32", **columns} if self._grouped else dict(columns)
         self.clear()
 
     def clear(self) -> None:
@@ -47,26 +55,77 @@ class Ring:
         self._start += head
         self.ends[:] = 0, held
 
-    def changes(self) -> tuple[int, slice]:
-        """How many of those that the last delta left were taken since, and where those are that came and are still there."""
+    # ---- in a loop
+
+    any_left = "head < tail"
+    oldest = "head"
+    held = "tail - head"
+    before = ("head = ends[0]", "tail = ends[1]")
+    after = ("ends[0] = head", "ends[1] = tail")
+
+    @property
+    def take(self) -> tuple[str, ...]:
+        """The lines that take the oldest event: its place is `j`, its group `h`."""
+        return ("j = head", "head += 1", "h = h_group[j]" if self._grouped else "h = 0")
+
+    @property
+    def append(self) -> tuple[str, ...]:
+        """The lines that append an event of group `g`: its place is `j`."""
+        return ("j = tail", "tail += 1", *(("h_group[j] = g",) if self._grouped else ()))
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What a loop over it gets."""
+        return {"ends": "int64[]"} | {f"h_{name}": f"{dtype}[]" for name, dtype in self._dtypes.items()}
+
+    @property
+    def own(self) -> dict[str, Array | int]:
+        """The arrays of the parameters."""
+        made: dict[str, Array | int] = {f"h_{name}": array for name, array in self.arrays.items()}
+        return made | {"ends": self.ends}
+
+    def held_keys(self) -> Array:
+        """The groups of the events that are held."""
+        head, tail = self.ends.tolist()
+        return self.arrays["group"][head:tail]
+
+    # ---- state
+
+    def changes(self) -> Iterator[Block]:
+        """What was taken of what the last delta left, and what came and is still there."""
         head, tail = (int(end) + self._start for end in self.ends)
         before_head, before_tail = self._told
+        if (head, tail) == self._told:
+            return
         self._told = head, tail
-        return min(head, before_tail) - before_head, slice(max(head, before_tail) - self._start, tail - self._start)
+        came = slice(max(head, before_tail) - self._start, tail - self._start)
+        yield self._block(came, min(head, before_tail) - before_head, keys=0)
 
-    def parts(self, most: int) -> Iterator[slice]:
-        """All events, so many at a time."""
+    def contents(self, sharded: bool) -> Iterator[Block]:
+        """All events. A window outside of partitions keeps an app in one bucket: `sharded` is False."""
         head, tail = self.ends.tolist()
         self._told = head + self._start, tail + self._start
-        return (slice(at, min(at + most, tail)) for at in range(head, tail, most))
+        most = BLOCK_BYTES // sum(array.itemsize for array in self.arrays.values())
+        for start in range(head, tail, most):
+            yield self._block(slice(start, min(start + most, tail)), 0, keys=int(start == head))
 
-    def apply(self, taken: int, arrays: Mapping[str, Array]) -> None:
+    def _block(self, part: slice, taken: int, keys: int) -> Block:
+        arrays = {name: array[part] for name, array in self.arrays.items()}
+        if self._grouped:
+            different, arrays["group"] = coded(arrays["group"], self._groups.keys.room)
+            arrays |= self._groups.named(different)
+        return Block(self._element, 0, "q", {"taken": np.array([taken], np.int64), **arrays}, keys)
+
+    def apply(self, block: Block) -> None:
         """Take some off the front, append others."""
-        count = len(arrays[next(iter(self._dtypes))])
-        self.ends[0] += taken
+        given = dict(block.arrays)
+        if self._grouped:
+            given["group"] = self._groups.numbers_of(block)[given["group"]]
+        count = len(given["ts"])
+        self.ends[0] += int(given["taken"][0])
         self.room(count)
         tail = int(self.ends[1])
         for name, array in self.arrays.items():
-            array[tail : tail + count] = arrays[name]
+            array[tail : tail + count] = given[name]
         self.ends[1] = tail + count
         self._told = int(self.ends[0]) + self._start, tail + count + self._start

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.kernel.columns.jit import loop
+from nadi.kernel.columns.words import load, store
 from nadi.lang.tree import Type
 
 Longs = npt.NDArray[np.int64]
@@ -106,6 +107,12 @@ class Stretch:
     def __len__(self) -> int:
         return len(self.ts)
 
+    def take(self, source: Longs) -> Stretch:
+        """The events at some places, in their order."""
+        group = None if self.group is None else self.group.take(source)
+        columns = tuple(column.take(source) for column in self.columns)
+        return Stretch(columns, self.ts.take(source), self.now.take(source), self.chunk.take(source), group)
+
     @property
     def alone(self) -> bool:
         """Whether each event is a chunk of its own."""
@@ -150,12 +157,14 @@ def gathered(array: pa.Array, source: Longs) -> pa.Array:
     _validity, offsets, data = array.buffers()
     if data is None or not len(source):
         return array.take(pa.array(source))
+    n = len(source)
     ends = np.frombuffer(offsets, np.int32, len(array) + 1, 4 * array.offset)
-    made = np.empty(len(source) + 1, np.int32)
-    size = _measured(ends, source, made)
-    texts = np.empty(size, np.uint8)
-    _gather(ends, np.frombuffer(data, np.uint8), source, made, texts)
-    return pa.Array.from_buffers(pa.string(), len(source), [None, pa.py_buffer(made), pa.py_buffer(texts)])
+    made, texts = np.empty(n + 1, np.int32), np.empty(int(ends[-1] - ends[0]) + 8, np.uint8)
+    size = _gather(ends, np.frombuffer(data, np.uint8), source, made, texts)
+    while size < 0:  # places may come more than once
+        texts = np.empty(-size, np.uint8)
+        size = _gather(ends, np.frombuffer(data, np.uint8), source, made, texts)
+    return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(made), pa.py_buffer(texts[:size])])
 
 
 @loop
@@ -167,22 +176,20 @@ def _alone(chunk):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _measured(ends, source, made):  # type: ignore[no-untyped-def]
+def _gather(ends, data, source, made, texts):  # type: ignore[no-untyped-def]
+    """-> the bytes of all texts; less than 0, so many of them, where there is no room for them."""
     total = 0
     made[0] = 0
     for k in range(len(source)):
-        i = source[k]
-        total += ends[i + 1] - ends[i]
+        start, size = ends[source[k]], ends[source[k] + 1] - ends[source[k]]
+        if size <= 8 and start + 8 <= len(data) and total + 8 <= len(texts):
+            store(texts, total, load(data, start))  # what is too much of it is written over by the next one
+        elif total + size <= len(texts):
+            for j in range(size):
+                texts[total + j] = data[start + j]
+        total += size
         made[k + 1] = total
-    return total
-
-
-@loop
-def _gather(ends, data, source, made, texts):  # type: ignore[no-untyped-def]
-    for k in range(len(source)):
-        start, to = ends[source[k]], made[k]
-        for j in range(made[k + 1] - to):
-            texts[to + j] = data[start + j]
+    return total if total <= len(texts) else -total
 
 
 def _array_of(values: Array, nulls: Bools | None) -> pa.Array:

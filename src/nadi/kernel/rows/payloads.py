@@ -22,9 +22,11 @@ from typing import Any
 
 import msgspec
 
+from nadi.errors import error
 from nadi.kernel.rows.cells import Change
 from nadi.kernel.rows.columns import column_of, values_of
 from nadi.kernel.rows.packing import ENCODER, unpack
+from nadi.kernel.segments import is_flat
 
 VERSION = 2
 READABLE = (1, 2)
@@ -125,6 +127,10 @@ def is_version_1(payload: bytes) -> bool:
     """Raises ValueError for what is of no version known here."""
     if payload[:2] == b"\x92\x01":
         return True
+    if is_flat(payload):
+        raise error(
+            "STATE_NOT_READABLE", reason="the columns kernel wrote it, which alone can go on with it (nadi.kernel)"
+        )
     if payload[:2] != b"\x94\x02":
         raise ValueError("it is no state of a version that is known here")
     return False

@@ -1,0 +1,243 @@
+"""The events that a window holds per key, as chains in flat arrays: the counterpart of `ring` inside partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from nadi.kernel.columns.flat import BLOCK_BYTES, Block
+from nadi.kernel.columns.groups import Groups, coded
+from nadi.kernel.columns.jit import loop
+from nadi.kernel.columns.keytable import longer
+from nadi.kernel.columns.partitioning import by_group
+from nadi.kernel.columns.stretch import Array, Longs
+
+_FEWEST = 1024
+_NO_KEYS = np.zeros(0, np.int64)
+_BY_KEY = ("first", "last", "count", "taken")
+
+
+class Chains:
+    """`columns`: name → dtype of what is held of an event. Its key is a group of `groups`.
+
+    By place: `following`, the next event of the same key, and `number`, which tells it from all others, -1 where nothing is held. By key: `first`, `last`,
+    `count`, and `taken`, how many went of those that the last delta knew. `came` and `came_number` note what came since that.
+    """
+
+    def __init__(self, element: str, columns: Mapping[str, str], groups: Groups) -> None:
+        self._element = element
+        self._dtypes = dict(columns)
+        self._groups = groups
+        self.clear()
+        _walk(_NO_KEYS, _NO_KEYS, _NO_KEYS, _NO_KEYS, _NO_KEYS)  # a forked process must not have to compile it
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.arrays = {name: np.zeros(_FEWEST, dtype) for name, dtype in self._dtypes.items()}
+        self._following = np.zeros(_FEWEST, np.int64)
+        self._number = np.full(_FEWEST, -1, np.int64)
+        self._group = np.zeros(_FEWEST, np.int64)
+        self._free = np.arange(_FEWEST, dtype=np.int64)
+        self._by_key = {name: np.zeros(_FEWEST, np.int64) for name in _BY_KEY}
+        self._came = np.zeros(_FEWEST, np.int64)
+        self._came_number = np.zeros(_FEWEST, np.int64)
+        self._counts = np.array(
+            [_FEWEST, 0, 0, 0], np.int64
+        )  # free places, came since, the next number, that at the last delta
+
+    def __len__(self) -> int:
+        return len(self._free) - int(self._counts[0])
+
+    # ---- in a loop
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What a loop over it gets."""
+        own = dict.fromkeys(
+            (*_BY_KEY, "following", "number", "key", "free", "came", "came_number", "counts"), "int64[]"
+        )
+        return own | {f"h_{name}": f"{dtype}[]" for name, dtype in self._dtypes.items()}
+
+    @property
+    def own(self) -> dict[str, Array | int]:
+        """The arrays of the parameters."""
+        made: dict[str, Array | int] = {f"h_{name}": array for name, array in self.arrays.items()}
+        return made | self._by_key | self._shared
+
+    @property
+    def _shared(self) -> dict[str, Array]:
+        return {
+            "following": self._following,
+            "number": self._number,
+            "key": self._group,
+            "free": self._free,
+            "came": self._came,
+            "came_number": self._came_number,
+            "counts": self._counts,
+        }
+
+    any_left = "count[g] > 0"
+    oldest = "first[g]"
+    held = "count[g]"
+    before = ("spare = counts[0]", "new = counts[1]", "next_number = counts[2]", "told = counts[3]")
+    after = ("counts[0] = spare", "counts[1] = new", "counts[2] = next_number")
+    take = (
+        "j = first[g]",
+        "h = g",
+        "first[g] = following[j]",
+        "count[g] -= 1",
+        "if number[j] < told: taken[g] += 1",
+        "number[j] = -1",
+        "free[spare] = j",
+        "spare += 1",
+    )
+    """The lines that take the oldest event of key `g`: its place is `j`, its group `h`."""
+    append = (
+        "spare -= 1",
+        "j = free[spare]",
+        "if count[g] == 0:",
+        "    first[g] = j",
+        "else:",
+        "    following[last[g]] = j",
+        "last[g] = j",
+        "count[g] += 1",
+        "key[j] = g",
+        "number[j] = next_number",
+        "came[new] = j",
+        "came_number[new] = next_number",
+        "new += 1",
+        "next_number += 1",
+    )
+    """The lines that append an event to key `g`: its place is `j`."""
+
+    def room(self, more: int) -> None:
+        """Make room for so many events, and for the keys there are."""
+        keys = self._groups.keys.room
+        if keys > len(self._by_key["first"]):
+            self._by_key = {name: longer(array, keys) for name, array in self._by_key.items()}
+        if self._counts[1] + more > len(self._came):
+            self._forget_gone(more)
+        spare, size = int(self._counts[0]), len(self._free)
+        if spare >= more:
+            return
+        grown = 2 * (size + more)
+        self.arrays = {name: longer(array, grown) for name, array in self.arrays.items()}
+        self._following, self._group = longer(self._following, grown), longer(self._group, grown)
+        self._number = longer(self._number, grown)
+        self._number[size:] = -1
+        self._free = longer(self._free, grown)
+        self._free[spare : spare + grown - size] = np.arange(size, grown)
+        self._counts[0] += grown - size
+
+    def _forget_gone(self, more: int) -> None:
+        """Leave out of what came what is gone again."""
+        alive = self._alive()
+        places, numbers = self._came[alive], self._came_number[alive]
+        size = max(len(self._came), 2 * (len(places) + more))
+        self._came, self._came_number = longer(places, size), longer(numbers, size)
+        self._counts[1] = len(places)
+
+    def _alive(self) -> Longs:
+        count = int(self._counts[1])
+        return np.flatnonzero(self._number[self._came[:count]] == self._came_number[:count])
+
+    def held_keys(self) -> Longs:
+        """The keys that hold events."""
+        return np.flatnonzero(self._by_key["count"][: self._groups.keys.bound])
+
+    # ---- state
+
+    def changes(self) -> Iterator[Block]:
+        """What went and what came, of the keys that were touched."""
+        ids = np.flatnonzero(self._groups.touched)
+        if not len(ids):
+            return
+        places = self._came[self._alive()]
+        taken = self._by_key["taken"][ids]
+        self._settle()
+        yield self._block(0, ids, taken, places, np.searchsorted(ids, self._group[places]))
+
+    def contents(self, sharded: bool) -> Iterator[Block]:
+        """All events, key by key."""
+        self._settle()
+        most = BLOCK_BYTES // (sum(array.itemsize for array in self.arrays.values()) + 8)
+        for group, ids in by_group(self._groups.keys, self.held_keys(), sharded):
+            places = np.empty(int(self._by_key["count"][ids].sum()), np.int64)
+            _walk(ids, self._by_key["first"], self._by_key["count"], self._following, places)
+            for start in range(0, len(places), most):
+                some = places[start : start + most]
+                different, codes = coded(self._group[some], self._groups.keys.room)
+                yield self._block(group, different, np.zeros(len(different), np.int64), some, codes)
+
+    def _settle(self) -> None:
+        self._by_key["taken"][:] = 0
+        self._counts[1] = 0
+        self._counts[3] = self._counts[2]
+
+    def _block(self, group: int, ids: Array, taken: Longs, places: Longs, codes: Array) -> Block:
+        arrays = {name: array[places] for name, array in self.arrays.items()}
+        told = {**self._groups.named(ids), "taken": taken, "key": codes.astype(np.int32)}
+        return Block(self._element, group, "k", {**told, **arrays}, keys=len(ids))
+
+    def apply(self, block: Block) -> None:
+        """Take events off keys, append others."""
+        ids = self._groups.numbers_of(block).astype(np.int64)
+        keys = ids[block.arrays["key"]]
+        self.room(len(keys))
+        _take(ids, block.arrays["taken"], **self._taking())
+        places = np.empty(len(keys), np.int64)
+        _append(keys, places, **self._appending())
+        for name, array in self.arrays.items():
+            array[places] = block.arrays[name]
+        self._settle()
+
+    def _taking(self) -> dict[str, Array]:
+        shared, by_key = self._shared, self._by_key
+        names = ("following", "number", "free", "counts")
+        return {"first": by_key["first"], "count": by_key["count"], **{name: shared[name] for name in names}}
+
+    def _appending(self) -> dict[str, Array]:
+        return {**self._taking(), "last": self._by_key["last"], "key": self._group}
+
+
+@loop
+def _walk(ids, first, count, following, places):  # type: ignore[no-untyped-def]
+    k = 0
+    for i in range(len(ids)):
+        j = first[ids[i]]
+        for _ in range(count[ids[i]]):
+            places[k] = j
+            k += 1
+            j = following[j]
+
+
+@loop
+def _take(ids, taken, first, count, following, number, free, counts):  # type: ignore[no-untyped-def]
+    for i in range(len(ids)):
+        g = ids[i]
+        for _ in range(taken[i]):
+            j = first[g]
+            first[g] = following[j]
+            count[g] -= 1
+            number[j] = -1
+            free[counts[0]] = j
+            counts[0] += 1
+
+
+@loop
+def _append(keys, places, first, count, following, number, free, counts, last, key):  # type: ignore[no-untyped-def]
+    for i in range(len(keys)):
+        g = keys[i]
+        counts[0] -= 1
+        j = free[counts[0]]
+        if count[g] == 0:
+            first[g] = j
+        else:
+            following[last[g]] = j
+        last[g] = j
+        count[g] += 1
+        key[j] = g
+        number[j] = counts[2]
+        counts[2] += 1
+        places[i] = j

@@ -1,0 +1,48 @@
+"""Partitions: the events that take part, in chunks of one key (language text §11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow.compute as pc
+
+from nadi.kernel.columns.keytable import KeyTable
+from nadi.kernel.columns.stretch import Longs, Stretch, values_of
+from nadi.kernel.keys import key_group
+
+
+def partitioned(given: Stretch, key: int) -> Stretch | None:
+    """The events whose key, an attribute, is not null; each chunk is cut into runs of equal keys. None where no event is left."""
+    nulls = given.columns[key].nulls()[: len(given)]
+    if nulls.any():
+        kept = np.flatnonzero(~nulls)
+        if not len(kept):
+            return None
+        given = given.take(kept)
+    if given.alone:
+        return given
+    array = given.columns[key].array()
+    differs = values_of(pc.not_equal(array.slice(1), array.slice(0, len(array) - 1)))
+    opens = np.concatenate([[False], differs | (np.diff(given.chunk) != 0)])
+    chunk = given.chunk[0] + np.cumsum(opens)
+    return Stretch(given.columns, given.ts, given.now, chunk, given.group)
+
+
+def by_group(keys: KeyTable, ids: Longs, sharded: bool) -> Iterator[tuple[int, Longs]]:
+    """Ids of keys by their key-groups; all are in group 0 where the app is not sharded by key."""
+    if not sharded:
+        yield 0, ids
+        return
+    groups = np.fromiter(map(_GROUP_OF, _texts(keys, ids)), np.int64, len(ids))
+    for group in np.unique(groups):
+        yield int(group), ids[groups == group]
+
+
+_GROUP_OF: Callable[[str], int] = key_group
+
+
+def _texts(keys: KeyTable, ids: Longs) -> Iterator[str]:
+    ends, data = keys.packed(ids)
+    whole = data.tobytes()
+    return (whole[start:end].decode() for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
