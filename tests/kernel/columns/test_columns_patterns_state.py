@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,19 +48,22 @@ def _rows(plan: App) -> RowsKernel:
 
 
 def _feed(
-    kernel: Kernel, plan: App, events: Sequence[tuple[str, int, str, int]], position: int = 0
+    kernel: Kernel, plan: App, events: Sequence[tuple[str, int, str, int]], position: int = 0, in_order: bool = True
 ) -> list[dict[str, Any]]:
-    """One batch of (stream, time, key, value); each event is an arrival of its own."""
+    """One batch of (stream, time, key, value); each event is an arrival of its own. With `in_order` its time is that of its arrival, too."""
     arrivals = []
     for ordinal, stream in enumerate(("S", "R")):
         mine = [(position + i, *e[1:]) for i, e in enumerate(events) if e[0] == stream]
         if mine:
             schema = pa.schema([*arrow_schema(plan.streams[stream].schema), *ARRIVAL_COLUMNS])
             keyed = plan.sharding.kind == "key"
-            data = [(k, v, f"w{v}", ts, at, 0, ts, key_group(k) if keyed else 0) for at, ts, k, v in mine]
+            data = [
+                (k, v, f"w{v}", ts if in_order else at, at, 0, ts, key_group(k) if keyed else 0)
+                for at, ts, k, v in mine
+            ]
             columns = [pa.array(c, f.type) for c, f in zip(zip(*data), schema)]
             arrivals.append(ArrivalBatch(stream, ordinal, 0, pa.RecordBatch.from_arrays(columns, schema=schema)))
-    out = kernel.process(arrivals, events[-1][1])
+    out = kernel.process(arrivals, events[-1][1] if in_order else position + len(events))
     return out.batches["Out"].to_pylist() if "Out" in out.batches else []
 
 
@@ -175,3 +179,41 @@ def test_what_has_no_operator_runs_on_rows_with_a_reason(query: str, reason: str
     found = islands(plan_app(_STREAMS + query, default_registry()))
     assert not found.columns
     assert any(reason in island.why for island in found.queries.values())
+
+
+_PICK = "select e1.v as v, e1.w as w, e2.v as x insert into Out;"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"from every e1=S -> e2=R within 40 milliseconds {_PICK}",
+        f"from every e1=S -> e2=R[v > 5] -> e3=R[v > e1.v] within 60 milliseconds {_PICK}",
+        f"from every e1=S -> e2=R[k == e1.k and v > 3] within 40 milliseconds {_PICK}",
+        f"from every e1=S -> e2=S[k == e1.k] -> e3=R[k == e2.k] within 60 milliseconds {_PICK}",
+        f"from every (e1=S -> e2=R[v > e1.v]) within 20 milliseconds {_PICK}",
+        f"partition with (k of S, k of R) begin from every e1=S -> e2=R[v > 5] -> e3=S[v > e1.v] within 60 milliseconds {_PICK} end;",
+        f"from every e1=S, e2=R+, e3=S[v > e1.v] within 40 milliseconds {_PICK.replace('e2.v', 'e2[last].v')}",
+        f"from every e1=S+, e2=R within 40 milliseconds {_PICK.replace('e1.', 'e1[0].')}",
+    ],
+)
+def test_times_in_no_order_expire_and_order_matches_as_on_rows(query: str) -> None:
+    plan = plan_app(_STREAMS + query, default_registry())
+    rows_made = 0
+    for seed in range(6):
+        chosen = random.Random(seed)  # nothing secret
+        columns, rows = _columns(plan), _rows(plan)
+        position = 0
+        for _batch in range(6):
+            size = chosen.choice((1, 20, 60))
+            events = []
+            for i in range(position, position + size):
+                ts = 100 + i + (chosen.randint(-30, 30) if chosen.random() < 0.4 else 0)
+                events.append((chosen.choice("SSSR"), ts, chosen.choice("abc"), chosen.randint(0, 9)))
+            made = _feed(columns, plan, events, position, in_order=False)
+            assert made == _feed(rows, plan, events, position, in_order=False)
+            rows_made += len(made)
+            if chosen.random() < 0.5:
+                columns.load(list(columns.dump()))
+            position += size
+    assert rows_made > 10
