@@ -40,7 +40,7 @@ group keyed: up to 128 buckets, split by key
   input P (group (default), key key)
   partition partition_1 with (key of P)
     query sums: P → Alerts
-      runs on rows: partitions have no operator yet
+      runs on rows: the trigger 'X' changes between events: it is on rows only
       state: sums/window, sums/selector
       timers: sums/window
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from nadi.config.settings import read_settings
 from nadi.errors import NadiError
 from nadi.functions.registry import default_registry
 from nadi.kernel.columns.choosing import ChosenKernel
@@ -109,3 +110,13 @@ def test_rows_refuse_state_of_columns_by_name():
     plan = plan_app(APP)
     with pytest.raises(NadiError, match=r"STATE_NOT_READABLE.*columns kernel wrote it"):
         RowsKernel(plan, default_registry(), ("Out",)).load(kernel.dump())
+
+
+def test_the_setting_takes_three_values_and_the_default_says_nothing_to_kernels():
+    assert read_settings({}).of_kernels() == {}
+    assert read_settings({"nadi.kernel": "auto", "nadi.properties.a": "b"}).of_kernels() == {
+        "a": "b",
+        "nadi.kernel": "auto",
+    }
+    with pytest.raises(NadiError, match="one of rows, auto, columns"):
+        read_settings({"nadi.kernel": "fast"}).of_kernels()

@@ -107,6 +107,10 @@ def test_each_key_group_gets_the_same_from_several_buckets(
 
 LOOPS = {
     "filter": "from S[d > 0.5 and k != 'b'] select k, v * 2 as w, f / d as x, l % 7L as y insert into Out;",
+    "arithmetic": "from S select v / (v - 2) as a, v % (v - 2) as b, l / (l + 1L) as c, l % 3L as e, f % 1.5f as g, d % (d - 0.6) as h,"
+    " f + l as i, v * 1000000007 as j, l * 9223372036854775807L as m, v - f as n, d / 0.0 as o, f / (f - 1.0f) as p insert into Out;",
+    "functions": "from S select ifThenElse(v > 1, l, 7L) as a, coalesce(v, 3) as c, default(b, false) as e, ifThenElse(b, v, v) as g,"
+    " eventTimestamp() as h, currentTimeMillis() - eventTimestamp() as i, v is null as j, not b as m insert into Out;",
     "running": "from S select k, sum(l) as s, min(d) as m, max(v) as x group by k insert into Out;",
     "time": "from S#window.time(30 millisec) select k, avg(d) as a, sum(v) as s, count() as n group by k insert into Out;",
     "length": "from S#window.length(3) select sum(f) as s, avg(l) as a having s > 0.0 insert into Out;",

@@ -48,7 +48,7 @@ def _remainder(left, right):  # type: ignore[no-untyped-def]
 
 @loop
 def _remainder_floats(left, right):  # type: ignore[no-untyped-def]
-    return math.nan if math.isinf(left) else math.fmod(left, right)
+    return np.fmod(left, right)  # as C's: NaN where the dividend is infinite; Numba does not know math.fmod
 
 
 @loop

@@ -19,6 +19,7 @@ import numba
 import numpy as np
 from numba import types
 from numba.core import config
+from numba.core.errors import NumbaError
 
 _interpreted = False
 
@@ -90,9 +91,9 @@ def generated(
     if path is not None:
         try:
             return numba.njit(signature, **_OPTIONS)(scope[name])
-        except (
-            Exception
-        ) as problem:  # whatever reading a damaged file raises; a loop that cannot be compiled raises again below
+        except NumbaError:
+            raise  # the loop's text is wrong: a shape that should have been refused
+        except Exception as problem:  # whatever reading a damaged file raises
             warnings.warn(f"compiled loops in {path.parent} cannot be used: {problem!r}", RuntimeWarning, stacklevel=2)
     return numba.njit(signature, **{**_OPTIONS, "cache": False})(scope[name])
 
