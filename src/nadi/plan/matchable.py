@@ -34,6 +34,7 @@ KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 """The types whose text Arrow makes as Java does."""
 
 _FAR = 8  # how far into the events of a counted element one may look
+_MOST = 60  # attributes, each of which has a bit in one word
 _NO_CHAIN = "only chains of plain elements have an operator, no counts, logical or absent elements or nested scopes"
 _NO_SEQUENCE = (
     "only sequences have an operator whose first element takes at least one event and whose last one takes one, "
@@ -52,6 +53,9 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     for element in chain.elements:
         inner = element.element if isinstance(element, CountElement) else element
         yield from _of_element(inner, state.counted)
+    kept = {(part.slot, part.position) for part in inside((state.root, query.selection)) if isinstance(part, Attr)}
+    if len(kept) > _MOST:
+        yield f"it reads more than {_MOST} attributes"
     yield from _of_sources(query, app)
     yield from _of_selection(query)
     if query.partition is not None:

@@ -67,18 +67,18 @@ def _feed(
     return out.batches["Out"].to_pylist() if "Out" in out.batches else []
 
 
-@pytest.mark.parametrize("text", [_KEYED, _RUN])
-def test_keys_without_a_match_are_forgotten_and_nothing_else(text: str) -> None:
+@pytest.mark.parametrize(("text", "closing"), [(_KEYED, "S"), (_RUN, "S"), (_FLAT, "R")])
+def test_keys_without_a_match_are_forgotten_and_nothing_else(text: str, closing: str) -> None:
     plan = plan_app(text, default_registry())
     columns, rows = _columns(plan), _rows(plan)
     kept = [("S", 0, f"held{i}", 7) for i in range(5)]
     assert _feed(columns, plan, kept) == _feed(rows, plan, kept)
     for turn in range(6):
-        events = [("S", 1, f"key{turn}_{i}", 0) for i in range(1000)]
+        events = [(closing, 1, f"key{turn}_{i}", 0) for i in range(1000)]
         assert _feed(columns, plan, events, 10_000 * turn) == _feed(rows, plan, events, 10_000 * turn)
         columns.delta()
     assert _tables(columns)[0].count < 3000
-    last = [("S", 2, f"held{i}", v) for i in range(5) for v in (9, 8)]
+    last = [(closing, 2, f"held{i}", v) for i in range(5) for v in (9, 8)]
     made = _feed(columns, plan, last, 99_000)
     assert made
     assert made == _feed(rows, plan, last, 99_000)
@@ -160,6 +160,14 @@ def test_compiled_loops_give_what_rows_give() -> None:
         expected = _feed(rows, plan, events)
         assert expected
         assert _feed(columns, plan, events) == expected
+
+
+def test_a_match_of_very_many_attributes_runs_on_rows() -> None:
+    columns = ", ".join(f"a{i} int" for i in range(70))
+    chosen = ", ".join(f"e1.a{i} as b{i}" for i in range(70))
+    text = f"define stream S ({columns});\nfrom every e1=S -> e2=S select {chosen} insert into Out;"
+    found = islands(plan_app(text, default_registry()))
+    assert "more than 60 attributes" in found.why
 
 
 @pytest.mark.parametrize(
