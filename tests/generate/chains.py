@@ -121,6 +121,9 @@ def run(m: Maker, streams: tuple[str, ...], target: str) -> str:
         + [m.one("", "", "", "+", "*", "?", "<0:2>", "<1:3>", "<2>") for _ in range(width - 2)]
         + [""]
     )
+    optional = ("*", "?", "<0:2>")
+    if counts[0] and width == 4 and counts[1] in optional and counts[2] in optional:
+        counts[2] = "+"  # two that need no event behind a counted one run on rows
     counted = tuple(map(bool, counts))
     elements = []
     for i in range(1, width + 1):

@@ -46,7 +46,8 @@ class Run:
 def as_run(plan: StateInput, compat: int) -> Run | None:
     """The run of elements that a sequence is, or None where it is more than that.
 
-    The last element is a plain one, and the first takes at least one event: without that, matches may pile up.
+    The last element is a plain one, and the first takes at least one event: without that, matches may pile up. No counted element is followed by two
+    that need no event: it would go on collecting for a match that the one behind them has taken further, as each looks at two elements only.
     """
     if not plan.sequence or compat == 4 or not isinstance(plan.root, NextElement):
         return None
@@ -56,4 +57,7 @@ def as_run(plan: StateInput, compat: int) -> Run | None:
     simple = tuple(e for e in elements if isinstance(e, (StreamElement, CountElement)))
     if len(simple) < len(elements) or not isinstance(simple[-1], StreamElement):
         return None
-    return None if isinstance(simple[0], CountElement) and simple[0].minimum == 0 else Run(simple, every)
+    optional = [isinstance(e, CountElement) and e.minimum == 0 for e in simple]
+    collects = [isinstance(e, CountElement) for e in simple]
+    beyond = any(all(part) for part in zip(collects, optional[1:], optional[2:]))
+    return None if optional[0] or beyond else Run(simple, every)

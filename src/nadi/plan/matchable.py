@@ -38,7 +38,7 @@ _MOST = 60  # attributes, each of which has a bit in one word
 _NO_CHAIN = "only chains of plain elements have an operator, no counts, logical or absent elements or nested scopes"
 _NO_SEQUENCE = (
     "only sequences have an operator whose first element takes at least one event and whose last one takes one, "
-    "without logical and absent elements"
+    "without logical and absent elements, and without two elements behind a counted one that need no event"
 )
 
 

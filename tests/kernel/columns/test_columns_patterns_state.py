@@ -176,6 +176,10 @@ def test_a_match_of_very_many_attributes_runs_on_rows() -> None:
         ("from every e1=S<2:3> -> e2=R select e2.v as v insert into Out;", "only chains of plain elements"),
         ("from e1=S and e2=R select e2.v as v insert into Out;", "only chains of plain elements"),
         ("from every e1=S*, e2=R select e2.v as v insert into Out;", "whose first element takes at least one"),
+        (
+            "from e1=S+, e2=S*, e3=S?, e4=S select e1[last].v as v insert into Out;",
+            "behind a counted one that need no event",
+        ),
         ("from every e1=S -> e2=R select e1.v as v, count() as n insert into Out;", "aggregators"),
         ("from every e1=S -> e2=R[e1.k == 'a'] select e1.v as v insert into Out;", "with a constant"),
         ("from every e1=S, e2=S+, e3=R select e2.v as v insert into Out;", "a list of events"),
