@@ -33,6 +33,19 @@ FIRST_MS = 1_700_000_000_000
 _STEP, _MIX = np.uint64(0x9E3779B97F4A7C15), (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _IN = "define stream In (ts long, sym string, price double, vol int);\n"
 
+_PATTERN = (
+    "from every e1=In[price > 90] -> e2=In[sym == e1.sym and price > e1.price] within 5 sec "
+    "select e1.sym as sym, e1.price as p1, e2.price as p2, e1.ts as t1, e2.ts as t2 insert into Out;"
+)
+_RISING = (
+    "from every e1=In -> e2=In[price > e1.price] within 5 sec "
+    "select e2.ts as ts, e2.sym as sym, e1.ts as since, e1.price as low, e2.price as high insert into Out;"
+)
+_SEQUENCE = (
+    "from every e1=In, e2=In[price > e1.price]+, e3=In[price < e2[last].price] "
+    "select e1.sym as sym, e1.price as p1, e2[last].price as p2, e3.price as p3 insert into Out;"
+)
+
 Say = Callable[[str], object]
 Fed = list[tuple[ArrivalBatch, int]]
 """Batches, and the clock at the end of each."""
@@ -61,6 +74,11 @@ KERNEL_APPS: dict[str, KernelApp] = {
         KernelApp(
             "length", f"{_IN}from In#window.length(1000) select sym, avg(price) as a insert into Out;", 54_000_000
         ),
+        KernelApp("pattern", f"{_IN}partition with (sym of In) begin {_PATTERN} end;", 7_400_000),
+        KernelApp("pattern100k", f"{_IN}partition with (sym of In) begin {_PATTERN} end;", 5_000_000, keys=100_000),
+        KernelApp("rising", f"{_IN}partition with (sym of In) begin {_RISING} end;", 7_400_000),
+        KernelApp("flat", f"{_IN}{_PATTERN}", 2_200_000),
+        KernelApp("sequence", f"{_IN}partition with (sym of In) begin {_SEQUENCE} end;", 8_600_000),
     )
 }
 

@@ -73,7 +73,8 @@ class Writer:
     """Writes the expressions of one loop over the events `i` of a stretch with columns of some types.
 
     `parameters` (name → dtype) and `prepared` grow with what the lines refer to: c<p> the values of column p, m<p> its nulls, p<n> what was prepared.
-    `aggregates` and `outputs` are the terms of aggregators by number and of output columns.
+    `aggregates` and `outputs` are the terms of aggregators by number and of output columns, `bound` those of attributes by slot and position where another
+    event than the one at hand is meant (slot > 0), and of strings at hand as numbers that can be compared with those.
     """
 
     types: tuple[Type, ...]
@@ -82,6 +83,7 @@ class Writer:
     prepared: list[Equal] = field(default_factory=list)
     aggregates: Mapping[int, Term] = field(default_factory=dict)
     outputs: Mapping[int, Term] = field(default_factory=dict)
+    bound: dict[tuple[int, int], Term] = field(default_factory=dict)
     indent: str = "        "
     _loaded: dict[int, Term] = field(default_factory=dict)
     _count: int = 0
@@ -138,6 +140,8 @@ class Writer:
     def _attribute(self, expr: Attr) -> Term:
         if expr.slot == OUTPUT:
             return self.outputs[expr.position]
+        if expr.slot > 0:
+            return self.bound[expr.slot, expr.position]
         known = self._loaded.get(expr.position)
         if known is None:
             known = self._loaded[expr.position] = self._load(expr.position)
@@ -218,6 +222,10 @@ class Writer:
 
     def _strings(self, expr: Comparison) -> Term:
         one, other = expr.left, expr.right
+        if any(isinstance(side, Attr) and side.slot > 0 for side in (one, other)):
+            return self._numbers(
+                expr.op, *(self.bound[s.slot, s.position] for s in (one, other) if isinstance(s, Attr))
+            )
         if isinstance(one, Const):
             one, other = other, one
         assert isinstance(one, Attr)  # the plan of islands lets nothing else through
@@ -227,6 +235,12 @@ class Writer:
         name = f"p{self.prepared.index(equal)}"
         self.parameters[name] = "const bool[]"
         return Term(self.name(f"{name}[i]" if expr.op == "==" else f"not {name}[i]"))
+
+    def _numbers(self, op: str, one: Term, other: Term) -> Term:
+        """Strings of different events, by number."""
+        differs = op == "!="
+        guards = [t.null if differs else f"(not {t.null})" for t in (one, other) if t.null]
+        return Term(self.name((" or " if differs else " and ").join([*guards, f"{one.text} {op} {other.text}"])))
 
     def _null_check(self, operand: Expr) -> Term:
         null = self.term(operand).null

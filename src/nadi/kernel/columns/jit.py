@@ -49,6 +49,12 @@ def loop(function: Any) -> Callable[..., Any]:
     return made
 
 
+def part(function: Any) -> Callable[..., Any]:
+    """Compile a function that is a part of loops: it stands in each of them as if it were written there."""
+    made: Callable[..., Any] = numba.njit(**_OPTIONS, forceinline=True)(function)
+    return made
+
+
 @contextmanager
 def interpreted() -> Iterator[None]:
     """Loops that are generated meanwhile run as Python: for tests of many apps, as each of them would take a second to compile."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from nadi.kernel.rows.patterns.chain import ChainRuntime, as_chain
+from nadi.kernel.rows.patterns.chain import ChainRuntime
 from nadi.kernel.rows.patterns.runtime import StateRuntime
+from nadi.plan.chains import as_chain
 
 if TYPE_CHECKING:
     from nadi.functions.registry import Registry

@@ -14,37 +14,13 @@ from typing import TYPE_CHECKING
 from nadi.kernel.rows.events import CURRENT, RESET, Chunk, Event, Group, event_of
 from nadi.kernel.rows.patterns.conditions import Conditions, make_conditions, rebound
 from nadi.kernel.rows.patterns.matches import Match, Matches
-from nadi.plan.nodes import EveryElement, NextElement, StateInput, StreamElement
+from nadi.plan.chains import Chain
+from nadi.plan.nodes import StateInput
 
 if TYPE_CHECKING:
     from nadi.functions.registry import Registry
     from nadi.kernel.rows.compile import Searchable
     from nadi.kernel.rows.flow import Flow
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """The elements in order, and what `every` stands around: "first", "all" or nothing ("")."""
-
-    elements: tuple[StreamElement, ...]
-    every: str
-
-
-def as_chain(plan: StateInput, compat: int) -> Chain | None:
-    """The chain that a pattern is, or None where it is more than that (Siddhi 4's `within` is, too)."""
-    if plan.sequence or compat == 4:
-        return None
-    every, root = "", plan.root
-    if isinstance(root, EveryElement):
-        every, root = "all", root.element
-    if not isinstance(root, NextElement):
-        return None
-    first, *others = root.elements
-    if isinstance(first, EveryElement) and not every:
-        every, first = "first", first.element
-    elements = (first, *others)
-    plain = tuple(e for e in elements if isinstance(e, StreamElement))
-    return Chain(plain, every) if len(plain) == len(elements) else None
 
 
 @dataclass(frozen=True, slots=True)

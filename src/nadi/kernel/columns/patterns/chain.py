@@ -1,0 +1,80 @@
+"""The operator of patterns that are a chain of plain elements: `every e1=A -> e2=B[price > e1.price] within 5 sec`, in a partition and without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from nadi.kernel.columns.flat import Block
+from nadi.kernel.columns.patterns.chaintext import ChainText
+from nadi.kernel.columns.patterns.layout import lay_out
+from nadi.kernel.columns.patterns.picking import Picks
+from nadi.kernel.columns.patterns.pool import Pool
+from nadi.kernel.columns.patterns.reading import Reading
+from nadi.kernel.columns.stretch import Stretch
+from nadi.plan.chains import as_chain
+from nadi.plan.nodes import App, Query, StateInput
+
+_LEAST = 256  # output rows that there is room for at first
+
+
+class ChainPattern:
+    """A query over a chain. Has no timers: a match that ran out of `within` goes before the next event of its key."""
+
+    def __init__(self, query: Query, app: App) -> None:
+        assert isinstance(query.input, StateInput)
+        chain = as_chain(query.input, app.compat)
+        assert chain is not None  # as islands says
+        layout = lay_out(query, app, chain)
+        self._text = ChainText(layout)
+        self._pool = Pool(query.input.id, layout, app.sharding.kind == "key")
+        self._reading = Reading(self._text, layout.sources, self._pool.table)
+        self.elements = (query.input.id,)
+
+    # ---- a batch
+
+    def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
+        """The output rows of a batch: the matches that its events complete."""
+        stretch, read = self._reading.read(given)
+        pool = self._pool
+        pool.ready(len(stretch))
+        picks = Picks(self._text.picked, len(stretch) + _LEAST)
+        stop = np.zeros(3, np.int64)
+        held = {"words": pool.words, "floats": pool.words.view(np.float64), "keys": pool.keys, "touched": pool.touched}
+        while True:
+            own = {**read, **held, "buckets": pool.buckets, "meta": pool.meta, "stop": stop, **picks.arrays}
+            self._text.call(*(own[name] for name in self._text.parameters))
+            made = int(stop[1])
+            if stop[0] == len(stretch):
+                break
+            picks.grow(made)
+        result = picks.stretch(stretch, made, pool.table) if made else None
+        pool.sweep()
+        return result
+
+    def next_timer(self) -> int | None:
+        """Nothing comes out by itself."""
+        return None
+
+    # ---- state
+
+    def changes(self) -> Iterator[Block]:
+        """Matches that came, went, or wait for another element now."""
+        return self._pool.changes()
+
+    def contents(self) -> Iterator[Block]:
+        """All matches that wait."""
+        return self._pool.contents()
+
+    def apply(self, block: Block) -> None:
+        """Put matches back."""
+        self._pool.apply(block)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._pool.clear()
+
+    def size(self) -> dict[str, int]:
+        """How many matches wait."""
+        return {self._pool.element: self._pool.size()}

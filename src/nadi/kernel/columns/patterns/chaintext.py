@@ -1,0 +1,289 @@
+"""The loop of a chain as text: every event of a batch in order, first to the last element, so that none is bound twice (language text §9.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
+from nadi.kernel.columns.code import Equal, Term, Writer
+from nadi.kernel.columns.jit import generated
+from nadi.kernel.columns.patterns import places
+from nadi.kernel.columns.patterns.layout import Element, Layout, Reference, strings
+from nadi.kernel.columns.patterns.picking import Picked, dtypes, write_picks
+from nadi.kernel.columns.patterns.places import FRESH, HEAD
+from nadi.kernel.columns.patterns.reading import FIXED
+from nadi.lang.tree import Type
+from nadi.plan.nodes import Attr, Expr
+from nadi.plan.walk import inside
+
+_CALLED: dict[str, object] = {
+    name: getattr(places, name) for name in ("made", "released", "append", "take", "expire", "settle")
+}
+_FIXED = {
+    **FIXED,
+    "words": "int64[]",
+    "floats": "float64[]",
+    "keys": "int64[]",
+    "touched": "bool[]",
+    "buckets": "int64[]",
+    "meta": "int64[]",
+    "stop": "int64[]",
+    "source": "int64[]",
+    "opened": "int64[]",
+}
+"""`stop`: the event to begin with, how many output rows there are, whether that event has been begun; the loop leaves there where it stopped for want of
+room."""
+
+_CONVERT = {Type.FLOAT: "float(floats[{}])", Type.DOUBLE: "float(floats[{}])", Type.BOOL: "(words[{}] != 0)"}
+
+
+class ChainText:
+    """Writes the loop. What it found: `picked`, the output columns; `columns`, those whose values or nulls it reads (c, m), and strings as numbers (s)."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._writer = Writer(layout.sources.types)
+        self._own: dict[str, str] = {}
+        self.picked: tuple[Picked, ...] = ()
+        self._write()
+        self._own |= {name: f"{dtype}[]" for name, dtype in dtypes(self.picked).items()}
+        parameters = {**_FIXED, **self._writer.parameters, **self._own}
+        head = f"def chain({', '.join(parameters)}):"
+        self.source = "\n".join(
+            [
+                head,
+                "    k = stop[1]",
+                "    for i in range(stop[0], n):",
+                *self._writer.lines,
+                "    stop[0] = n",
+                "    stop[1] = k",
+                "",
+            ]
+        )
+        self.call: Any = generated(
+            self.source, "chain", list(parameters.items()), {**COMPILED, **_CALLED}, {**PLAIN, **_CALLED}
+        )
+        self.parameters = tuple(parameters)
+
+    @property
+    def prepared(self) -> list[Equal]:
+        """Comparisons of strings that are made before the loop runs."""
+        return self._writer.prepared
+
+    # ---- blocks of lines
+
+    def _line(self, text: str) -> None:
+        self._writer.line(text)
+
+    def _open(self, text: str) -> None:
+        """A line after which one indents."""
+        self._line(text)
+        self._writer.indent += "    "
+
+    def _close(self, count: int = 1) -> None:
+        self._writer.indent = self._writer.indent[4 * count :]
+
+    # ---- the loop
+
+    def _write(self) -> None:
+        layout = self._layout
+        if layout.sources.keys:
+            self._line("g = int(key[i])")
+            self._line("if g < 0: continue")
+        else:
+            self._line("g = 0")
+        self._line("t = int(ts[i])")
+        self._line(f"base = g * {layout.key_width}")
+        self._load_event()
+        if layout.within is not None:
+            self._expire(layout.within)
+        self._line("free = keys[base] == 0")
+        for number in range(len(layout.sources.names)):
+            if len(layout.sources.names) > 1:
+                self._open(f"if origin[i] == {number}:")
+            for element in reversed(layout.elements):
+                if element.source == number:
+                    self._step(element)
+            if len(layout.sources.names) > 1:
+                self._close()
+
+    def _load_event(self) -> None:
+        """The attributes at hand that conditions read and matches keep."""
+        layout, writer = self._layout, self._writer
+        for column in dict.fromkeys(strings(layout)):
+            self._own[f"s{column}"] = "const int32[]"
+            self._line(f"s_{column} = int(s{column}[i])")
+            writer.bound[0, column] = Term(f"s_{column}", writer.null_of(column))
+        columns = {layout.column(a) for a in layout.captured}
+        columns |= {p.position for e in layout.elements for p in _attributes((*e.alone, *e.rest)) if p.slot == 0}
+        for column in sorted(columns):
+            kind = layout.sources.types[column]
+            if kind is not Type.STRING:
+                writer.term(Attr(0, column, kind))
+        for e in layout.elements:  # what Arrow compares is told of before any branch
+            for part in _attributes((*e.alone, *e.rest)):
+                if part.slot == 0 and part.type is Type.STRING:
+                    writer.null_of(part.position)
+
+    def _expire(self, within: int) -> None:
+        self._open("if stop[2] == 0 or i != stop[0]:")
+        for slot in range(1, len(self._layout.elements)):
+            at = self._layout.place(slot)
+            call = f"expire(words, keys, base + {at}, meta, buckets, t, {within}, g)"
+            self._open(f"if keys[base + {at + HEAD}] != 0 and {call}:")
+            self._line("touched[g] = True")
+            if self._layout.every == "all":
+                self._line("keys[base] = 0")
+            self._close()
+        self._close()
+
+    def _step(self, element: Element) -> None:
+        if element.slot == 0:
+            self._begin(element)
+        else:
+            self._go_on(element)
+
+    def _conditions(self, conditions: Iterable[Expr]) -> int:
+        """The lines after which all conditions hold; how many blocks are open."""
+        count = 0
+        for condition in conditions:
+            self._open(f"if {self._writer.truth(condition)}:")
+            count += 1
+        return count
+
+    def _begin(self, element: Element) -> None:
+        """The first element: the match that has bound nothing binds the event."""
+        self._open("if free:")
+        blocks = self._conditions(element.alone)
+        self._line("node = made(words, meta)")
+        self._line(f"words[node + {places.FIRST}] = t")
+        self._capture(element.slot)
+        self._append(1)
+        if self._layout.every != "first":
+            self._line("keys[base] = 1")
+        self._close(blocks + 1)
+
+    def _go_on(self, element: Element) -> None:
+        """A later element: the matches that wait for it and whose conditions the event meets."""
+        at = self._layout.place(element.slot)
+        self._open(f"if keys[base + {at + HEAD}] != 0:")
+        self._open(f"if keys[base + {at + FRESH}] != 0:")
+        self._line(f"settle(words, keys, base + {at}, meta, buckets)")
+        self._line("touched[g] = True")
+        self._close()
+        blocks = self._conditions(element.alone)
+        if element.equal is None:
+            self._line(f"node = keys[base + {at + HEAD}]")
+            following = f"words[node + {places.NEXT}]"
+        else:
+            term = self._writer.bound[0, element.equal[0]]
+            self._line(f"node = 0 if {term.null} else buckets[{self._bucket(element.slot, term.text)}]")
+            following = f"words[node + {self._layout.bucket_word + places.AFTER}]"
+        self._open("while node != 0:")
+        self._line(f"following = {following}")
+        known = self._recall(element.rest, set())
+        inner = self._conditions(element.rest)
+        if element.slot == len(self._layout.elements) - 1:
+            self._complete(element, at, known)
+        else:
+            self._move(element, at)
+        self._close(inner)
+        self._line("node = following")
+        self._close(blocks + 2)
+
+    def _move(self, element: Element, at: int) -> None:
+        self._line(f"take(words, keys, base + {at}, meta, buckets, node)")
+        self._capture(element.slot)
+        self._append(element.slot + 1)
+
+    def _complete(self, element: Element, at: int, known: set[Reference]) -> None:
+        """An output row, and the end of the match."""
+        layout = self._layout
+        self._open("if k == len(source):")
+        for text in ("stop[0] = i", "stop[1] = k", "stop[2] = 1", "return"):
+            self._line(text)
+        self._close()
+        self._line(f"take(words, keys, base + {at}, meta, buckets, node)")
+        self._line("touched[g] = True")
+        looked = (*layout.values, *(() if layout.having is None else (layout.having,)))
+        self._recall(looked, known)
+        self.picked, terms = write_picks(self._writer, layout.values)
+        self._writer.outputs = {i: term for i, term in enumerate(terms) if term is not None}
+        blocks = self._conditions(() if layout.having is None else (layout.having,))
+        several = sum(e.source == element.source for e in layout.elements) > 1
+        self._line("source[k] = i")
+        self._line(
+            f"opened[k] = {'i' if several else 'k'}"
+        )  # where one element reads the stream, each match is a chunk
+        for number, term in enumerate(terms):
+            if term is not None:
+                self._line(f"o{number}[k] = {term.text}")
+                if term.null:
+                    self._line(f"x{number}[k] = {term.null}")
+        self._line("k += 1")
+        self._close(blocks)
+        self._line("released(words, meta, node, g)")
+        if layout.every == "all":
+            self._line("keys[base] = 0")
+
+    # ---- what a match keeps
+
+    def _recall(self, exprs: Iterable[Expr], known: set[Reference]) -> set[Reference]:
+        """Read what expressions need of the events that `node` has bound; what is known by now."""
+        layout, writer = self._layout, self._writer
+        needed = {(part.slot - 1, part.position) for part in _attributes(exprs) if part.slot > 0}
+        for slot, position in sorted(needed - known):
+            if (slot, position) in layout.keyed:
+                writer.bound[slot + 1, position] = Term("g")
+                continue
+            self._read((slot, position))
+        return known | needed
+
+    def _read(self, attribute: Reference) -> Term:
+        layout = self._layout
+        slot, position = attribute
+        name, null = f"b{slot}_{position}", f"y{slot}_{position}"
+        place = f"node + {layout.word(attribute)}"
+        self._line(f"{name} = {_CONVERT.get(layout.type_of(attribute), 'int(words[{}])').format(place)}")
+        self._line(f"{null} = ((words[node + {layout.null_word}] >> {layout.captured.index(attribute)}) & 1) != 0")
+        made = self._writer.bound[slot + 1, position] = Term(name, null)
+        return made
+
+    def _capture(self, slot: int) -> None:
+        """Keep what is needed of the event at hand."""
+        layout, writer = self._layout, self._writer
+        if layout.places > 1:
+            self._line(f"words[node + {layout.last_word}] = t")
+        bits = []
+        for bit, attribute in enumerate(layout.captured):
+            if attribute[0] != slot:
+                continue
+            column, kind = layout.column(attribute), layout.type_of(attribute)
+            term = writer.bound[0, column] if kind is Type.STRING else writer.term(Attr(0, column, kind))
+            memory = "floats" if kind in (Type.FLOAT, Type.DOUBLE) else "words"
+            self._line(f"{memory}[node + {layout.word(attribute)}] = {term.text}")
+            bits.append(f"({1 << bit} if {term.null} else 0)")
+        if slot == 0 and layout.captured:
+            self._line(f"words[node + {layout.null_word}] = {' | '.join(bits) or '0'}")
+        elif bits:
+            self._line(f"words[node + {layout.null_word}] |= {' | '.join(bits)}")
+
+    def _append(self, slot: int) -> None:
+        """Let `node` wait for an element."""
+        layout = self._layout
+        bucket = "0"
+        equal = layout.elements[slot].equal
+        if equal is not None:
+            term = self._read(equal[1])
+            self._line(f"bucket = 0 if {term.null} else {self._bucket(slot, term.text)}")
+            bucket = "bucket"
+        self._line(f"append(words, keys, base + {layout.place(slot)}, meta, buckets, node, {bucket})")
+        self._line("touched[g] = True")
+
+    def _bucket(self, slot: int, number: str) -> str:
+        return f"2 + 2 * ({number} * {self._layout.places} + {slot - 1})"
+
+
+def _attributes(exprs: Iterable[Expr]) -> Iterable[Attr]:
+    return (part for expr in exprs for part in inside(expr) if isinstance(part, Attr))

@@ -1,0 +1,273 @@
+"""The loop of a sequence as text (language text §10).
+
+Before each event what waited becomes pending, `w<slot>`, and what the event does not take on is gone; what it does waits as `n<slot>`. Elements are
+asked from the last to the first. A match may wait at two elements at once: both see what either makes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
+from nadi.kernel.columns.code import Equal, Term, Writer
+from nadi.kernel.columns.jit import generated
+from nadi.kernel.columns.patterns.picking import Picked, dtypes, write_picks
+from nadi.kernel.columns.patterns.reading import FIXED
+from nadi.kernel.columns.patterns.runs import BEGUN, KEPT, UNBOUNDED, Element, Reference, RunLayout
+from nadi.lang.tree import Type
+from nadi.plan.nodes import Attr, Expr
+from nadi.plan.walk import inside
+
+_FIXED = {
+    **FIXED,
+    "words": "int64[]",
+    "floats": "float64[]",
+    "touched": "bool[]",
+    "completed": "int64[]",
+    "source": "int64[]",
+    "opened": "int64[]",
+}
+"""`completed`: how many output rows there are, told by the loop; an event completes one match at most."""
+
+_FLOATS = (Type.FLOAT, Type.DOUBLE)
+
+
+class RunText:
+    """Writes the loop; `picked` are the output columns that it found."""
+
+    def __init__(self, layout: RunLayout) -> None:
+        self._layout = layout
+        self._writer = Writer(layout.sources.types)
+        self._own: dict[str, str] = {}
+        self.picked: tuple[Picked, ...] = ()
+        self._write()
+        self._own |= {name: f"{dtype}[]" for name, dtype in dtypes(self.picked).items()}
+        parameters = {**_FIXED, **self._writer.parameters, **self._own}
+        head = [f"def run({', '.join(parameters)}):", "    k = 0", "    for i in range(n):"]
+        self.source = "\n".join([*head, *self._writer.lines, "    completed[0] = k", ""])
+        self.call: Any = generated(self.source, "run", list(parameters.items()), COMPILED, PLAIN)
+        self.parameters = tuple(parameters)
+
+    @property
+    def prepared(self) -> list[Equal]:
+        """Comparisons of strings that are made before the loop runs."""
+        return self._writer.prepared
+
+    def _line(self, text: str) -> None:
+        self._writer.line(text)
+
+    def _open(self, text: str) -> None:
+        """A line after which one indents."""
+        self._line(text)
+        self._writer.indent += "    "
+
+    def _close(self, count: int = 1) -> None:
+        self._writer.indent = self._writer.indent[4 * count :]
+
+    # ---- the loop
+
+    def _write(self) -> None:
+        layout, slots = self._layout, range(len(self._layout.elements))
+        if layout.sources.keys:
+            self._line("g = int(key[i])")
+            self._line("if g < 0: continue")
+        else:
+            self._line("g = 0")
+        self._line("t = int(ts[i])")
+        self._line(f"row = g * {layout.key_width}")
+        self._line(f"base = row + {layout.start}")
+        self._load_event()
+        for slot in slots:
+            self._line(f"w{slot} = words[row + {1 + slot}]")
+            self._line(f"n{slot} = 0")
+        self._expire()
+        self._line(f"if {' or '.join(f'w{slot} != 0' for slot in slots)}: touched[g] = True")
+        self._fresh()
+        for number in range(len(layout.sources.names)):
+            if len(layout.sources.names) > 1:
+                self._open(f"if origin[i] == {number}:")
+            for element in reversed(layout.elements):
+                if element.source == number:
+                    self._step(element)
+            if len(layout.sources.names) > 1:
+                self._close()
+        for slot in slots:
+            self._line(f"words[row + {1 + slot}] = n{slot}")
+        self._line(f"if {' or '.join(f'n{slot} != 0' for slot in slots)}: touched[g] = True")
+
+    def _load_event(self) -> None:
+        """The attributes at hand that conditions read and matches keep."""
+        layout, writer = self._layout, self._writer
+        conditions = [c for e in layout.elements for c in (*e.alone, *e.rest)]
+        compared = [
+            p.position for e in layout.elements for p in _attributes(e.rest) if p.slot == 0 and p.type is Type.STRING
+        ]
+        kept = [layout.column(reference) for reference in layout.captured]
+        strings = [c for c in kept if layout.sources.types[c] is Type.STRING]
+        for column in dict.fromkeys((*strings, *compared)):
+            self._own[f"s{column}"] = "const int32[]"
+            self._line(f"s_{column} = int(s{column}[i])")
+            writer.bound[0, column] = Term(f"s_{column}", writer.null_of(column))
+        for column in sorted({*kept, *(p.position for p in _attributes(conditions) if p.slot == 0)}):
+            kind = layout.sources.types[column]
+            if kind is Type.STRING:
+                writer.null_of(column)
+            else:
+                writer.term(Attr(0, column, kind))
+
+    def _expire(self) -> None:
+        """Matches whose first event is too far away are gone; that of a plain first element has bound nothing."""
+        layout = self._layout
+        if layout.within is None:
+            return
+        for element in layout.elements:
+            if element.slot > 0 or element.counted:
+                first = f"words[base + w{element.slot} * {layout.match_width} + {layout.first_word}]"
+                self._line(f"if w{element.slot} != 0 and abs({first} - t) > {layout.within}: w{element.slot} = 0")
+
+    def _fresh(self) -> None:
+        """The match that has bound nothing: with each event where `every` stands, else with the first one."""
+        layout = self._layout
+        tests = []
+        if layout.elements[0].counted:
+            tests.append("w0 == 0")
+        if not layout.every:
+            tests.append(f"words[row + {BEGUN}] == 0")
+        if tests:
+            self._open(f"if {' and '.join(tests)}:")
+        self._line("w0 = 1")
+        others = [f"w0 == w{slot}" for slot in range(1, len(layout.elements))]
+        self._line(f"while {' or '.join(others) or 'False'}: w0 += 1")
+        self._line(f"begun = base + w0 * {layout.match_width}")
+        for slot in range(len(layout.elements)):
+            self._line(f"words[begun + {slot}] = 0")
+        if not layout.every:
+            self._line(f"words[row + {BEGUN}] = 1")
+            self._line("touched[g] = True")
+        if tests:
+            self._close()
+
+    def _step(self, element: Element) -> None:
+        """One element is offered the event."""
+        slot, layout = element.slot, self._layout
+        self._open(f"if w{slot} != 0:")
+        self._line(f"m = base + w{slot} * {layout.match_width}")
+        blocks = 0
+        if element.counted:  # not where the next element, or the one after it, was faster
+            after = [f"words[m + {s}] == 0" for s in (slot + 1, slot + 2) if s < len(layout.elements)]
+            self._open(f"if {' and '.join(after)}:")
+            blocks += 1
+        blocks += self._conditions(element.alone)
+        self._recall(element.rest)
+        blocks += self._conditions(element.rest)
+        if slot == 0:
+            self._line(f"if words[m] == 0: words[m + {layout.first_word}] = t")
+        if element.slot == len(layout.elements) - 1:
+            self._complete()
+        else:
+            self._bind(element)
+        self._close(blocks + 1)
+
+    def _conditions(self, conditions: Iterable[Expr]) -> int:
+        """The lines after which all conditions hold; how many blocks are open."""
+        count = 0
+        for condition in conditions:
+            self._open(f"if {self._writer.truth(condition)}:")
+            count += 1
+        return count
+
+    def _bind(self, element: Element) -> None:
+        """The match takes the event, and waits for what may come next."""
+        slot = element.slot
+        self._line(f"count = words[m + {slot}] + 1" if element.counted else "count = 1")
+        self._line(f"words[m + {slot}] = count")
+        self._keep(slot)
+        if element.counted and element.minimum > 1:
+            self._open(f"if count >= {element.minimum}:")
+        self._enter(slot + 1, f"w{slot}")
+        if element.counted:
+            if element.maximum == UNBOUNDED:
+                self._line(f"if n{slot} == 0: n{slot} = w{slot}")
+            else:
+                self._line(f"if n{slot} == 0 and count != {element.maximum}: n{slot} = w{slot}")
+            if element.minimum > 1:
+                self._close()
+
+    def _enter(self, slot: int, match: str) -> None:
+        """An element has one new match at most. One that needs no event passes it on at once."""
+        element = self._layout.elements[slot]
+        self._line(f"if n{slot} == 0: n{slot} = {match}")
+        if element.minimum == 0:
+            self._open(f"if words[m + {slot}] == 0:")
+            self._enter(slot + 1, match)
+            self._close()
+
+    def _complete(self) -> None:
+        layout, writer = self._layout, self._writer
+        slot = len(layout.elements) - 1
+        self._line(f"words[m + {slot}] = 1")
+        looked = (*layout.values, *(() if layout.having is None else (layout.having,)))
+        self._recall(looked)
+        self.picked, terms = write_picks(writer, layout.values)
+        writer.outputs = {i: term for i, term in enumerate(terms) if term is not None}
+        blocks = self._conditions(() if layout.having is None else (layout.having,))
+        self._line("source[k] = i")
+        self._line("opened[k] = k")
+        for number, term in enumerate(terms):
+            if term is not None:
+                self._line(f"o{number}[k] = {term.text}")
+                if term.null:
+                    self._line(f"x{number}[k] = {term.null}")
+        self._line("k += 1")
+        self._close(blocks)
+
+    # ---- what a match keeps
+
+    def _recall(self, exprs: Iterable[Expr]) -> None:
+        """Read the captured values that expressions need from the match `m`."""
+        layout = self._layout
+        for number in sorted({part.position for part in _attributes(exprs) if part.slot == KEPT}):
+            reference = layout.captured[number]
+            kind, at = layout.type_of(reference), layout.word(number)
+            value = {Type.BOOL: "words[m + {}] != 0"}.get(
+                kind, "float(floats[m + {}])" if kind in _FLOATS else "int(words[m + {}])"
+            )
+            self._line(f"b{number} = {value.format(at)}")
+            null = f"words[m + {at - 1}] != 0"
+            if layout.elements[reference.slot].counted:
+                needed = reference.index + 1 if reference.index >= 0 else -reference.index
+                null = f"words[m + {reference.slot}] < {needed} or {null}"
+            self._line(f"y{number} = {null}")
+            self._writer.bound[KEPT, number] = Term(f"b{number}", f"y{number}")
+
+    def _keep(self, slot: int) -> None:
+        """Keep what is needed of the event that was bound as number `count`."""
+        for number, reference in enumerate(self._layout.captured):  # by index: the one before the last moves on first
+            if reference.slot != slot:
+                continue
+            at = self._layout.word(number)
+            if reference.index < -1:
+                following = self._layout.word(self._number(reference))
+                self._line(f"words[m + {at - 1}] = words[m + {following - 1}]")
+                self._line(f"words[m + {at}] = words[m + {following}]")
+                continue
+            if reference.index >= 0:
+                self._open(f"if count == {reference.index + 1}:")
+            self._store(reference, at)
+            if reference.index >= 0:
+                self._close()
+
+    def _number(self, reference: Reference) -> int:
+        """The captured value that comes after one."""
+        return self._layout.captured.index(Reference(reference.slot, reference.position, reference.index + 1))
+
+    def _store(self, reference: Reference, at: int) -> None:
+        column, kind = self._layout.column(reference), self._layout.type_of(reference)
+        term = self._writer.bound[0, column] if kind is Type.STRING else self._writer.term(Attr(0, column, kind))
+        self._line(f"words[m + {at - 1}] = {f'1 if {term.null} else 0' if term.null else '0'}")
+        self._line(f"{'floats' if kind in _FLOATS else 'words'}[m + {at}] = {term.text}")
+
+
+def _attributes(exprs: Iterable[Expr]) -> Iterable[Attr]:
+    return (part for expr in exprs for part in inside(expr) if isinstance(part, Attr))

@@ -1,0 +1,164 @@
+"""Which patterns and sequences run on columns: what `nadi.plan.islands` asks about queries that read several events at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from nadi.lang.tree import Type
+from nadi.plan.chains import as_chain, as_run
+from nadi.plan.nodes import (
+    OUTPUT,
+    App,
+    Attr,
+    AttrList,
+    Comparison,
+    Const,
+    CountElement,
+    Expr,
+    FilterStep,
+    InsertIntoStream,
+    Partition,
+    Query,
+    SlotNullCheck,
+    StateInput,
+    StreamElement,
+    ValueKey,
+    links,
+)
+from nadi.plan.render import written
+from nadi.plan.streams import producers
+from nadi.plan.walk import inside, read, replaced
+
+KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
+"""The types whose text Arrow makes as Java does."""
+
+_FAR = 8  # how far into the events of a counted element one may look
+_MOST = 60  # attributes, each of which has a bit in one word
+_NO_CHAIN = "only chains of plain elements have an operator, no counts, logical or absent elements or nested scopes"
+_NO_SEQUENCE = (
+    "only sequences have an operator whose first element takes at least one event and whose last one takes one, "
+    "without logical and absent elements, and without two elements behind a counted one that need no event"
+)
+
+
+def obstacles(query: Query, app: App) -> Iterator[str]:
+    """What keeps a pattern on rows, its expressions aside."""
+    state = query.input
+    assert isinstance(state, StateInput)  # the caller has looked
+    chain = as_run(state, app.compat) if state.sequence else as_chain(state, app.compat)
+    if chain is None:
+        yield _NO_SEQUENCE if state.sequence else _NO_CHAIN
+        return
+    for element in chain.elements:
+        inner = element.element if isinstance(element, CountElement) else element
+        yield from _of_element(inner, state.counted)
+    kept = {(part.slot, part.position) for part in inside((state.root, query.selection)) if isinstance(part, Attr)}
+    if len(kept) > _MOST:
+        yield f"it reads more than {_MOST} attributes"
+    yield from _of_sources(query, app)
+    yield from _of_selection(query)
+    if query.partition is not None:
+        yield from _of_partition(query, app)
+
+
+def expressions(query: Query) -> Iterator[Expr]:
+    """What is computed but in `having`, as if all events were one."""
+    state = query.input
+    assert isinstance(state, StateInput)
+    for element in inside(state.root):
+        if isinstance(element, StreamElement):
+            yield from (flat(step.condition) for step in element.steps if isinstance(step, FilterStep))
+    yield from (flat(value) for value in query.selection.values if value.type is not Type.STRING)
+
+
+def flat(expr: Expr) -> Expr:
+    """An expression as if all events were one."""
+
+    def leaf(one: Expr) -> Expr:
+        return replace(one, slot=0, index=None) if isinstance(one, Attr) and one.slot != OUTPUT else one
+
+    return replaced(expr, leaf)
+
+
+def _of_element(element: StreamElement, counted: tuple[bool, ...]) -> Iterator[str]:
+    for step in element.steps:
+        if not isinstance(step, FilterStep):
+            yield "stream functions in a pattern have no operator yet"
+            continue
+        yield from _of_references(step.condition, element.slot, counted)
+        for part in inside(step.condition):
+            if isinstance(part, Comparison) and part.left.type is Type.STRING:
+                yield from _of_texts(part, element.slot)
+
+
+def _of_texts(comparison: Comparison, slot: int) -> Iterator[str]:
+    """Strings are compared by number: constants have none."""
+    for link in links(comparison):
+        sides = (link.left, link.right)
+        others = any(isinstance(s, Attr) and (s.slot != slot or s.index is not None) for s in sides)
+        if others and any(isinstance(s, Const) for s in sides):
+            yield f"{written(link)} compares the string of another event with a constant"
+
+
+def _of_references(expr: Expr, last: int, counted: tuple[bool, ...]) -> Iterator[str]:
+    for part in inside(expr):
+        if isinstance(part, (AttrList, SlotNullCheck)):
+            yield "a list of events or whether one is there has no operator yet"
+        elif isinstance(part, Attr) and part.slot >= 0:
+            if part.slot > last or not (counted[part.slot] or part.index in (None, 0, -1)):
+                yield f"{written(part)} is an event that is never there"
+            elif part.index is not None and abs(part.index) > _FAR:
+                yield f"{written(part)} is more than {_FAR} events away"
+
+
+def _of_sources(query: Query, app: App) -> Iterator[str]:
+    sources = dict.fromkeys(read(query).values())
+    made = producers(app.elements)
+    for source in sources:
+        if source.startswith("!") or source not in app.streams:
+            yield f"it reads '{source}', which is no stream of events as they come"
+        elif len(sources) > 1 and source in made:
+            yield f"it reads '{source}', which a query makes, and other streams, with which it would have to be merged in order"
+
+
+def _of_selection(query: Query) -> Iterator[str]:
+    selection = query.selection
+    if query.rate is not None:
+        yield "it has an output rate"
+    if not isinstance(query.output, InsertIntoStream):
+        yield "it does not insert into a stream"
+    if selection.order_by or selection.limit is not None or selection.offset:
+        yield "order by, limit and offset have no operator yet"
+    if selection.aggregates or selection.group_by:
+        yield "aggregators and group by over matches have no operator yet"
+    counted = query.input.counted if isinstance(query.input, StateInput) else ()
+    for value in selection.values:
+        yield from _of_references(value, len(counted), counted)
+        if value.type is Type.STRING and not isinstance(value, (Attr, Const)):
+            yield f"{written(value)} makes a string"
+    if selection.having is not None:
+        yield from _of_references(selection.having, len(counted), counted)
+        if any(isinstance(p, Comparison) and p.left.type is Type.STRING for p in inside(selection.having)):
+            yield "having that compares strings of matches has no operator yet"
+
+
+def partition_of(query: Query, app: App) -> Partition:
+    """The partition in which a query stands."""
+    return next(e for e in app.elements if isinstance(e, Partition) and e.id == query.partition)
+
+
+def _of_partition(query: Query, app: App) -> Iterator[str]:
+    partition = partition_of(query, app)
+    if partition.purge_idle is not None:
+        yield "@purge of idle keys has no operator yet"
+    keys = {key.stream: key for key in partition.keys}
+    for source in dict.fromkeys(read(query).values()):
+        key = keys.get(source)
+        if key is None:
+            yield f"'{source}' has no key in the partition: inner streams and events for all keys have no operator yet"
+        elif not (isinstance(key, ValueKey) and isinstance(key.value, Attr) and key.value.type in KEYS):
+            yield f"the key of '{source}' is no attribute of a type whose text Arrow makes as Java does"
+    target = query.output.target if isinstance(query.output, InsertIntoStream) else ""
+    if target in app.streams and app.streams[target].partition is not None:
+        yield f"it inserts into the inner stream '{target}'"

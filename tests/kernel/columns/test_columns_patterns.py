@@ -1,0 +1,48 @@
+"""Patterns on columns give what rows give: for generated chains, inputs, splits and restarts.
+
+`NADI_GENERATE=2000` runs so many examples instead of the few that every run can afford.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from nadi.plan.islands import islands
+from tests.generate.apps import Generated
+from tests.generate.chains import chain, matching, run
+from tests.generate.feeding import Feeding, planned
+from tests.generate.inputs import Cut, Message, cuts, messages
+from tests.kernel.columns.test_columns_invariant import CHOSEN, ColumnsFeeding, _split
+
+
+@CHOSEN
+@given(made=matching(chain), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+def test_patterns_give_exactly_what_rows_give_for_every_split_and_restart(
+    made: Generated, sent: list[Message], parts: list[Cut], every: str
+) -> None:
+    _compare(made, sent, parts, every)
+
+
+@CHOSEN
+@given(made=matching(run), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+def test_sequences_give_exactly_what_rows_give_for_every_split_and_restart(
+    made: Generated, sent: list[Message], parts: list[Cut], every: str
+) -> None:
+    _compare(made, sent, parts, every)
+
+
+def _compare(made: Generated, sent: list[Message], parts: list[Cut], every: str) -> None:
+    plan = planned(made)
+    found = islands(plan)
+    assert found.columns, found.why
+    rows = _split(Feeding(made, plan), sent, [])
+    assert _split(ColumnsFeeding(made, plan), sent, []) == rows
+    assert _split(ColumnsFeeding(made, plan), sent, parts) == rows
+    everywhere = [Cut(i, 0, every) for i in range(len(sent))]
+    assert _split(ColumnsFeeding(made, plan), sent, everywhere) == rows

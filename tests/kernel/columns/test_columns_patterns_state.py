@@ -1,0 +1,231 @@
+"""Patterns on columns: what they hold, what a delta costs, what is refused."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from nadi.functions.registry import default_registry
+from nadi.kernel.arrow import arrow_schema
+from nadi.kernel.columns.engine import ColumnsKernel
+from nadi.kernel.columns.jit import interpreted
+from nadi.kernel.columns.keytable import KeyTable
+from nadi.kernel.columns.patterns.keyrows import KeyRows
+from nadi.kernel.columns.patterns.pool import Pool
+from nadi.kernel.columns.patterns.pooling import key_groups
+from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch, Kernel
+from nadi.kernel.keys import key_group
+from nadi.kernel.rows.engine import RowsKernel
+from nadi.plan import plan_app
+from nadi.plan.islands import islands
+from nadi.plan.nodes import App
+
+_STREAMS = "define stream S (k string, v int, w string);\ndefine stream R (k string, v int, w string);\n"
+_KEYED = _STREAMS + (
+    "partition with (k of S) begin from every e1=S[v > 0] -> e2=S[v > e1.v] select e1.k as k, e1.w as w, e2.v as v insert into Out; end;"
+)
+_FLAT = (
+    _STREAMS + "from every e1=S -> e2=R[k == e1.k] within 1 sec select e1.k as k, e1.v as v, e2.w as w insert into Out;"
+)
+_RUN = _STREAMS + (
+    "partition with (k of S) begin from every e1=S[v > 0], e2=S[v > e1.v]+, e3=S[v < e2[last].v]"
+    " select e1.k as k, e2[0].w as w, e2[last].v as v, e3.v as x insert into Out; end;"
+)
+
+
+def _columns(plan: App) -> ColumnsKernel:
+    with interpreted():
+        return ColumnsKernel(plan, default_registry(), ("Out",))
+
+
+def _rows(plan: App) -> RowsKernel:
+    return RowsKernel(plan, default_registry(), ("Out",))
+
+
+def _feed(
+    kernel: Kernel, plan: App, events: Sequence[tuple[str, int, str, int]], position: int = 0, in_order: bool = True
+) -> list[dict[str, Any]]:
+    """One batch of (stream, time, key, value); each event is an arrival of its own. With `in_order` its time is that of its arrival, too."""
+    arrivals = []
+    for ordinal, stream in enumerate(("S", "R")):
+        mine = [(position + i, *e[1:]) for i, e in enumerate(events) if e[0] == stream]
+        if mine:
+            schema = pa.schema([*arrow_schema(plan.streams[stream].schema), *ARRIVAL_COLUMNS])
+            keyed = plan.sharding.kind == "key"
+            data = [
+                (k, v, f"w{v}", ts if in_order else at, at, 0, ts, key_group(k) if keyed else 0)
+                for at, ts, k, v in mine
+            ]
+            columns = [pa.array(c, f.type) for c, f in zip(zip(*data), schema)]
+            arrivals.append(ArrivalBatch(stream, ordinal, 0, pa.RecordBatch.from_arrays(columns, schema=schema)))
+    out = kernel.process(arrivals, events[-1][1] if in_order else position + len(events))
+    return out.batches["Out"].to_pylist() if "Out" in out.batches else []
+
+
+@pytest.mark.parametrize(("text", "closing"), [(_KEYED, "S"), (_RUN, "S"), (_FLAT, "R")])
+def test_keys_without_a_match_are_forgotten_and_nothing_else(text: str, closing: str) -> None:
+    plan = plan_app(text, default_registry())
+    columns, rows = _columns(plan), _rows(plan)
+    kept = [("S", 0, f"held{i}", 7) for i in range(5)]
+    assert _feed(columns, plan, kept) == _feed(rows, plan, kept)
+    for turn in range(6):
+        events = [(closing, 1, f"key{turn}_{i}", 0) for i in range(1000)]
+        assert _feed(columns, plan, events, 10_000 * turn) == _feed(rows, plan, events, 10_000 * turn)
+        columns.delta()
+    assert _tables(columns)[0].count < 3000
+    last = [(closing, 2, f"held{i}", v) for i in range(5) for v in (9, 8)]
+    made = _feed(columns, plan, last, 99_000)
+    assert made
+    assert made == _feed(rows, plan, last, 99_000)
+
+
+def _tables(columns: ColumnsKernel) -> list[KeyTable]:
+    """The tables of keys of its operators."""
+    held = (part for one in columns._stateful for part in vars(one).values())
+    return [part.table for part in held if isinstance(part, (Pool, KeyRows))]
+
+
+def test_one_event_may_complete_more_matches_than_there_was_room_for() -> None:
+    plan = plan_app(_FLAT, default_registry())
+    columns, rows = _columns(plan), _rows(plan)
+    opening = [("S", 0, "ab"[i % 2], i) for i in range(2000)]
+    assert _feed(columns, plan, opening) == _feed(rows, plan, opening) == []
+    columns.load(list(columns.dump()))
+    closing = [("R", 5, "a", 1), ("R", 6, "b", 2)]
+    made = _feed(columns, plan, closing, 2000)
+    assert len(made) == 2000
+    assert made == _feed(rows, plan, closing, 2000)
+
+
+@pytest.mark.parametrize("text", [_KEYED, _FLAT, _RUN])
+def test_a_delta_costs_what_changed(text: str) -> None:
+    plan = plan_app(text, default_registry())
+    columns = _columns(plan)
+    _feed(columns, plan, [("S", 0, f"k{i % 700}", i + 1) for i in range(2000)])
+    assert len(columns.delta()) > 20_000
+    _feed(columns, plan, [("S", 1, f"k{i}", 1) for i in range(5)], 2000)
+    assert len(columns.delta()) < 2_000
+    assert columns.delta() == b""
+
+
+@pytest.mark.parametrize("text", [_KEYED, _RUN])
+def test_segments_can_be_dealt_out_by_key_group_and_brought_together_again(text: str) -> None:
+    plan = plan_app(text, default_registry())
+    assert plan.sharding.kind == "key"
+    whole, rows, halves = _columns(plan), _rows(plan), [_columns(plan), _columns(plan)]
+    events = [("S", i, f"k{i * 7 % 40}", i * 13 % 17) for i in range(300)]
+    assert _feed(whole, plan, events) == _feed(rows, plan, events)
+    segments = list(whole.dump())
+    for half, kernel in enumerate(halves):
+        kernel.load([s for s in segments if s.group % 2 == half or s.element == "app/clock"])
+    more = [("S", 300 + i, f"k{i * 11 % 40}", i * 5 % 19) for i in range(300)]
+    deltas = []
+    for half, kernel in enumerate(halves):
+        _feed(kernel, plan, [e for e in more if key_group(e[2]) % 2 == half], 300)
+        deltas.append(kernel.delta())
+    expected = _feed(rows, plan, more, 300)
+    assert expected
+    joined = _columns(plan)
+    joined.load([*(s for kernel in halves for s in kernel.dump())])
+    again = [("S", 700 + i, f"k{i % 40}", i % 23) for i in range(200)]
+    assert _feed(joined, plan, again, 900) == _feed(rows, plan, again, 900)
+
+
+def test_segments_hold_keys_of_their_key_group_only() -> None:
+    plan = plan_app(_KEYED, default_registry())
+    columns = _columns(plan)
+    _feed(columns, plan, [("S", 0, f"key number {i}", 1) for i in range(200)])
+    segments = [s for s in columns.dump() if s.element.endswith("/pattern")]
+    assert {s.group for s in segments} == {key_group(f"key number {i}") for i in range(200)}
+
+
+def test_key_groups_of_many_texts_are_those_of_each() -> None:
+    texts = ["", "a", "ab", "abc", "abcd", "Grüße", "日本語 text", "x" * 33]
+    array = pa.array(texts)
+    _validity, ends, data = array.buffers()
+    found = key_groups(np.frombuffer(ends, np.int32, len(texts) + 1), np.frombuffer(data, np.uint8))
+    assert found.tolist() == [key_group(t) for t in texts]
+
+
+def test_compiled_loops_give_what_rows_give() -> None:
+    for text in (_KEYED, _FLAT, _RUN):
+        plan = plan_app(text, default_registry())
+        columns, rows = ColumnsKernel(plan, default_registry(), ("Out",)), _rows(plan)
+        events = [("SSR"[i % 3], i // 3, f"k{i * 7 % 5}", i * 13 % 17) for i in range(600)]
+        expected = _feed(rows, plan, events)
+        assert expected
+        assert _feed(columns, plan, events) == expected
+
+
+def test_a_match_of_very_many_attributes_runs_on_rows() -> None:
+    columns = ", ".join(f"a{i} int" for i in range(70))
+    chosen = ", ".join(f"e1.a{i} as b{i}" for i in range(70))
+    text = f"define stream S ({columns});\nfrom every e1=S -> e2=S select {chosen} insert into Out;"
+    found = islands(plan_app(text, default_registry()))
+    assert "more than 60 attributes" in found.why
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("from every e1=S<2:3> -> e2=R select e2.v as v insert into Out;", "only chains of plain elements"),
+        ("from e1=S and e2=R select e2.v as v insert into Out;", "only chains of plain elements"),
+        ("from every e1=S*, e2=R select e2.v as v insert into Out;", "whose first element takes at least one"),
+        (
+            "from e1=S+, e2=S*, e3=S?, e4=S select e1[last].v as v insert into Out;",
+            "behind a counted one that need no event",
+        ),
+        ("from every e1=S -> e2=R select e1.v as v, count() as n insert into Out;", "aggregators"),
+        ("from every e1=S -> e2=R[e1.k == 'a'] select e1.v as v insert into Out;", "with a constant"),
+        ("from every e1=S, e2=S+, e3=R select e2.v as v insert into Out;", "a list of events"),
+        ("from every e1=S -> not R for 1 sec select e1.v as v insert into Out;", "only chains of plain elements"),
+        ("from S select v insert into M; from every e1=M -> e2=R select e1.v as v insert into Out;", "merged in order"),
+    ],
+)
+def test_what_has_no_operator_runs_on_rows_with_a_reason(query: str, reason: str) -> None:
+    found = islands(plan_app(_STREAMS + query, default_registry()))
+    assert not found.columns
+    assert any(reason in island.why for island in found.queries.values())
+
+
+_PICK = "select e1.v as v, e1.w as w, e2.v as x insert into Out;"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"from every e1=S -> e2=R within 40 milliseconds {_PICK}",
+        f"from every e1=S -> e2=R[v > 5] -> e3=R[v > e1.v] within 60 milliseconds {_PICK}",
+        f"from every e1=S -> e2=R[k == e1.k and v > 3] within 40 milliseconds {_PICK}",
+        f"from every e1=S -> e2=S[k == e1.k] -> e3=R[k == e2.k] within 60 milliseconds {_PICK}",
+        f"from every (e1=S -> e2=R[v > e1.v]) within 20 milliseconds {_PICK}",
+        f"partition with (k of S, k of R) begin from every e1=S -> e2=R[v > 5] -> e3=S[v > e1.v] within 60 milliseconds {_PICK} end;",
+        f"from every e1=S, e2=R+, e3=S[v > e1.v] within 40 milliseconds {_PICK.replace('e2.v', 'e2[last].v')}",
+        f"from every e1=S+, e2=R within 40 milliseconds {_PICK.replace('e1.', 'e1[0].')}",
+    ],
+)
+def test_times_in_no_order_expire_and_order_matches_as_on_rows(query: str) -> None:
+    plan = plan_app(_STREAMS + query, default_registry())
+    rows_made = 0
+    for seed in range(6):
+        chosen = random.Random(seed)  # nothing secret
+        columns, rows = _columns(plan), _rows(plan)
+        position = 0
+        for _batch in range(6):
+            size = chosen.choice((1, 20, 60))
+            events = []
+            for i in range(position, position + size):
+                ts = 100 + i + (chosen.randint(-30, 30) if chosen.random() < 0.4 else 0)
+                events.append((chosen.choice("SSSR"), ts, chosen.choice("abc"), chosen.randint(0, 9)))
+            made = _feed(columns, plan, events, position, in_order=False)
+            assert made == _feed(rows, plan, events, position, in_order=False)
+            rows_made += len(made)
+            if chosen.random() < 0.5:
+                columns.load(list(columns.dump()))
+            position += size
+    assert rows_made > 10
