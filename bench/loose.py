@@ -20,7 +20,7 @@ connectors = timed.connectors
 open_log = timed.open_log
 make_source_mapper = timed.make_source_mapper
 make_sink_mapper = timed.make_sink_mapper
-start_ingress = timed.start_ingress
+make_ingress = timed.make_ingress
 
 FLUSH_WITHIN = 30.0  # seconds, at the end of an app
 

@@ -248,5 +248,5 @@ def make_sink_mapper(connector: Connector) -> SinkMapper:
     return TimedSinkMapper(registry.make_sink_mapper(connector))
 
 
-def start_ingress(connector: Connector, place: Place) -> Ingress | None:
-    return registry.start_ingress(connector, place)
+def make_ingress(connector: Connector, place: Place) -> Ingress | None:
+    return registry.make_ingress(connector, place)

@@ -7,7 +7,7 @@ from io_build import annotation, schema
 
 from nadi.errors import NadiError
 from nadi.io.contract import Place
-from nadi.io.registry import MAPPERS, SINKS, SOURCES, connectors, mapper_kind, open_log, open_sink, start_ingress
+from nadi.io.registry import MAPPERS, SINKS, SOURCES, connectors, make_ingress, mapper_kind, open_log, open_sink
 from nadi.lang.tree import Annotation
 from nadi.plan.nodes import App, Stream
 
@@ -105,7 +105,7 @@ def test_every_mapper_in_the_table_exists() -> None:
 def test_a_file_has_no_ingress_and_opens(tmp_path: Path) -> None:
     [chosen] = connectors(app(A=[source({"dir.uri": str(tmp_path), "event.time": "ts"})]), "source")
     place = Place("app", tmp_path / "state")
-    assert start_ingress(chosen, place) is None
+    assert make_ingress(chosen, place) is None
     log = open_log(chosen, place)
     assert log.end(0) == 0
     log.close()

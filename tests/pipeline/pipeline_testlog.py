@@ -22,7 +22,7 @@ from nadi.kernel.contract import CHUNK, GROUP
 from nadi.lang.tree import Annotation
 from nadi.plan.nodes import App
 
-__all__ = ["connectors", "make_sink_mapper", "make_source_mapper", "open_log", "open_sink", "start_ingress"]
+__all__ = ["connectors", "make_ingress", "make_sink_mapper", "make_source_mapper", "open_log", "open_sink"]
 
 
 class LineLog:
@@ -174,7 +174,7 @@ def make_sink_mapper(connector: Connector) -> RowSinkMapper | ChunkSinkMapper:
     return ChunkSinkMapper() if "refuse" in connector.options else RowSinkMapper()
 
 
-def start_ingress(connector: Connector, place: Place) -> None:
+def make_ingress(connector: Connector, place: Place) -> None:
     return None
 
 

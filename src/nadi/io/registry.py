@@ -127,14 +127,10 @@ def open_sink(connector: Connector, place: Place) -> Sink:
     return sink_kind(connector.type).open(connector, place)
 
 
-def start_ingress(connector: Connector, place: Place) -> Ingress | None:
-    """The started ingress of a source; None where the source is a log by itself."""
+def make_ingress(connector: Connector, place: Place) -> Ingress | None:
+    """The ingress of a source, not yet started; None where the source is a log by itself."""
     make = source_kind(connector.type).ingress
-    if make is None:
-        return None
-    ingress = make(connector, place)
-    ingress.start()
-    return ingress
+    return None if make is None else make(connector, place)
 
 
 def map_type(connector: Connector) -> str:

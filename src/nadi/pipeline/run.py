@@ -12,7 +12,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from io import FileIO
 from pathlib import Path
@@ -96,9 +96,13 @@ class Node:
             circuits.forget(spec.place.state)
             forget_profile(spec.place.state)
             note_store(spec.place.state, spec.open_errors(), spec.error_store)
-        for spec, (_, app) in zip(specs, planned, strict=True):
-            for ingress in _ingresses(spec, app, registry):
-                started.callback(ingress.stop)
+        made = [
+            ingress
+            for spec, (_, app) in zip(specs, planned, strict=True)
+            for ingress in _ingresses(spec, app, registry, started)
+        ]
+        for ingress in made:  # when all are known, as some share a server
+            ingress.start()
         return self._through_crashes(specs)
 
     def _through_crashes(self, specs: Sequence[AppSpec]) -> ExitReport:
@@ -154,10 +158,15 @@ def needs_journal(app: App, registry: Connectors) -> bool:
     return kept or any(c.type in SOURCES and source_kind(c.type).ingress is not None for c in sources)
 
 
-def _ingresses(spec: AppSpec, app: App, registry: Connectors) -> list[Ingress]:
-    users = [c for c in spec.sources(app) if c.stream not in (CONTROL, FAULTS)]
-    made = [registry.start_ingress(connector, spec.place) for connector in users]
-    return [ingress for ingress in made if ingress is not None]
+def _ingresses(spec: AppSpec, app: App, registry: Connectors, started: contextlib.ExitStack) -> Iterator[Ingress]:
+    """The ingresses of an app, which stop with what was started."""
+    for connector in spec.sources(app):
+        if connector.stream in (CONTROL, FAULTS):
+            continue
+        ingress = registry.make_ingress(connector, spec.place)
+        if ingress is not None:
+            started.callback(ingress.stop)
+            yield ingress
 
 
 def _prepare(ready: Hosts) -> None:

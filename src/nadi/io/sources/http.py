@@ -197,12 +197,8 @@ class _Server:
 
     def __init__(self, host: str, port: int) -> None:
         self.endpoints: dict[str, _Endpoint] = {}
-        try:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            self._socket = socket.create_server((host, port), family=family, backlog=1024)
-        except OSError as reason:
-            raise error("SERVER_NOT_STARTED", server=f"the http server on {host}:{port}", reason=reason) from reason
-        self.port: int = self._socket.getsockname()[1]
+        self._where = (host, port)
+        self._socket: socket.socket | None = None
         config = uvicorn.Config(
             self._app,
             log_config=None,
@@ -215,11 +211,26 @@ class _Server:
             timeout_graceful_shutdown=STOP_WITHIN,
         )
         self._server = uvicorn.Server(config)
+
+    @property
+    def port(self) -> int:
+        """The port it listens on, or will."""
+        port: int = self._where[1] if self._socket is None else self._socket.getsockname()[1]
+        return port
+
+    def start(self) -> None:
+        """Listen, where it does not yet. Errors: SERVER_NOT_STARTED."""
+        if self._socket is not None:
+            return
+        host, port = self._where
+        try:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            self._socket = socket.create_server((host, port), family=family, backlog=1024)
+        except OSError as reason:
+            raise error("SERVER_NOT_STARTED", server=f"the http server on {host}:{port}", reason=reason) from reason
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name=f"http-{self.port}", daemon=True
         )
-
-    def start(self) -> None:
         self._thread.start()
         while not self._server.started:
             if not self._thread.is_alive():
@@ -230,6 +241,8 @@ class _Server:
 
     def stop(self) -> None:
         """Take no new connections, finish what runs."""
+        if self._socket is None:
+            return
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
@@ -257,48 +270,44 @@ _LOCK = threading.Lock()
 
 
 class HttpIngress:
-    """The ingress of one http source."""
+    """The ingress of one http source.
+
+    Its path is known to the server of its port from when it is made until the last source of the port has stopped: a client that comes too early or too
+    late hears that nobody takes its message now (503, or no answer), never that there is no such source (404), which would be final.
+    """
 
     def __init__(self, connector: Connector, place: Place) -> None:
         self._address = address(connector, place)
         self._endpoint = _Endpoint(connector, open_journal(place.journal, place.app), make_source_mapper(connector))
-        self._server: _Server | None = None
+        path = self._address.path
+        with _LOCK:
+            self._server = _SERVERS.setdefault(self._key, _Server(*self._key))
+            taken = self._server.endpoints.get(path)
+            if taken is not None and not taken.stopping:
+                reason = f"another source has the path on port {self._server.port}"
+                raise error("SERVER_NOT_STARTED", server=f"the http source {path}", reason=reason)
+            self._server.endpoints[path] = self._endpoint
+
+    @property
+    def _key(self) -> tuple[str, int]:
+        return self._address.host, self._address.port
 
     @property
     def url(self) -> str:
         """Where it listens; with the port that was chosen where the url's was 0."""
-        host, port = self._address.host, self._server.port if self._server else self._address.port
-        return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}{self._address.path}"
+        host = "127.0.0.1" if self._address.host == "0.0.0.0" else self._address.host
+        return f"http://{host}:{self._server.port}{self._address.path}"
 
     def start(self) -> None:
-        key = (self._address.host, self._address.port)
         with _LOCK:
-            server = _SERVERS.get(key)
-            if server is not None and self._address.path in server.endpoints:
-                where = f"the http source {self._address.path}"
-                raise error(
-                    "SERVER_NOT_STARTED", server=where, reason=f"another source has the path on port {server.port}"
-                )
-            if server is None:
-                server = _Server(*key)
-                server.endpoints[self._address.path] = (
-                    self._endpoint
-                )  # before it answers: 404 would be final for a client
-                server.start()
-                _SERVERS[key] = server
-            server.endpoints[self._address.path] = self._endpoint
-            self._server = server
+            self._server.start()
 
     def stop(self) -> None:
         with _LOCK:
-            server, self._server = self._server, None
-            if server is None:
-                return
             self._endpoint.stopping = True
-            if len(server.endpoints) == 1:
-                server.stop()
-                _SERVERS.pop((self._address.host, self._address.port))
-            del server.endpoints[self._address.path]
+            if all(e.stopping for e in self._server.endpoints.values()) and _SERVERS.get(self._key) is self._server:
+                _SERVERS.pop(self._key)
+                self._server.stop()
 
 
 def _open(connector: Connector, place: Place) -> Log:
