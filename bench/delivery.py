@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from bench.apps import PATTERN
 from bench.checks import Rows, WrongOutputError, compare, parse, pattern_rows
 from bench.children import ROOT, Child, ChildFailedError
 from bench.events import PIECE, Events, make_events, message
-from bench.node import Batch, Plan, Task
+from bench.node import Batch, Plan, Task, spark_only
 
 KEYS = (1_000, 100_000)
 PARTITIONS = 2
@@ -39,7 +39,7 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class DeliverySetting:
-    """`repeat`: runs of each mode, after a first one of each that does not count."""
+    """`repeat`: runs of each mode, after a first one of each that does not count. `conf`: settings of Spark and nadi."""
 
     folder: Path
     servers: str
@@ -47,6 +47,7 @@ class DeliverySetting:
     events: int
     repeat: int
     master: str
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 def app_text(setting: DeliverySetting, run: int) -> str:
@@ -157,7 +158,7 @@ def measure_delivery(setting: DeliverySetting, say: Say) -> dict[str, Any]:
     events = fill(setting, say)
     tasks = [_task(setting, run, mode) for run, mode in enumerate(modes)]
     plan = folder / "plan.json"
-    plan.write_bytes(msgspec.json.encode(Plan(str(folder / "state"), tasks, setting.master)))
+    plan.write_bytes(msgspec.json.encode(Plan(str(folder / "state"), tasks, setting.master, spark_only(setting.conf))))
     node = Child("bench.node", plan, folder / "node.log", {timed.NOTES: str(folder / "notes"), timed.PROFILE: ""})
     ended = []
     try:
@@ -179,7 +180,7 @@ def measure_delivery(setting: DeliverySetting, say: Say) -> dict[str, Any]:
 
 
 def _task(setting: DeliverySetting, run: int, mode: str) -> Task:
-    conf = {"nadi.batch.events": str(BATCH_EVENTS), "nadi.buckets": "2"}
+    conf = {"nadi.batch.events": str(BATCH_EVENTS), "nadi.buckets": "2", **setting.conf}
     return Task(app_text(setting, run), False, conf=conf, module=MODES[mode], events=setting.events)
 
 

@@ -29,7 +29,7 @@ from bench.events import Ints
 from bench.latency_load import Order, sent_events
 from bench.load import FIRST_WITHIN
 from bench.measure import profile_text
-from bench.node import Batch, Plan, Task
+from bench.node import Batch, Plan, Task, spark_only
 from bench.processors import Used, processor_seconds, shares
 
 APPS = ("filter", "pattern")
@@ -89,10 +89,6 @@ def measure_latency(app: str, setting: LatencySetting, say: Say) -> dict[str, An
         node.end()
     say(f"{app}: checking what came out")
     return {"load": (load_before, os.getloadavg()[0]), **results(app, setting, folder, loaded, ended)}
-
-
-def spark_only(conf: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in conf.items() if name.startswith("spark.")}
 
 
 def make_topics(app: str, setting: LatencySetting) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pstats
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from bench.checks import WrongOutputError, check_live, compare, expected, parse
 from bench.children import Child, ChildFailedError
 from bench.events import Events
 from bench.load import FIRST_WITHIN, Order, sent_events
-from bench.node import Batch, Plan, Task
+from bench.node import Batch, Plan, Task, spark_only
 
 BATCH_EVENTS = 100_000  # the pipeline's own bound
 BATCHES = 10  # at least so many, where there are fewer events
@@ -33,7 +33,8 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a run has been asked for. `seconds` or `events` 0 leaves that measure out; `at_most` bounds a throughput run (s)."""
+    """What a run has been asked for. `seconds` or `events` 0 leaves that measure out; `at_most` bounds a throughput run (s). `conf`: settings of
+    Spark and nadi."""
 
     folder: Path
     url: str
@@ -45,6 +46,7 @@ class Setting:
     at_most: float
     profile: bool
     master: str
+    conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def batch_events(self) -> int:
@@ -59,7 +61,7 @@ def measure(app: str, setting: Setting, say: Say) -> dict[str, Any]:
     output = folder / "out.jsonl"
     kinds, tasks = _tasks(app, setting, output)
     plan = folder / "plan.json"
-    plan.write_bytes(msgspec.json.encode(Plan(str(folder / "state"), tasks, setting.master)))
+    plan.write_bytes(msgspec.json.encode(Plan(str(folder / "state"), tasks, setting.master, spark_only(setting.conf))))
     environment = {timed.NOTES: str(folder / "notes"), timed.PROFILE: "1" if setting.profile else ""}
     say(f"{app}: starting a node")
     node = Child("bench.node", plan, folder / "node.log", environment)
@@ -83,9 +85,9 @@ def _tasks(app: str, setting: Setting, output: Path) -> tuple[list[str], list[Ta
     kinds, tasks = [], []
     if setting.seconds > 0:
         kinds.append("latency")
-        tasks.append(Task(on_nats(app, setting.url), until_end=False, identity=identity))
+        tasks.append(Task(on_nats(app, setting.url), until_end=False, identity=identity, conf=dict(setting.conf)))
     if len(setting.events):
-        conf = {"nadi.batch.events": str(setting.batch_events)}
+        conf = {"nadi.batch.events": str(setting.batch_events), **setting.conf}
         kinds.append("throughput")
         tasks.append(Task(on_files(app, setting.input, output), True, identity, conf, setting.at_most))
     return kinds, tasks

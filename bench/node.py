@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,15 @@ class Batch(msgspec.Struct, frozen=True):
     ms: dict[str, int]
     state_rows: int = 0
     state_ms: dict[str, int] = {}
+
+
+def spark_only(conf: Mapping[str, str]) -> dict[str, str]:
+    """Those of Spark, which hold for a node; the others hold for an app.
+
+    >>> spark_only({"spark.ui.enabled": "true", "nadi.kernel": "auto"})
+    {'spark.ui.enabled': 'true'}
+    """
+    return {name: value for name, value in conf.items() if name.startswith("spark.")}
 
 
 def tell(at: str, **more: Any) -> None:

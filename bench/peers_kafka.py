@@ -23,7 +23,7 @@ from bench.checks import Rows, WrongOutputError, compare, parse
 from bench.children import Child, ChildFailedError
 from bench.delivery import DeliverySetting, fill, make_topics, payloads, topic_in, topic_out
 from bench.events import Events
-from bench.node import Batch, Plan, Task
+from bench.node import Batch, Plan, Task, spark_only
 from bench.peers import RUN_WITHIN, Peers, Say
 
 KEYS = 1_000
@@ -134,10 +134,10 @@ def _quiet(_told: dict[str, Any]) -> None:
 def run_nadi_node(setting: DeliverySetting, runs: int, wanted: Rows, say: Say) -> list[float]:
     """Events/s of each run but the first, in one node. Errors: ChildFailedError, WrongOutputError."""
     folder: Path = setting.folder
-    conf = {"nadi.buckets": "2"}
+    conf = {"nadi.buckets": "2", **setting.conf}
     tasks = [Task(app_text(setting, run), False, conf=conf, events=setting.events) for run in range(runs)]
     plan = folder / "plan.json"
-    plan.write_bytes(msgspec.json.encode(Plan(str(folder / "state"), tasks, setting.master)))
+    plan.write_bytes(msgspec.json.encode(Plan(str(folder / "state"), tasks, setting.master, spark_only(setting.conf))))
     node = Child("bench.node", plan, folder / "node.log", {timed.NOTES: str(folder / "notes"), timed.PROFILE: ""})
     rates = []
     try:

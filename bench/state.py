@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,8 @@ BODIES = {"flat": _QUERY, "keyed": f"partition with (sym of In) begin {_QUERY} e
 
 @dataclass(frozen=True, slots=True)
 class StateSetting:
-    """`mb` is the size of the state, `batches` how many are measured over it (0: by its size); `revision`: revisions are made, too."""
+    """`mb` is the size of the state, `batches` how many are measured over it (0: by its size); `revision`: revisions are made, too. `conf`: settings
+    of Spark and nadi."""
 
     folder: Path
     app: str
@@ -56,6 +57,7 @@ class StateSetting:
     batches: int
     master: str
     revision: bool = False
+    conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def fill(self) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bench import timed
-from bench.node import SPARK_CONF, batches_of, tell
+from bench.node import SPARK_CONF, batches_of, spark_only, tell
 from bench.pace import PacedSource
 from nadi.pipeline.hosting.hostclient import hosts
 from nadi.pipeline.inputs.fatrows import unpack
@@ -42,6 +42,7 @@ class StatePlan(msgspec.Struct, frozen=True):
     text: str
     batches: str
     master: str
+    conf: dict[str, str] = {}
 
 
 class NotingStage(KernelStage):
@@ -99,7 +100,7 @@ class BatchNotes:
 def main() -> int:
     plan = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=StatePlan)
     # the last batches are all that is asked for twice a second
-    conf = {**SPARK_CONF, "spark.sql.streaming.numRecentProgressUpdates": "50"}
+    conf = {**SPARK_CONF, "spark.sql.streaming.numRecentProgressUpdates": "50", **spark_only(plan.conf)}
     session = build_session(SessionOptions(plan.master, Path(plan.state) / "logs", conf, "nadi bench"))
     try:
         count, jvm = os.cpu_count() or 1, driver_jvm(session)
@@ -109,7 +110,7 @@ def main() -> int:
         tell("ready", jvm=jvm, t=time.time())
         notes = BatchNotes(Path(plan.batches))
         options = NodeOptions(
-            Path(plan.state), plan.master, {}, until_end=True, engine="bench.timed", connectors="bench.timed"
+            Path(plan.state), plan.master, plan.conf, until_end=True, engine="bench.timed", connectors="bench.timed"
         )
         spec = make_spec(AppText(plan.text), timed.plan_app(plan.text), options, count, "")
 

@@ -89,7 +89,9 @@ def measure_sizes(setting: StateSetting, say: Say) -> dict[str, Any]:
     write_input(setting)
     run.lap("writing the input")
     plan = folder / "plan.json"
-    described = StatePlan(str(folder / "state"), app_text(setting), str(folder / "batches.jsonl"), setting.master)
+    described = StatePlan(
+        str(folder / "state"), app_text(setting), str(folder / "batches.jsonl"), setting.master, dict(setting.conf)
+    )
     plan.write_bytes(msgspec.json.encode(described))
     with _least_memory() as memory:
         killed = _first_life(run, plan)

@@ -25,8 +25,9 @@ from bench.analysis import (
     timeline,
 )
 from bench.node import Batch
+from bench.options import chosen_apps
 from bench.report import markdown
-from bench.run import chosen_apps, ratios
+from bench.result import ratios
 
 
 @pytest.mark.parametrize("module", [analysis, events, kernel])
