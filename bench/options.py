@@ -15,17 +15,19 @@ from bench.peers import REPEAT as PEER_REPEAT
 from bench.peers_apps import SHAPES
 from bench.rows_apps import ROWS_APPS
 from bench.state import BODIES, SIZES
+from bench.sweep import SWEEPS
 
 EVENTS = {
     "pipeline": 1_000_000,
     "rows": 300_000,
     "kernel": 2_000_000,
+    "sweep": 1_000_000,
     "state": 0,
     "delivery": 600_000,
     "latency": 0,
     "peers": FEW,
 }
-REPEAT = {"rows": 5, "kernel": 5, "delivery": 3, "peers": PEER_REPEAT}
+REPEAT = {"rows": 5, "kernel": 5, "sweep": 3, "delivery": 3, "peers": PEER_REPEAT}
 KAFKA = "kafka"  # what `--only` calls plain Spark over Kafka
 STATE = "state"  # what `--only` calls the bytes of state per key
 
@@ -54,7 +56,7 @@ def arguments() -> argparse.Namespace:
     options.add_argument("--at-most", type=float, default=45.0, help="seconds of a throughput run (0: to its end)")
     options.add_argument(
         "--only",
-        choices=tuple(dict.fromkeys([*APPS, *ROWS_APPS, *KERNEL_APPS, STATE, *BODIES, *SHAPES, KAFKA])),
+        choices=tuple(dict.fromkeys([*APPS, *ROWS_APPS, *KERNEL_APPS, *SWEEPS, STATE, *BODIES, *SHAPES, KAFKA])),
         action="append",
         help="this app (of the pipeline identity, too); may be given again",
     )
@@ -95,6 +97,7 @@ def arguments() -> argparse.Namespace:
     known = {
         "rows": (*ROWS_APPS, STATE),
         "kernel": tuple(KERNEL_APPS),
+        "sweep": SWEEPS,
         "state": tuple(BODIES),
         "pipeline": APPS,
         "delivery": (),
@@ -105,7 +108,7 @@ def arguments() -> argparse.Namespace:
         options.error(f"the suite {asked.suite} has no {strange[0]}: it has {', '.join(known) or 'one app'}")
     if asked.revision and (asked.suite != "state" or asked.direct):
         options.error("--revision is for the suite state with Spark")
-    if asked.conf and (asked.direct or asked.suite in ("rows", "kernel")):
+    if asked.conf and (asked.direct or asked.suite in ("rows", "kernel", "sweep")):
         options.error("--conf is for the suites with Spark")
     if asked.events is None:
         asked.events = EVENTS[asked.suite]

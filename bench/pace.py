@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-from pyspark.sql.datasource import DataSourceStreamReader
 
 from nadi.pipeline.cutting.cutmaker import CutMaker
 from nadi.pipeline.cutting.cuts import Cut, Waiting
-from nadi.pipeline.inputs.source import AppReader, AppSource
+from nadi.pipeline.inputs.reader import AppReader
+from nadi.pipeline.inputs.source import AppSource
 from nadi.pipeline.progress import Progress
 from nadi.pipeline.spec import AppSpec
 
@@ -122,5 +122,5 @@ class PacedSource(AppSource):
     def name(cls) -> str:
         return "nadi_paced"
 
-    def streamReader(self, schema: object) -> DataSourceStreamReader:  # noqa: N802
-        return PacedReader(self._spec)
+    def streamReader(self, schema: object) -> PacedReader:  # noqa: N802
+        return PacedReader(AppSpec.from_json(self._described))

@@ -133,6 +133,24 @@ def kernel_table(result: dict[str, Any]) -> Table:
     return "The columns kernel in one process: median [least–greatest]", header, rows
 
 
+def sweep_table(result: dict[str, Any]) -> Table:
+    """What an event costs along each sweep, and how much more than where it costs least."""
+    header = ("sweep", "ns an event", "to the least", "rows", "load")
+    told = result["apps"].values()
+    least = {t["sweep"]: min(o["ns"] for o in told if o["sweep"] == t["sweep"]) for t in told}
+    rows = [
+        [
+            f"{t['sweep']} {t['value']}",
+            f"{t['ns']:.0f} [{t['least']:.0f}–{t['greatest']:.0f}]",
+            f"{t['ns'] / least[t['sweep']]:.2f}",
+            f"{t['rows']:,}",
+            f"{t['load'][0]:.1f}–{t['load'][1]:.1f}",
+        ]
+        for t in told
+    ]
+    return "Patterns on the columns kernel, processor time with deltas: median [least–greatest]", header, rows
+
+
 def state_table(result: dict[str, Any]) -> Table:
     told = result["apps"].get("state")
     header = ("keys", "bytes a key in memory", "goal", "bytes a key in a dump")
@@ -420,6 +438,8 @@ def tables(result: dict[str, Any]) -> list[Table]:
         return [t for t in (table(result) for table in made) if t[2]]
     if result.get("suite") == "kernel":
         return [t for t in (kernel_table(result),) if t[2]]
+    if result.get("suite") == "sweep":
+        return [t for t in (sweep_table(result),) if t[2]]
     if result.get("suite") == "rows":
         return [t for t in (rows_table(result), *([state_table(result)] if "state" in result["apps"] else [])) if t[2]]
     made = [
@@ -436,9 +456,7 @@ def facts(result: dict[str, Any]) -> str:
     load = f"load {m['load'][0]:.1f} before" + (f", {m['load_after'][0]:.1f} after" if "load_after" in m else "")
     state = "" if result["complete"] else " **Incomplete run.**"
     where = f"{result['started']}, commit {m['commit']}: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {load}; "
-    if result.get("suite") == "kernel":
-        return [t for t in (kernel_table(result),) if t[2]]
-    if result.get("suite") == "rows":
+    if result.get("suite") in ("kernel", "rows", "sweep"):
         return f"{where}Python {m['python']}. {s['events']:,} events, {s['repeat']} runs each.{state}"
     if result.get("suite") == "delivery":
         what = f"{s['events']:,} events, {s['repeat']} runs each."

@@ -1,7 +1,7 @@
 """Measures the pipeline, its latency, the rows or columns kernel alone, batches over states of several sizes, what exactly-once delivery costs, or nadi beside
 its peers.
 
-`python bench/run.py --suite pipeline|latency|rows|kernel|state|delivery|peers --json FILE`, see README.md.
+`python bench/run.py --suite pipeline|latency|rows|kernel|sweep|state|delivery|peers --json FILE`, see README.md.
 
 Exit status: 0, 1 where an app put out something wrong or did not run, 130 after Ctrl-C (the file then holds what was measured, marked as incomplete).
 """
@@ -45,6 +45,7 @@ from bench.rows_apps import ROWS_APPS
 from bench.state import SIZES, StateSetting
 from bench.state_direct import measure_direct
 from bench.state_run import measure_sizes
+from bench.sweep import POINTS, measure_point
 
 LINE_EVERY = 5.0  # seconds between two lines where the screen is no terminal
 
@@ -233,6 +234,18 @@ def run_kernel(asked: argparse.Namespace, screen: Screen) -> int:
     return measured(asked, screen, work)
 
 
+def run_sweep(asked: argparse.Namespace, screen: Screen) -> int:
+    """Measure what an event costs patterns that grow; -> exit status."""
+
+    def work(result: Result) -> None:
+        for point in POINTS:
+            if not asked.only or point.sweep in asked.only:
+                result.add(point.name, measure_point(point, asked.events, asked.repeat, screen.show))
+                screen.say(f"{point.name}: {result.told['apps'][point.name]['ns']:.0f} ns an event")
+
+    return measured(asked, screen, work)
+
+
 def run(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     """Measure the pipeline; -> exit status."""
     screen.show(f"making {asked.events:,} events")
@@ -287,6 +300,8 @@ def main() -> int:
                 return run_delivery(asked, folder, screen)
             if asked.suite == "kernel":
                 return run_kernel(asked, screen)
+            if asked.suite == "sweep":
+                return run_sweep(asked, screen)
             if asked.suite == "peers":
                 return run_peers(asked, folder, screen)
             if asked.suite == "latency":

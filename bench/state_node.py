@@ -22,7 +22,7 @@ from nadi.pipeline.hosting.hostclient import hosts
 from nadi.pipeline.inputs.fatrows import unpack
 from nadi.pipeline.kernelstage import OUTPUT, KernelStage
 from nadi.pipeline.node import AppProgress, AppText, NodeOptions, make_spec, node_lock
-from nadi.pipeline.outputs.sinkstage import AppSink
+from nadi.pipeline.outputs.sink import AppSink
 from nadi.pipeline.run import end_session
 from nadi.pipeline.session import SessionOptions, activate, build_session, driver_jvm
 from nadi.pipeline.spec import AppSpec

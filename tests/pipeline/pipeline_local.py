@@ -24,7 +24,7 @@ from nadi.io.staging import write_atomically
 from nadi.pipeline.cutting import cutlog
 from nadi.pipeline.inputs import source
 from nadi.pipeline.inputs.fatrows import pack
-from nadi.pipeline.inputs.source import AppReader
+from nadi.pipeline.inputs.reader import AppReader
 from nadi.pipeline.kernelstage import StoredState, ask_kernel
 from nadi.pipeline.outputs import sinkstage
 from nadi.pipeline.outputs.sinkstage import AppWriter

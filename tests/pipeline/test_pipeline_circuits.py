@@ -15,7 +15,7 @@ from nadi.metrics import AppProgress, Circuit
 from nadi.pipeline.circuits import Circuits
 from nadi.pipeline.cutting import cutlog, cutmaker
 from nadi.pipeline.cutting.cutmaker import read_status
-from nadi.pipeline.inputs.source import AppReader
+from nadi.pipeline.inputs.reader import AppReader
 from nadi.pipeline.spec import AppSpec
 
 TEXT = """@app:name('A') @source(type='test', file='{folder}/in') define stream In (n long);

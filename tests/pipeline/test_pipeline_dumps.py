@@ -21,7 +21,7 @@ from nadi.pipeline.cutting import cutlog, cutmaker
 from nadi.pipeline.executor import dumper
 from nadi.pipeline.executor.forked import turn
 from nadi.pipeline.hosting.hostclient import Hosts, hosts_folder
-from nadi.pipeline.inputs.source import AppReader
+from nadi.pipeline.inputs.reader import AppReader
 from nadi.pipeline.progress import write_progress
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.state import dumps

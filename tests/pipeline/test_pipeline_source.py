@@ -15,7 +15,7 @@ from nadi.pipeline.cutting import cutlog, cutmaker
 from nadi.pipeline.cutting.cutmaker import acts_by_itself, read_status, stop_flag
 from nadi.pipeline.cutting.cuts import Cut
 from nadi.pipeline.engine import plan_app
-from nadi.pipeline.inputs.source import SPLIT, AppReader, plan_tasks
+from nadi.pipeline.inputs.reader import SPLIT, AppReader, plan_tasks
 from nadi.pipeline.progress import Counts, Progress, read_progress, write_progress
 from nadi.pipeline.spec import AppSpec
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nadi.config import DataSource, ErrorStoring
-from nadi.databases import Address
 from nadi.errors import NadiError, error
 from nadi.io.errorfile import FileErrorStore
 from nadi.io.errorstore import ErrorStore
-from nadi.io.errortable import TableErrorStore
 from nadi.io.staging import make_folder, write_atomically
+
+if TYPE_CHECKING:
+    from nadi.databases import Address
 
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,50}")
 
@@ -24,11 +26,15 @@ def error_store(state: Path, app: str, settings: ErrorStoring) -> ErrorStore:
     if not _TABLE.fullmatch(settings.table):
         wanted = "a name of letters, digits and '_'"
         raise error("INVALID_SETTING", name="error.store.config.table", value=settings.table, wanted=wanted)
+    from nadi.io.errortable import TableErrorStore  # with it comes SQLAlchemy, which takes half a second
+
     return TableErrorStore(state, app, address_of(settings.datasource), settings.table)
 
 
 def address_of(source: DataSource) -> Address:
     """The database of a data source. Errors: INVALID_SETTING."""
+    from nadi.databases import Address  # see above
+
     address = Address(source.jdbc_url, source.username, source.password)
     try:
         _ = address.parsed

@@ -31,7 +31,8 @@ from nadi.lang.tree import Type
 from nadi.pipeline.engine import make_kernel, plan_app
 from nadi.pipeline.hosting.protocol import Part
 from nadi.pipeline.inputs.bucketing import make_splitter
-from nadi.pipeline.inputs.fatrows import SCHEMA, from_ipc, gather, pack, to_arrow, to_ipc, unpack
+from nadi.pipeline.inputs.fatrows import from_ipc, gather, pack, to_arrow, to_ipc, unpack
+from nadi.pipeline.inputs.source import SCHEMA
 from nadi.pipeline.kernelstage import FRAME_KEY, FRAME_VALUE, process_rows
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.state.labels import labels

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nadi.errors import Diagnostic, NadiError, error, raised
 from nadi.pipeline.inputs.source import AppSource
 from nadi.pipeline.kernelstage import OUTPUT, KernelStage
-from nadi.pipeline.outputs.sinkstage import AppSink
+from nadi.pipeline.outputs.sink import AppSink
 from nadi.pipeline.session import activate, driver_jvm
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.state.labels import labels

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nadi.pipeline.cutting import cutlog
 from nadi.pipeline.cutting.cutlog import CutLog, Cuts
-from nadi.pipeline.cutting.cuttable import TableCutLog
 from nadi.pipeline.spec import AppSpec
+
+if TYPE_CHECKING:
+    from nadi.pipeline.cutting.cuttable import TableCutLog
 
 
 def cuts_folder(state: Path) -> Path:
@@ -18,15 +21,21 @@ def cuts_folder(state: Path) -> Path:
 def open_cut_log(spec: AppSpec, epoch: int = 0) -> Cuts:
     """The cut log of an app, for the run with this epoch; 0 to read only."""
     if spec.cuts:
-        return TableCutLog(spec.cuts, _name(spec), epoch)
+        return _table(spec, epoch)
     return CutLog(cuts_folder(spec.place.state), epoch)
 
 
 def take_over(spec: AppSpec) -> int:
     """Begin a new epoch and return it; every run before can no longer append."""
     if spec.cuts:
-        return TableCutLog(spec.cuts, _name(spec), 0).take_over()
+        return _table(spec, 0).take_over()
     return cutlog.take_over(cuts_folder(spec.place.state))
+
+
+def _table(spec: AppSpec, epoch: int) -> TableCutLog:
+    from nadi.pipeline.cutting.cuttable import TableCutLog  # with it comes SQLAlchemy, which takes half a second
+
+    return TableCutLog(spec.cuts, _name(spec), epoch)
 
 
 def _name(spec: AppSpec) -> str:

@@ -22,7 +22,8 @@ from nadi.pipeline.executor.kernels import Held, Kernels, views
 from nadi.pipeline.executor.stopwatch import Stopwatch
 from nadi.pipeline.hosting.protocol import Frame, Part
 from nadi.pipeline.inputs.fatrows import FatRow, pack, unpack
-from nadi.pipeline.inputs.reading import Input, Range, Read, open_input, read_range
+from nadi.pipeline.inputs.ranges import Range
+from nadi.pipeline.inputs.reading import Input, Read, open_input, read_range
 from nadi.pipeline.outputs import errorrows, sending
 from nadi.pipeline.outputs.refused import Refused
 from nadi.pipeline.spec import AppSpec

@@ -23,7 +23,7 @@ from nadi.pipeline.executor.forked import resident
 from nadi.pipeline.executor.snapshot import Since, Snapshot
 from nadi.pipeline.hosting.protocol import Frame, Part
 from nadi.pipeline.inputs.fatrows import Gathered, gather, to_ipc, unpack
-from nadi.pipeline.inputs.pieces import Send
+from nadi.pipeline.inputs.sends import Send
 from nadi.pipeline.state.frames import base_stream, delta_stream, to_frames
 from nadi.pipeline.state.layout import POLICY, Directory, Plan, Policy, plan_base, plan_delta
 

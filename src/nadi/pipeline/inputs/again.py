@@ -25,7 +25,8 @@ from nadi.kernel.control import CONTROL
 from nadi.lang.tree import Type
 from nadi.pipeline.inputs.bucketing import Split, make_splitter
 from nadi.pipeline.inputs.faults import typed_values, undecodable_events
-from nadi.pipeline.inputs.pieces import Decoding, Ints, Piece, Send, Taken
+from nadi.pipeline.inputs.pieces import Decoding, Ints, Piece, Taken
+from nadi.pipeline.inputs.sends import Send
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App, Schema
 

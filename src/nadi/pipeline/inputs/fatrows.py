@@ -9,7 +9,7 @@ Columns `bk` (int, the label of the bucket), `head` (MessagePack map), `body` (b
   ARRIVAL_COLUMNS, where `__order` is the running maximum of log times within the split.
 - `"errors"`: body: MessagePack list of `[ordinal, partition, position, time, reason, payload, beside]` of undecodable messages; `beside` is a map with
   what else the log told of the message (`header`, `properties`), or why it cannot be sent again (`final`).
-- `"sends"`: body: MessagePack list of `nadi.pipeline.inputs.pieces.Send`, what goes to sinks of this bucket once more.
+- `"sends"`: body: MessagePack list of `nadi.pipeline.inputs.sends.Send`, what goes to sinks of this bucket once more.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ import pyarrow as pa
 from nadi.kernel.contract import ORDER, TS, ArrivalBatch
 from nadi.pipeline.cutting.cuts import Place
 from nadi.pipeline.hosting.protocol import Part
-from nadi.pipeline.inputs.pieces import Send
+from nadi.pipeline.inputs.sends import Send
 
-SCHEMA = "bk int, head binary, body binary"
 ARROW = pa.schema([("bk", pa.int32()), ("head", pa.binary()), ("body", pa.binary())])
 BODY_ROWS = 50_000
 

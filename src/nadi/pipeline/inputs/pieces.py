@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.io.contract import Messages, SourceMapper, Undecodable
 from nadi.pipeline.inputs.bucketing import Split, Splitter
+from nadi.pipeline.inputs.sends import Send
 
 Ints = npt.NDArray[np.int64]
 
@@ -44,15 +44,6 @@ class Taken:
     failures: tuple[Undecodable, ...] = ()
     told: tuple[list[Any], ...] = ()
     sends: tuple[tuple[int, Send], ...] = ()
-
-
-class Send(msgspec.Struct, frozen=True, array_like=True):
-    """A payload that was refused and goes to the same sink again; `rows` are `[timestamp (ms), [values]]`, `position` is where the control log asks for it."""
-
-    position: int
-    sink: int
-    payload: bytes
-    rows: list[tuple[int, list[Any]]]
 
 
 Take = Callable[[Messages, int], Taken]

@@ -19,27 +19,14 @@ from nadi.pipeline.inputs.again import beside, control_take, decoding
 from nadi.pipeline.inputs.bucketing import Split
 from nadi.pipeline.inputs.fatrows import BODY_ROWS, FatRow, pack, to_ipc
 from nadi.pipeline.inputs.faults import reentry
-from nadi.pipeline.inputs.pieces import Piece, Send, Take, Taken
+from nadi.pipeline.inputs.pieces import Piece, Take, Taken
+from nadi.pipeline.inputs.ranges import Range
+from nadi.pipeline.inputs.sends import Send
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
 
 Ints = npt.NDArray[np.int64]
 ERRORS_PER_ROW = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Positions [start, end) of a partition: piece `split` of what the cut takes of it; `high` is the running maximum of log times before the cut."""
-
-    ordinal: int
-    partition: int
-    start: int
-    end: int
-    split: int = 0
-    high: int | None = None
-
-    def plain(self) -> list[int | None]:
-        return [self.ordinal, self.partition, self.start, self.end, self.split, self.high]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from nadi.io.contract import Connector, Delivery, SinkMapper
 from nadi.kernel.contract import OUTPUT_COLUMNS
 from nadi.pipeline.inputs.again import rows_of
-from nadi.pipeline.inputs.pieces import Send
+from nadi.pipeline.inputs.sends import Send
 
 AGAIN = -1
 """The key-group of rows that are sent again."""

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from nadi.io import faultlog
-from nadi.pipeline.daemon import freeze_first
 from nadi.pipeline.hosting.hostclient import hosts
 from nadi.pipeline.inputs.fatrows import unpack
 from nadi.pipeline.progress import Counts, Progress, write_progress
@@ -97,19 +96,3 @@ def progress_of(buckets: Sequence[Mapping[str, Any]], host_of: Callable[[int], i
         state_written=sum(b["state_written"] for b in buckets),
         memory=memory,
     )
-
-
-class AppSink(DataSource):
-    """Options: `spec`, the AppSpec as JSON; `jvm`, the process id of the driver's JVM."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._spec = AppSpec.from_json(options["spec"])
-        self._jvm = int(options["jvm"])
-
-    @classmethod
-    def name(cls) -> str:
-        return "nadi_sink"
-
-    def streamWriter(self, schema: object, overwrite: bool) -> AppWriter:  # noqa: N802
-        freeze_first()
-        return AppWriter(self._spec, self._jvm)
