@@ -19,7 +19,7 @@ def _condition(m: Maker, slot: int) -> str:
     if slot == 1 or m.rarely():
         return m.one(f"{own} > 1", "k == 'a'", "b", "v is null", "k != 'b'", f"{own} % 2 != 1")
     other = f"e{m.number(1, slot - 1)}"
-    match m.number(0, 6):
+    match m.number(0, 7):
         case 0 | 1:
             return f"{own} {m.one('>', '<', '>=', '!=', '==')} {other}.{own}"
         case 2:
@@ -28,6 +28,8 @@ def _condition(m: Maker, slot: int) -> str:
             return f"k == {other}.k and {own} >= {other}.{own}"
         case 4:
             return f"{other}.{m.of(_NUMBERS)} + {own} > {m.number(0, 4)}"
+        case 6:
+            return f"{m.one('v', 'l')} == {other}.{m.one('v', 'l')}"
         case 5:
             return f"ifThenElse({other}.b, v > {other}.v, not b)"
         case _:

@@ -102,6 +102,21 @@ def test_one_event_may_complete_more_matches_than_there_was_room_for() -> None:
     assert made == _feed(rows, plan, closing, 2000)
 
 
+def test_matches_that_wait_for_a_number_are_found_however_many_they_become() -> None:
+    query = "from every e1=S -> e2=R[v == e1.v] within 1 sec select e1.k as k, e1.v as v, e2.w as w insert into Out;"
+    plan = plan_app(_STREAMS + query, default_registry())
+    columns, rows = _columns(plan), _rows(plan)
+    for turn in range(4):
+        opening = [("S", turn, "k", (7919 * i + turn) % 3000 - 1500) for i in range(1000)]
+        assert _feed(columns, plan, opening, 1000 * turn) == _feed(rows, plan, opening, 1000 * turn) == []
+        if turn == 2:
+            columns.load(list(columns.dump()))
+    closing = [("R", 5, "k", v) for v in range(-1500, 1500, 3)]
+    made = _feed(columns, plan, closing, 4000)
+    assert len(made) > 1000
+    assert made == _feed(rows, plan, closing, 4000)
+
+
 @pytest.mark.parametrize("text", [_KEYED, _FLAT, _RUN])
 def test_a_delta_costs_what_changed(text: str) -> None:
     plan = plan_app(text, default_registry())

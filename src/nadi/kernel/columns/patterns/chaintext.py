@@ -18,7 +18,7 @@ from nadi.plan.nodes import Attr, Expr
 from nadi.plan.walk import inside
 
 _CALLED: dict[str, object] = {
-    name: getattr(places, name) for name in ("made", "released", "append", "take", "expire", "settle")
+    name: getattr(places, name) for name in ("made", "released", "append", "take", "expire", "settle", "spread")
 }
 _FIXED = {
     **FIXED,
@@ -177,8 +177,10 @@ class ChainText:
             self._line(f"node = keys[base + {at + HEAD}]")
             following = f"words[node + {places.NEXT}]"
         else:
-            term = self._writer.bound[0, element.equal[0]]
-            self._line(f"node = 0 if {term.null} else buckets[{self._bucket(element.slot, term.text)}]")
+            column = element.equal[0]
+            kind = self._layout.sources.types[column]
+            term = self._writer.term(Attr(0, column, kind)) if element.spread else self._writer.bound[0, column]
+            self._line(f"node = 0 if {term.null or False} else buckets[{self._bucket(element, term.text)}]")
             following = f"words[node + {self._layout.bucket_word + places.AFTER}]"
         self._open("while node != 0:")
         self._line(f"following = {following}")
@@ -273,16 +275,17 @@ class ChainText:
         """Let `node` wait for an element."""
         layout = self._layout
         bucket = "0"
-        equal = layout.elements[slot].equal
-        if equal is not None:
-            term = self._read(equal[1])
-            self._line(f"bucket = 0 if {term.null} else {self._bucket(slot, term.text)}")
+        element = layout.elements[slot]
+        if element.equal is not None:
+            term = self._read(element.equal[1])
+            self._line(f"bucket = 0 if {term.null} else {self._bucket(element, term.text)}")
             bucket = "bucket"
         self._line(f"append(words, keys, base + {layout.place(slot)}, meta, buckets, node, {bucket})")
         self._line("touched[g] = True")
 
-    def _bucket(self, slot: int, number: str) -> str:
-        return f"2 + 2 * ({number} * {self._layout.places} + {slot - 1})"
+    def _bucket(self, element: Element, number: str) -> str:
+        row = f"spread({number}, meta[{places.MASK}])" if element.spread else number
+        return f"2 + 2 * ({row} * {self._layout.places} + {element.slot - 1})"
 
 
 def _attributes(exprs: Iterable[Expr]) -> Iterable[Attr]:

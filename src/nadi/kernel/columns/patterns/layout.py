@@ -15,14 +15,16 @@ from nadi.plan.walk import conjuncts, inside
 
 Reference = tuple[int, int]
 """An attribute: (slot, position in its stream)."""
+_WHOLE = {Type.INT, Type.LONG}
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
     """One element: its place among the others, its source, what depends on the event at hand alone, and what looks at others.
 
-    `equal`, where there is one, is (column at hand, attribute of another event): only matches that have this value come into question. Expressions have
-    the event at hand in slot 0, by column; the event of slot k in slot k + 1.
+    `equal`, where there is one, is (column at hand, attribute of another event): only matches that have this value come into question. Strings are
+    equal then; numbers are `spread` over buckets, and their equality is among the `rest`, too. Expressions have the event at hand in slot 0, by
+    column; the event of slot k in slot k + 1.
     """
 
     slot: int
@@ -30,6 +32,7 @@ class Element:
     alone: tuple[Expr, ...]
     rest: tuple[Expr, ...]
     equal: tuple[int, Reference] | None = None
+    spread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +145,20 @@ def _element(element: StreamElement, sources: Sources, starts: dict[int, int], i
     for part in rest if indexes else ():
         equal = _equality(part, sources)
         if equal is not None:
-            rest.remove(part)
+            if sources.types[equal[0]] is Type.STRING:
+                rest.remove(part)
             break
-    return Element(element.slot, sources.names.index(element.source), alone, tuple(rest), equal)
+    spread = equal is not None and sources.types[equal[0]] is not Type.STRING
+    return Element(element.slot, sources.names.index(element.source), alone, tuple(rest), equal, spread)
 
 
 def _equality(expr: Expr, sources: Sources) -> tuple[int, Reference] | None:
-    """The column at hand and the earlier attribute that a condition wants to be equal, where both are strings."""
+    """The column at hand and the earlier attribute that a condition wants to be equal, where both are strings, or both whole numbers."""
     if not isinstance(expr, Comparison) or expr.op != "==":
         return None
     sides = (expr.left, expr.right)
-    if not all(isinstance(side, Attr) and side.type is Type.STRING for side in sides):
+    kinds = {side.type for side in sides if isinstance(side, Attr)}
+    if not all(isinstance(side, Attr) for side in sides) or not (kinds == {Type.STRING} or kinds <= _WHOLE):
         return None
     here, there = sorted((s for s in sides if isinstance(s, Attr)), key=lambda side: side.slot)
     return (here.position, (there.slot - 1, there.position)) if here.slot == 0 and there.slot > 0 else None
@@ -164,7 +170,7 @@ def strings(layout: Layout) -> Iterator[int]:
         if layout.type_of(attribute) is Type.STRING:
             yield layout.column(attribute)
     for element in layout.elements:
-        if element.equal is not None:
+        if element.equal is not None and not element.spread:
             yield element.equal[0]
         for expr in element.rest:
             for part in inside(expr):

@@ -7,6 +7,7 @@ A *place* is where the matches of one key wait for one element: four words of th
 they came. From the fresh one on they are new: they become pending, ordered by the time of their last event, before the next event is offered.
 
 Where an element asks for equality with an attribute at hand, its matches stand in a second list, too: that of their *bucket*, a pair of words in `buckets`.
+There is one for each string; numbers share some (`spread`), so that their equality is among the conditions all the same.
 """
 
 from __future__ import annotations
@@ -29,11 +30,19 @@ USED = 0  # of a key: whether the match that has bound nothing is gone
 STARTS = 1  # where the places of a key begin
 
 # What `meta` has: free nodes, nodes that a delta is still to tell the end of, where unused words begin, the next number, how many nodes there
-# are, words of a node, and where in a node stand the time of the last event and the bucket (0: nowhere).
-FREE, GONE, END, NUMBERS, LIVE, WIDTH, LAST, BUCKET = range(8)
-META = 8
+# are, words of a node, where in a node stand the time of the last event and the bucket (0: nowhere), and the bits of a number's bucket.
+FREE, GONE, END, NUMBERS, LIVE, WIDTH, LAST, BUCKET, MASK = range(9)
+META = 9
 
 UNORDERED = np.int64(1 << 62)
+
+
+@part
+def spread(value, mask):  # type: ignore[no-untyped-def]
+    """Which of `mask` + 1 (a power of two) buckets a number belongs to. No product is larger than 63 bits, as numpy would warn of that."""
+    low = (value & 0x7FFFFFFF) * 0x9E3779B1
+    high = ((value >> 31) & 0x7FFFFFFF) * 0x85EBCA77
+    return ((low ^ high) >> 20) & mask
 
 
 @part

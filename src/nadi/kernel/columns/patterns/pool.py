@@ -22,7 +22,7 @@ from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.keytable import KeyTable
 from nadi.kernel.columns.patterns import pooling
 from nadi.kernel.columns.patterns.layout import Layout
-from nadi.kernel.columns.patterns.places import BUCKET, END, LAST, LIVE, META, NUMBERS, WIDTH
+from nadi.kernel.columns.patterns.places import BUCKET, END, LAST, LIVE, MASK, META, NUMBERS, WIDTH
 from nadi.kernel.columns.stretch import Array, Longs
 from nadi.lang.tree import Type
 
@@ -56,6 +56,12 @@ class Pool:
         self._columns = [layout.told.index(layout.word(a)) for a in texts]
         self._null_column = layout.told.index(layout.null_word) if texts else 0
         self._text_bits = np.array([layout.captured.index(a) for a in texts], np.int64)
+        self._equal = np.zeros((layout.places, 3), np.int64)
+        for one in layout.elements:
+            if one.equal is not None:
+                attribute = one.equal[1]
+                self._equal[one.slot - 1] = layout.word(attribute), layout.captured.index(attribute), one.spread
+        self._spread = any(e.spread for e in layout.elements)
         self.table = KeyTable()
         self.clear()
 
@@ -76,6 +82,7 @@ class Pool:
         self.keys = np.zeros(rows * layout.key_width, np.int64)
         self.touched = np.zeros(rows, np.bool_)
         self._told = np.zeros(rows, np.bool_)
+        self.meta[MASK] = self.table.room - 1
         self.buckets = np.zeros(2 + 2 * self.table.room * layout.places if layout.indexed else 0, np.int64)
         self._known = 1  # matches with lower numbers were told
         self._limit = _SWEEP
@@ -100,9 +107,20 @@ class Pool:
             self.keys = _longer(self.keys, room * self._layout.key_width)
             self.touched, self._told = _longer(self.touched, room), _longer(self._told, room)
         if self._layout.indexed:
-            wanted = 2 + 2 * room * self._layout.places
-            if wanted > len(self.buckets):
-                self.buckets = _longer(self.buckets, wanted)
+            self._spread_over(room)
+
+    def _spread_over(self, room: int) -> None:
+        """Buckets for all ids; for numbers as many as there are nodes, so that few share one."""
+        layout, rows = self._layout, int(self.meta[MASK]) + 1
+        wanted = max(room, len(self.words) // layout.node_width if self._spread else 0)
+        if wanted <= rows:
+            return
+        while rows < wanted:
+            rows *= 2
+        self.meta[MASK] = rows - 1
+        self.buckets = np.zeros(2 + 2 * rows * layout.places, np.int64)
+        width = layout.key_width
+        pooling.enter_all(self.words, self.keys, width, self.meta, self.buckets, layout.null_word, self._equal)
 
     def sweep(self) -> None:
         """Forget texts that nothing refers to, if there are many."""
@@ -235,14 +253,9 @@ class Pool:
         width = self._layout.node_width
         room = (len(alive) + 1 + _ROOM) * width
         self.words = _aligned(max(room, len(self.words)))
-        equal = np.zeros((self._layout.places, 2), np.int64)  # per place the word and bit of the string of its buckets
-        for element in self._layout.elements:
-            if element.equal is not None:
-                reference = element.equal[1]
-                equal[element.slot - 1] = self._layout.word(reference), self._layout.captured.index(reference)
         pooling.link(
             self.words, self.keys, self._layout.key_width, self.meta, self.buckets, self._words_told, self._layout.null_word,
-            equal, keys[alive].astype(np.int64), places[alive].astype(np.int64), nodes[alive],
+            self._equal, keys[alive].astype(np.int64), places[alive].astype(np.int64), nodes[alive],
         )  # fmt: skip
         self._known = int(self.meta[NUMBERS])
 

@@ -14,7 +14,7 @@ from nadi.kernel.columns.patterns.places import (
     GONE,
     HEAD,
     LIVE,
-    NAME,
+    MASK,
     NEXT,
     NUMBER,
     PLACE,
@@ -27,6 +27,7 @@ from nadi.kernel.columns.patterns.places import (
     USED,
     WIDTH,
     enter,
+    spread,
 )
 from nadi.kernel.contract import KEY_GROUPS
 
@@ -175,15 +176,33 @@ def link(words, keys, width, meta, buckets, columns, null_word, equal, owners, a
         at = owners[i] * width + STARTS + at_places[i] * PLACE
         _behind(words, keys, at, node)
         _renew(words, keys, at, node, fresh_seen)
-        word, bit = equal[at_places[i], 0], equal[at_places[i], 1]
         if meta[BUCKET] != 0:
-            bucket = 0
-            if word != 0 and (words[node + null_word] >> bit) & 1 == 0:
-                bucket = 2 + 2 * (words[node + word] * len(equal) + at_places[i])
-            words[node + meta[BUCKET] + NAME] = bucket
-            enter(words, meta, buckets, node, bucket)
+            enter(words, meta, buckets, node, _bucket(words, meta, null_word, equal, node, at_places[i]))
     meta[END] = node + meta[WIDTH]
     meta[LIVE] = len(owners)
+
+
+@loop
+def _bucket(words, meta, null_word, equal, node, place):  # type: ignore[no-untyped-def]
+    """The bucket of a match that waits at a place; `equal` has for each place the word and the bit of its value, and whether it is `spread`."""
+    word, bit = equal[place, 0], equal[place, 1]
+    if word == 0 or (words[node + null_word] >> bit) & 1 != 0:
+        return 0
+    row = words[node + word]
+    if equal[place, 2] != 0:
+        row = spread(row, meta[MASK])
+    return 2 + 2 * (row * len(equal) + place)
+
+
+@loop
+def enter_all(words, keys, width, meta, buckets, null_word, equal):  # type: ignore[no-untyped-def]
+    """Let all matches stand in buckets, which are empty."""
+    for row in range(0, len(keys), width):
+        for place in range(len(equal)):
+            node = keys[row + STARTS + place * PLACE + HEAD]
+            while node != 0:
+                enter(words, meta, buckets, node, _bucket(words, meta, null_word, equal, node, place))
+                node = words[node + NEXT]
 
 
 @loop
