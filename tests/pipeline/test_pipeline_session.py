@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
+
+from nadi.pipeline.session import SessionOptions, python_of
 
 START = """
 import sys, threading
@@ -59,3 +62,51 @@ def test_without_java_there_is_one_attempt(starts: Path, tmp_path: Path) -> None
     (tmp_path / "bin" / "java").rename(tmp_path / "bin" / "jawa")
     assert start(tmp_path, "running") == ("SPARK_NOT_STARTED", 0)
     assert starts.read_text() == ""
+
+
+STRAYS = """
+import logging, sys
+from pathlib import Path
+from nadi.pipeline.session import keep_strays
+
+keep_strays(Path(sys.argv[1]))
+keep_strays(Path(sys.argv[1]))
+logging.getLogger("somebody").warning("told by name")
+try:
+    raise ConnectionResetError("the JVM is gone")
+except ConnectionResetError:
+    logging.exception("while sending")
+"""
+
+
+def test_what_a_library_logs_of_a_killed_jvm_is_in_a_file_and_not_on_the_screen(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", STRAYS, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert done.stderr == "told by name\n"
+    kept = (tmp_path / "node.log").read_text()
+    assert kept.count("while sending") == kept.count("Traceback") == kept.count("the JVM is gone") == 1
+    assert "told by name" not in kept
+
+
+def _path_of(python: str, path: str) -> str:
+    code = "import os, pyspark, sys; print(os.environ['PYTHONPATH'], sys.executable, pyspark.__file__, sys.argv[1:], sep='|')"
+    asked = [python, "-c", code, "a b", "*"]
+    return subprocess.run(asked, env={"PYTHONPATH": path}, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_pythons_of_spark_import_pyspark_from_where_it_is_installed_and_nothing_else_is_changed(tmp_path: Path) -> None:
+    logs = tmp_path / "with a space"
+    logs.mkdir()
+    home = Path(pyspark.__file__).parent
+    archives = [str(p) for p in (home / "python" / "lib").glob("*.zip")]
+    assert len(archives) == 2
+    found = _path_of(python_of(SessionOptions(logs=logs)), ":".join([*archives, "/some/where", "/else *"]))
+    assert found == f"/some/where:/else *|{sys.executable}|{pyspark.__file__}|['a b', '*']"
+
+
+def test_a_cluster_and_a_spark_of_ones_own_run_the_interpreter_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert python_of(SessionOptions("spark://host:7077", tmp_path)) == sys.executable
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert python_of(SessionOptions(logs=tmp_path)) == sys.executable

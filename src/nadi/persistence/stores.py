@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-
-import sqlalchemy as sa
+from typing import TYPE_CHECKING
 
 from nadi.config import DataSource, Persistence
 from nadi.config.persistence import FILES
-from nadi.databases import Address
 from nadi.errors import NadiError, error
 from nadi.persistence.contract import Store
-from nadi.persistence.database import DatabaseStore
 from nadi.persistence.files import FileStore
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
 
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -32,15 +32,19 @@ def store_of(settings: Persistence, base: Path) -> Store:
     if not _TABLE.fullmatch(settings.table):
         wanted = "a name of letters, digits and '_'"
         raise error("INVALID_SETTING", name="state.persistence.config.table", value=settings.table, wanted=wanted)
+    from nadi.persistence.database import DatabaseStore  # with it comes SQLAlchemy, which takes half a second
+
     return DatabaseStore(url_of(settings.datasource), settings.table)
 
 
-def url_of(source: DataSource) -> sa.URL:
+def url_of(source: DataSource) -> URL:
     """The URL of a data source for SQLAlchemy. Parameters of the JDBC driver are left out: they mean nothing to another one.
 
     >>> url_of(DataSource("DB", "jdbc:postgresql://db:5432/PERSISTENCE_DB?ssl=true", "wso2", "secret")).render_as_string()
     'postgresql+psycopg://wso2:***@db:5432/PERSISTENCE_DB'
     """
+    from nadi.databases import Address  # see above
+
     try:
         return Address(source.jdbc_url, source.username, source.password).parsed
     except NadiError as problem:

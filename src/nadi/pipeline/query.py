@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from nadi.errors import Diagnostic, NadiError, error, raised
 from nadi.pipeline.inputs.source import AppSource
-from nadi.pipeline.kernelstage import OUTPUT, KernelStage
 from nadi.pipeline.outputs.sink import AppSink
 from nadi.pipeline.session import activate, driver_jvm
 from nadi.pipeline.spec import AppSpec
@@ -22,6 +21,11 @@ _NAMED = re.compile(r"nadi\.errors\.exceptions\.(\w+): (?:[^\[\n]*: )?\[([A-Z0-9
 
 def start_query(session: SparkSession, spec: AppSpec) -> StreamingQuery:
     """Start (or go on with) the query of an app in a session of its own. Its checkpoint is in the state folder."""
+    from nadi.pipeline.kernelstage import (
+        OUTPUT,
+        KernelStage,
+    )  # with it comes pandas: `Node` has it loaded while Java starts
+
     activate(session)
     session.conf.set("spark.sql.shuffle.partitions", str(spec.buckets))
     session.dataSource.register(AppSource)

@@ -130,6 +130,8 @@ class Node:
         master = with_slots(options.master, specs, options.persistence.enabled, slots)
         pools = (*names, COPIES)
         wanted = SessionOptions(master, options.state / "logs", conf, f"nadi {' '.join(names)}", pools)
+        # what a query needs, and takes a while to load, while Java starts
+        threading.Thread(target=import_module, args=("nadi.pipeline.kernelstage",), daemon=True).start()
         session = start_session(wanted, self._stop)
         jvm = driver_jvm(session)
         try:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import concurrent.futures.thread  # noqa: F401
 import logging
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -65,7 +66,15 @@ SETTINGS: dict[str, str] = {
 }
 """What holds unless `--conf` says otherwise."""
 
+LOCAL = {"spark.shuffle.compress": "false"}
+"""What holds besides on one machine: its shuffles are read from memory, where packing costs more than copying."""
+
 _JAVA_OPTIONS = "-Djdk.lang.Process.launchMechanism=VFORK"
+# Spark's code runs a few times a batch, and is planned anew for each: what the second compiler and a collector with threads of its own
+# cost on few cores they do not give back (docs/internals/performance.md has the figures).
+_QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
+_PLAIN_COLLECTOR = "-XX:+UseSerialGC"
+_FEW_CORES = 4
 
 _LOG4J = """\
 status = error
@@ -96,11 +105,18 @@ class SessionOptions:
     pools: tuple[str, ...] = ()
 
 
-def java_options(logs: Path) -> str:
-    """Options of the JVM; writes the configuration of its logging."""
+def java_options(logs: Path, extra: str = "", cores: int = 1) -> str:
+    """Options of the JVM, with `extra` ones of the user, which go before ours; writes the configuration of its logging.
+
+    >>> from tempfile import mkdtemp
+    >>> java_options(Path(mkdtemp()), "-XX:+UseZGC", 2).split()[-2:]
+    ['-XX:TieredStopAtLevel=1', '-XX:+UseZGC']
+    """
     config = logs / "log4j2.properties"
     config.write_text(_LOG4J.format(path=logs / "spark.log"))
-    return f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={config.as_uri()}"
+    collector = _PLAIN_COLLECTOR if cores <= _FEW_CORES and "GC" not in extra else ""
+    own = f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={config.as_uri()} {_QUICK_COMPILER} {collector}"
+    return " ".join(f"{own} {extra}".split())
 
 
 def write_pools(folder: Path, names: Iterable[str]) -> Path:
@@ -125,6 +141,63 @@ def start_session(options: SessionOptions, stop: threading.Event) -> SparkSessio
     raise AssertionError("the last attempt returns or raises")
 
 
+class StrayRecords(logging.FileHandler):
+    """Keeps in a file what libraries log without a logger of their own; what has one goes where it would go without this handler.
+
+    Py4J tells of a JVM that was killed by `logging.exception`, which prints a stack trace where the root logger has no handler.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name == "root":
+            super().emit(record)
+        elif logging.lastResort is not None and record.levelno >= logging.lastResort.level:
+            logging.lastResort.handle(record)
+
+
+def keep_strays(logs: Path) -> None:
+    """Let `<logs>/node.log` have stray records, unless somebody has said where they go."""
+    root = logging.getLogger()
+    if not root.handlers:
+        made = StrayRecords(logs / "node.log", delay=True)
+        made.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        root.addHandler(made)
+
+
+_INSTALLED = """\
+#!/bin/sh
+# Spark lets its Python processes import pyspark from an archive in which nothing is compiled: half a second for each of a dozen processes that start
+# one after the other. The same pyspark is installed, and compiled.
+set -f
+IFS=:
+kept=
+for part in $PYTHONPATH; do
+    case $part in
+        {lib}/*.zip) ;;
+        *) kept=$kept:$part ;;
+    esac
+done
+PYTHONPATH=${{kept#:}} exec {python} "$@"
+"""
+
+
+def python_of(options: SessionOptions) -> str:
+    """What Spark runs as Python: this interpreter, by a script in the folder of the logs that has pyspark imported from where it is installed.
+
+    On other machines, and with a Spark that is not the one that came with pyspark, it is the interpreter itself.
+    """
+    import pyspark
+    from pyspark.find_spark_home import _find_spark_home
+
+    home = Path(pyspark.__file__).parent
+    if not options.master.startswith("local") or Path(_find_spark_home()).resolve() != home.resolve():
+        return sys.executable
+    script = options.logs.resolve() / "python"
+    lib = shlex.quote(str(Path(_find_spark_home()) / "python" / "lib"))
+    script.write_text(_INSTALLED.format(lib=lib, python=shlex.quote(sys.executable)))
+    script.chmod(0o700)
+    return str(script)
+
+
 def java() -> str | None:
     """The `java` that Spark's scripts will run; None where there is none."""
     home = os.environ.get("JAVA_HOME")
@@ -140,18 +213,21 @@ def build_session(options: SessionOptions) -> SparkSession:
 
     logs = options.logs.resolve()
     logs.mkdir(parents=True, exist_ok=True)
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    keep_strays(logs)
+    os.environ["PYSPARK_PYTHON"] = python_of(options)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["NADI_LOG_DIR"] = str(logs)
     pools = write_pools(logs, options.pools).as_uri()
     settings = {
         **SETTINGS,
+        **(LOCAL if options.master.startswith("local") else {}),
         "spark.scheduler.allocation.file": pools,
         "spark.master": options.master,
         "spark.app.name": options.name,
         **options.conf,
     }
     extra = settings.get("spark.driver.extraJavaOptions", "")
-    settings["spark.driver.extraJavaOptions"] = f"{java_options(logs)} {extra}".strip()
+    settings["spark.driver.extraJavaOptions"] = java_options(logs, extra, os.cpu_count() or 1)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
         # what the JVM and the Python processes under it print belongs into the log, too
