@@ -1,47 +1,95 @@
-"""Which kernel runs an app: what the plan and the setting say, unless there is state that only the other one can read."""
+"""Which kernel runs which part of an app: what the plan and the setting say, unless there is state that only the other one can read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from nadi.errors import error
+from nadi.kernel.columns.mixed import Makes, MixedKernel, halves_of
 from nadi.kernel.contract import Arrivals, Kernel, Outputs, Row, Segment
-from nadi.kernel.segments import is_flat
-from nadi.plan.islands import islands
-from nadi.plan.nodes import App, OnDemand
-
-Make = Callable[[], Kernel]
+from nadi.kernel.rows.payloads import elements_of
+from nadi.kernel.segments import Part
+from nadi.plan.islands import Islands, islands
+from nadi.plan.nodes import App, InsertIntoStream, OnDemand
 
 
 class ChosenKernel:
-    """A kernel that is one of two. The first one is made at once; `load` changes over to the one that wrote the state, for the life of that state.
+    """A kernel of which each query is on rows or on columns. `load` leaves each with the kernel that wrote its state, for the life of that state; where rows
+    wrote all of it, all goes there.
 
-    Loading nothing, which begins a new life, goes back to the first.
+    Loading nothing, which begins a new life, goes back to what the setting says.
     """
 
-    def __init__(self, rows: Make, columns: Make, on_columns: bool) -> None:
-        self._makes = {False: rows, True: columns}
-        self._first = self.on_columns = on_columns
-        self.kernel = self._makes[on_columns]()
+    def __init__(self, app: App, outputs: Collection[str], makes: Makes, on_columns: bool) -> None:
+        self._app, self._outputs, self._makes = app, outputs, makes
+        self._able = islands(app)
+        self._none = islands(app, self._able.order)
+        self._first = self._able if on_columns else self._none
+        self._owners = _Owners(app)
+        self.part = self._first
+        self.kernel = _made(app, outputs, self._first, makes)
 
-    def load(self, state: Iterable[Segment | bytes]) -> None:
+    @property
+    def on_columns(self) -> bool:
+        """Whether any query is on columns."""
+        return bool(self.part.order)
+
+    def load(self, state: Iterable[Part]) -> None:
         """Replace all state. Errors: STATE_NOT_READABLE."""
         parts = iter(state)
-        begin: list[Segment | bytes] = []
-        for part in parts:
-            begin.append(part)
-            if payload := _payload(part):
-                self._turn(is_flat(payload))
-                break
-        else:
+        first = next((part for part in parts if _payload(part)), None)
+        if first is None:
             self._turn(self._first)
-        self.kernel.load(_checked(chain(begin, parts), self.on_columns))
+            self.kernel.load(())
+            return
+        seen = _Seen(set(), set())
+        self._turn(self._able if halves_of(first)[1] else self._none)
+        parts = chain([first], parts)
+        while True:
+            stopped: list[Part] = []
+            self.kernel.load(self._fitting(parts, seen, stopped))
+            if not stopped:
+                return
+            before = self.kernel
+            self._turn(self._part_of(seen))
+            parts = chain(before.dump(), stopped, parts)
 
-    def _turn(self, on_columns: bool) -> None:
-        if on_columns != self.on_columns:
-            self.kernel = self._makes[on_columns]()
-            self.on_columns = on_columns
+    def _fitting(self, parts: Iterator[Part], seen: _Seen, stopped: list[Part]) -> Iterator[Part]:
+        """Parts as long as each query runs where its state was written."""
+        here, alone = frozenset(self.part.order), not self.part.mixed
+        for part in parts:
+            rows, flat = halves_of(part)
+            if rows:
+                seen.rows |= self._owners.of(part.element if isinstance(part, Segment) else rows) & self._movable
+            if flat:
+                seen.flat |= self._owners.of(part.element if isinstance(part, Segment) else flat)
+            if not seen.flat <= here or seen.rows & here:
+                stopped.append(part)
+                return
+            if alone and not isinstance(part, Segment):
+                part = flat if here else rows
+            if not alone or (flat if here else rows):
+                yield part
+
+    @property
+    def _movable(self) -> frozenset[str]:
+        return frozenset(self._able.order)
+
+    def _part_of(self, seen: _Seen) -> Islands:
+        """The parts in which each query is where its state was written. Errors: STATE_NOT_READABLE."""
+        part = islands(self._app, seen.rows)
+        if lost := seen.flat - frozenset(part.order):
+            raise error(
+                "STATE_NOT_READABLE",
+                reason=f"the columns kernel wrote that of {', '.join(sorted(lost))}, and rows have to run it: {part.why}",
+            )
+        return part
+
+    def _turn(self, part: Islands) -> None:
+        if part is not self.part:
+            self.part = part
+            self.kernel = _made(self._app, self._outputs, part, self._makes)
 
     # ---- as it is
 
@@ -70,32 +118,70 @@ class ChosenKernel:
         return self.kernel.size()
 
 
-def chosen(app: App, mode: str, rows: Make, columns: Make) -> Kernel:
+class _Seen:
+    """The queries whose state was met, by who wrote it."""
+
+    def __init__(self, rows: set[str], flat: set[str]) -> None:
+        self.rows, self.flat = rows, flat
+
+
+class _Owners:
+    """Whose an element is."""
+
+    def __init__(self, app: App) -> None:
+        self._queries = frozenset(query.id for query in app.queries)
+        self._makers = {
+            f"{query.output.target}/output": query.id
+            for query in app.queries
+            if isinstance(query.output, InsertIntoStream)
+        }
+        self._known: dict[str, frozenset[str]] = {}
+
+    def of(self, what: str | bytes) -> frozenset[str]:
+        """The queries of an element, or of all elements that a delta tells of; what belongs to none is of no interest."""
+        if isinstance(what, bytes):
+            found = _flat_elements(what) if what[:1] == b"C" else elements_of(what)
+            return frozenset().union(*map(self.of, found))
+        if what not in self._known:
+            head = what
+            while head and head not in self._queries:
+                head = head.rpartition("/")[0]
+            owner = head or self._makers.get(what)
+            self._known[what] = frozenset({owner} if owner else ())
+        return self._known[what]
+
+
+def _flat_elements(payload: bytes) -> set[str]:
+    from nadi.kernel.columns.flat import elements_of as of_flat
+
+    return of_flat(payload)
+
+
+def _made(app: App, outputs: Collection[str], part: Islands, makes: Makes) -> Kernel:
+    if part.mixed:
+        return MixedKernel(app, outputs, part, makes)
+    return makes.columns(app, outputs, part) if part.columns else makes.rows(app, outputs)
+
+
+def chosen(app: App, mode: str, outputs: Collection[str], makes: Makes) -> Kernel:
     """The kernel of an app that has no state yet.
 
     Args:
         app: its plan.
-        mode: "auto" (columns where all queries can), "rows", or "columns" (an error where they cannot).
-        rows: makes a rows kernel.
-        columns: makes a columns kernel.
+        mode: "auto" (columns for the queries that can), "rows", or "columns" (an error where not all can).
+        outputs: the streams whose rows are wanted.
+        makes: makes the kernels.
 
     Raises:
         SiddhiAppCreationException: NOT_SUPPORTED, where columns are asked for and cannot be.
     """
-    able = islands(app).columns
-    if not able:
-        return columns() if mode == "columns" else rows()
-    return ChosenKernel(rows, columns, mode != "rows")
+    able = islands(app)
+    if mode == "columns" and not able.columns:
+        raise error("NOT_SUPPORTED", what=f"the columns kernel for '{app.name}'", alternative=f"rows: {able.why}")
+    if not able.order:
+        return makes.rows(app, outputs)
+    return ChosenKernel(app, outputs, makes, mode != "rows")
 
 
-def _payload(part: Segment | bytes) -> bytes:
+def _payload(part: Part) -> bytes:
     return part.payload if isinstance(part, Segment) else part
-
-
-def _checked(parts: Iterable[Segment | bytes], on_columns: bool) -> Iterator[Segment | bytes]:
-    for part in parts:
-        if (payload := _payload(part)) and is_flat(payload) != on_columns:
-            raise error(
-                "STATE_NOT_READABLE", reason="some of it was written by the rows kernel, some by the columns kernel"
-            )
-        yield part
