@@ -11,7 +11,8 @@ from nadi.kernel.contract import Arrivals, Kernel, Outputs, Row, Segment
 from nadi.kernel.rows.payloads import elements_of
 from nadi.kernel.segments import Part
 from nadi.plan.islands import Islands, islands
-from nadi.plan.nodes import App, InsertIntoStream, OnDemand
+from nadi.plan.nodes import App, OnDemand
+from nadi.plan.owners import Owners
 
 
 class ChosenKernel:
@@ -26,7 +27,7 @@ class ChosenKernel:
         self._able = islands(app)
         self._none = islands(app, self._able.order)
         self._first = self._able if on_columns else self._none
-        self._owners = _Owners(app)
+        self._owners = Owners(app)
         self.part = self._first
         self.kernel = _made(app, outputs, self._first, makes)
 
@@ -57,13 +58,13 @@ class ChosenKernel:
 
     def _fitting(self, parts: Iterator[Part], seen: _Seen, stopped: list[Part]) -> Iterator[Part]:
         """Parts as long as each query runs where its state was written."""
-        here, alone = frozenset(self.part.order), not self.part.mixed
+        here, alone, movable = frozenset(self.part.order), not self.part.mixed, frozenset(self._able.order)
         for part in parts:
             rows, flat = halves_of(part)
             if rows:
-                seen.rows |= self._owners.of(part.element if isinstance(part, Segment) else rows) & self._movable
+                seen.rows |= self._owned({part.element} if isinstance(part, Segment) else elements_of(rows)) & movable
             if flat:
-                seen.flat |= self._owners.of(part.element if isinstance(part, Segment) else flat)
+                seen.flat |= self._owned({part.element} if isinstance(part, Segment) else _flat_elements(flat))
             if not seen.flat <= here or seen.rows & here:
                 stopped.append(part)
                 return
@@ -72,9 +73,9 @@ class ChosenKernel:
             if not alone or (flat if here else rows):
                 yield part
 
-    @property
-    def _movable(self) -> frozenset[str]:
-        return frozenset(self._able.order)
+    def _owned(self, elements: Iterable[str]) -> set[str]:
+        """The queries of some elements; what belongs to none is of no interest."""
+        return {owner for element in elements if (owner := self._owners.of(element)) is not None}
 
     def _part_of(self, seen: _Seen) -> Islands:
         """The parts in which each query is where its state was written. Errors: STATE_NOT_READABLE."""
@@ -123,32 +124,6 @@ class _Seen:
 
     def __init__(self, rows: set[str], flat: set[str]) -> None:
         self.rows, self.flat = rows, flat
-
-
-class _Owners:
-    """Whose an element is."""
-
-    def __init__(self, app: App) -> None:
-        self._queries = frozenset(query.id for query in app.queries)
-        self._makers = {
-            f"{query.output.target}/output": query.id
-            for query in app.queries
-            if isinstance(query.output, InsertIntoStream)
-        }
-        self._known: dict[str, frozenset[str]] = {}
-
-    def of(self, what: str | bytes) -> frozenset[str]:
-        """The queries of an element, or of all elements that a delta tells of; what belongs to none is of no interest."""
-        if isinstance(what, bytes):
-            found = _flat_elements(what) if what[:1] == b"C" else elements_of(what)
-            return frozenset().union(*map(self.of, found))
-        if what not in self._known:
-            head = what
-            while head and head not in self._queries:
-                head = head.rpartition("/")[0]
-            owner = head or self._makers.get(what)
-            self._known[what] = frozenset({owner} if owner else ())
-        return self._known[what]
 
 
 def _flat_elements(payload: bytes) -> set[str]:
