@@ -12,7 +12,7 @@ from tests.generate.choices import COLUMNS, SCHEMA, Maker
 from tests.generate.columnar import SHAPES, number, truth
 
 ROWS: tuple[Callable[[Maker], None], ...] = (*_PARTS, _aggregations, _faults, _named_windows, _scripts)
-_FAILING = "ifThenElse(v > 2, convert(k, 'int'), v)"
+_FAILING = "#window.sort(2, v) select k"
 
 
 def _middle(m: Maker) -> None:
@@ -44,7 +44,7 @@ def _matching(m: Maker) -> None:
 
 def _failing(m: Maker) -> None:
     """A query that fails on some events, on rows: the ones behind it do not see them."""
-    m.elements.append(f"from {m.stream()} select {_FAILING} as x insert into {m.output()};")
+    m.elements.append(f"from {m.stream()}{_FAILING} insert all events into {m.output()};")
 
 
 def _two_sided(m: Maker) -> None:
@@ -52,7 +52,7 @@ def _two_sided(m: Maker) -> None:
     source = m.stream()
     on_rows = m.one(
         f"from {source}#window.sort(2, l) select k, v insert all events",
-        f"from {source} select {_FAILING} as x insert",
+        f"from {source}{_FAILING} insert all events",
         "from R#window.lengthBatch(2) select sum(v) as x insert",
         "from every not R for 40 milliseconds select 1 as x insert",
     )

@@ -148,7 +148,7 @@ class ColumnsState:
         """Give what an old bucket has to a new one."""
         folded, to_key = self.folded(source), self._old.sharding.kind == "key"
         for query in folded.held:
-            for block in folded.blocks(query):
+            for block in folded.blocks(query, self._changes(query)):
                 element = self._element(block.element)
                 if element is not None and (not to_key or self._is_here(block.group, bucket)):
                     made.put(replace(block, element=element))
@@ -157,6 +157,12 @@ class ColumnsState:
     def _fates(self) -> Mapping[str, str]:
         """Old element → new one, of all that are kept."""
         return {f.old: f.new for f in self._plan.fates if f.old and f.new and f.fate in (KEPT, MIGRATED)}
+
+    def _changes(self, query: str) -> bool:
+        """Whether an old query has a window of which it matters when events leave: its time is another one now, or who leaves comes out."""
+        mine = [f for f in self._plan.fates if f.old.startswith(f"{query}/") and f.kind == "window"]
+        shown = {q.id for q in self._new.queries if q.keeps_expired}
+        return any(f.change.later or self._owners.of(f.new) in shown for f in mine)
 
     def _element(self, old: str) -> str | None:
         """Where an element goes on columns."""
@@ -220,7 +226,9 @@ class ColumnsState:
         folded = self.folded(bucket)
         for query in folded.held:
             if self._goes_to_rows(query) and any(map(wanted, self._elements(query))):
-                yield from (segment for segment in folded.as_rows(query) if wanted(segment.element))
+                yield from (
+                    segment for segment in folded.as_rows(query, self._changes(query)) if wanted(segment.element)
+                )
         for partition in self._old.elements:
             if isinstance(partition, Partition) and wanted(f"{partition.id}/keys"):
                 yield from self._keys(partition, folded)

@@ -9,7 +9,7 @@ from nadi.errors import error
 from nadi.kernel.columns.mixed import Makes, MixedKernel, halves_of
 from nadi.kernel.contract import Arrivals, Kernel, Outputs, Row, Segment
 from nadi.kernel.rows.payloads import elements_of
-from nadi.kernel.segments import Part
+from nadi.kernel.segments import Part, is_flat
 from nadi.plan.islands import Islands, islands
 from nadi.plan.nodes import App, OnDemand
 from nadi.plan.owners import Owners
@@ -52,9 +52,17 @@ class ChosenKernel:
             self.kernel.load(self._fitting(parts, seen, stopped))
             if not stopped:
                 return
-            before = self.kernel
+            before = self.kernel.dump()
             self._turn(self._part_of(seen))
-            parts = chain(before.dump(), stopped, parts)
+            parts = chain(self._met(before, seen), stopped, parts)
+
+    def _met(self, dump: Iterable[Segment], seen: _Seen) -> Iterator[Segment]:
+        """What was loaded so far: a dump has what queries begin with, too."""
+        movable = frozenset(self._able.order)
+        for segment in dump:
+            owner = self._owners.of(segment.element)
+            if owner not in movable or owner in (seen.flat if is_flat(segment.payload) else seen.rows):
+                yield segment
 
     def _fitting(self, parts: Iterator[Part], seen: _Seen, stopped: list[Part]) -> Iterator[Part]:
         """Parts as long as each query runs where its state was written."""

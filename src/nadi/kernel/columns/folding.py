@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Iterator
 from nadi.kernel.columns.arrivals import Clocks
 from nadi.kernel.columns.asrows import as_rows
 from nadi.kernel.columns.contract import Stateful
-from nadi.kernel.columns.flat import Block, decode, encode
+from nadi.kernel.columns.flat import Block, decode
 from nadi.kernel.columns.jit import interpreted
+from nadi.kernel.columns.late import without_late
 from nadi.kernel.columns.operators import operator
 from nadi.kernel.contract import Segment
 from nadi.plan.elements import of_query
@@ -52,20 +53,19 @@ class Folded:
             told = zip(block.arrays["group"].tolist(), block.arrays["next"].tolist(), strict=True)
             self.numbers.setdefault(block.element, {}).update(told)
 
-    def blocks(self, query: str) -> Iterable[Block]:
-        """What a query holds, in blocks of one key-group each."""
+    def blocks(self, query: str, settled: bool = False) -> Iterable[Block]:
+        """What a query holds, in blocks of one key-group each; `settled` without the events of a time window that are late."""
         found = self._operators.get(query)
-        return () if found is None else found.contents()
+        if found is None:
+            return ()
+        if settled and self.clocks is not None:
+            return without_late(self._queries[query], found.contents(), self.clocks.now)
+        return found.contents()
 
-    def segments(self, query: str) -> Iterator[Segment]:
-        """The same as segments."""
-        for block in self.blocks(query):
-            yield Segment(block.element, block.group, encode([block]))
-
-    def as_rows(self, query: str) -> Iterator[Segment]:
+    def as_rows(self, query: str, settled: bool = False) -> Iterator[Segment]:
         """The same as segments of the rows kernel."""
         if query in self._operators:
-            yield from as_rows(self._queries[query], self._app, self.blocks(query))
+            yield from as_rows(self._queries[query], self._app, self.blocks(query, settled))
 
     @property
     def held(self) -> tuple[str, ...]:
