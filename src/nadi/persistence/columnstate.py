@@ -109,7 +109,7 @@ class ColumnsState:
         if bucket not in self._folded:
             from nadi.kernel.columns.folding import Folded
 
-            made = self._folded[bucket] = Folded(self._old, [q.id for q in self._old.queries])
+            made = self._folded[bucket] = Folded(self._old, islands(self._old).order)
             for segment in self._state.segments(bucket, everything):
                 if is_flat(segment.payload):
                     made.apply(segment.payload)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from nadi.errors import error
 from nadi.kernel.columns.mixed import Makes, MixedKernel, halves_of
 from nadi.kernel.contract import Arrivals, Kernel, Outputs, Row, Segment
+from nadi.kernel.rows.engine import RowsKernel
+from nadi.kernel.rows.meter import Clock, Meter
 from nadi.kernel.rows.payloads import elements_of
 from nadi.kernel.segments import Part, is_flat
 from nadi.plan.islands import Islands, islands
 from nadi.plan.nodes import App, OnDemand
 from nadi.plan.owners import Owners
+
+if TYPE_CHECKING:
+    from nadi.kernel.columns.engine import ColumnsKernel
 
 
 class ChosenKernel:
@@ -28,6 +34,8 @@ class ChosenKernel:
         self._none = islands(app, self._able.order)
         self._first = self._able if on_columns else self._none
         self._owners = Owners(app)
+        self._meter: Meter | None = None
+        self._clock: Clock | None = None
         self.part = self._first
         self.kernel = _made(app, outputs, self._first, makes)
 
@@ -99,6 +107,17 @@ class ChosenKernel:
         if part is not self.part:
             self.part = part
             self.kernel = _made(self._app, self._outputs, part, self._makes)
+            self._measure()
+
+    def measure(self, clock: Clock) -> Meter:
+        """Charge time to queries, windows, aggregations and triggers from now on; `clock` gives ns. Not to be asked for twice."""
+        self._clock, self._meter = clock, Meter(clock)
+        self._measure()
+        return self._meter
+
+    def _measure(self) -> None:
+        if self._clock is not None and self._meter is not None:
+            self.kernel.measure(self._clock, self._meter.parts)
 
     # ---- as it is
 
@@ -140,10 +159,20 @@ def _flat_elements(payload: bytes) -> set[str]:
     return of_flat(payload)
 
 
-def _made(app: App, outputs: Collection[str], part: Islands, makes: Makes) -> Kernel:
+def _made(app: App, outputs: Collection[str], part: Islands, makes: Makes) -> RowsKernel | ColumnsKernel | MixedKernel:
     if part.mixed:
         return MixedKernel(app, outputs, part, makes)
     return makes.columns(app, outputs, part) if part.columns else makes.rows(app, outputs)
+
+
+def check_mode(app: App, mode: str) -> None:
+    """Whether an app can run as the setting says.
+
+    Raises:
+        SiddhiAppCreationException: NOT_SUPPORTED, where columns are asked for and cannot be.
+    """
+    if mode == "columns" and not (able := islands(app)).columns:
+        raise error("NOT_SUPPORTED", what=f"the columns kernel for '{app.name}'", alternative=f"rows: {able.why}")
 
 
 def chosen(app: App, mode: str, outputs: Collection[str], makes: Makes) -> Kernel:
@@ -158,10 +187,8 @@ def chosen(app: App, mode: str, outputs: Collection[str], makes: Makes) -> Kerne
     Raises:
         SiddhiAppCreationException: NOT_SUPPORTED, where columns are asked for and cannot be.
     """
-    able = islands(app)
-    if mode == "columns" and not able.columns:
-        raise error("NOT_SUPPORTED", what=f"the columns kernel for '{app.name}'", alternative=f"rows: {able.why}")
-    if not able.order:
+    check_mode(app, mode)
+    if not islands(app).order:
         return makes.rows(app, outputs)
     return ChosenKernel(app, outputs, makes, mode != "rows")
 

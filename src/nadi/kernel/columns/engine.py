@@ -21,6 +21,7 @@ from nadi.kernel.columns.outputs import Numbering
 from nadi.kernel.columns.stretch import Stretch
 from nadi.kernel.contract import Arrivals, Failure, Outputs, Row, Segment
 from nadi.kernel.control import CONTROL
+from nadi.kernel.rows.meter import Clock, Meter, Part
 from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
 from nadi.plan.islands import Islands, islands
@@ -159,6 +160,13 @@ class ColumnsKernel:
             told.update(one.size())
         return {**told, _CLOCK: 1}
 
+    def measure(self, clock: Clock, parts: dict[str, Part] | None = None) -> Meter:
+        """Charge time to queries from now on, into `parts` where they are given; `clock` gives ns."""
+        meter = Meter(clock, parts)
+        for one in self._running:
+            one.measure(clock, meter.parts)
+        return meter
+
     # ---- clocks, control
 
     def _clock(self) -> Block:
@@ -190,6 +198,8 @@ class _Running:
         self._sources = tuple(dict.fromkeys(read(query).values()))
         is_read = any(self.target in read(other).values() for other in app.queries)
         self.operator: Operator = operator(query, app, is_read)
+        self._label = f"query {query.name}"
+        self._meter: tuple[Clock, Part] | None = None
         self._timed = self.operator if isinstance(self.operator, Stateful) else None
 
     def run(self, streams: dict[str, Stretch], now: int) -> None:
@@ -199,6 +209,19 @@ class _Running:
             due = self._timed.next_timer() if self._timed is not None else None
             if due is None or due > now:
                 return
-        made = self.operator.process(given, now)
+        made = self.operator.process(given, now) if self._meter is None else self._measured(given, now, *self._meter)
         if made is not None:
             streams[self.target] = made
+
+    def measure(self, clock: Clock, parts: dict[str, Part]) -> None:
+        """Charge its time from now on."""
+        self._meter = clock, parts.setdefault(self._label, Part())
+
+    def _measured(self, given: Mapping[str, Stretch], now: int, clock: Clock, part: Part) -> Stretch | None:
+        begin = clock()
+        try:
+            return self.operator.process(given, now)
+        finally:
+            part.ns += clock() - begin
+            part.calls += 1
+            part.events += sum(map(len, given.values()))

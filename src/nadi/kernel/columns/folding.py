@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from nadi.errors import error
 from nadi.kernel.columns.arrivals import Clocks
 from nadi.kernel.columns.asrows import as_rows
 from nadi.kernel.columns.contract import Stateful
@@ -39,7 +40,7 @@ class Folded:
         self.clocks: Clocks | None = None
 
     def apply(self, payload: bytes) -> None:
-        """A segment or delta. Elements that are unknown are let go. Errors: STATE_NOT_READABLE."""
+        """A segment or delta. Errors: STATE_NOT_READABLE, for an element of something else than these queries, too."""
         for block in decode(payload) if payload else ():
             self.put(block)
 
@@ -52,6 +53,9 @@ class Folded:
         elif block.element.endswith(_OUTPUT):
             told = zip(block.arrays["group"].tolist(), block.arrays["next"].tolist(), strict=True)
             self.numbers.setdefault(block.element, {}).update(told)
+        else:
+            reason = f"the columns kernel wrote '{block.element}', and columns do not have it any more"
+            raise error("STATE_NOT_READABLE", reason=reason)
 
     def blocks(self, query: str, settled: bool = False) -> Iterable[Block]:
         """What a query holds, in blocks of one key-group each; `settled` without the events of a time window that are late."""

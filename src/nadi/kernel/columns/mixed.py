@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from nadi.kernel.contract import ORDER, Arrivals, Outputs, Row, Segment
 from nadi.kernel.control import CONTROL
 from nadi.kernel.rows.engine import RowsKernel
+from nadi.kernel.rows.meter import Clock
+from nadi.kernel.rows.meter import Part as Charged
 from nadi.kernel.segments import Part, halves, is_flat, joined
 from nadi.plan.islands import Islands
 from nadi.plan.nodes import App, OnDemand, Partition, Query
@@ -117,6 +119,11 @@ class MixedKernel:
     def select(self, question: OnDemand, rows: Sequence[Row]) -> list[Row]:
         """As `find`."""
         return self.rows.select(question, rows)
+
+    def measure(self, clock: Clock, parts: dict[str, Charged]) -> None:
+        """Charge time to queries and so on from now on."""
+        self.rows.measure(clock, parts)
+        self.columns.measure(clock, parts)
 
     def size(self) -> dict[str, int]:
         """Entries held per element of both."""
