@@ -14,6 +14,7 @@ from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.payloads import entries_of
 from nadi.kernel.segments import Part
+from nadi.persistence.columnstate import written_on_columns
 from nadi.persistence.restoring import HeldState, Restored
 from nadi.pipeline.inputs.bucketing import make_splitter
 from nadi.plan import RestorePlan, fingerprints, plan_app, plan_restore
@@ -102,8 +103,10 @@ class Node:
     def goes_on_as(self, text: str | None = None, buckets: int | None = None, outputs: Sequence[str] = ()) -> Node:
         """Another node with this one's state."""
         made = Node(text or self.app.text, buckets or len(self.kernels), outputs, begin=None)
-        plan = plan_restore(self.app, made.app, REGISTRY, fingerprints(self.app))
-        restored = Restored(self.state(), plan, self.app, made.app, len(made.kernels), self.clock, made.kernel)
+        state = self.state()
+        columns = written_on_columns(state, self.app)
+        plan = plan_restore(self.app, made.app, REGISTRY, fingerprints(self.app), columns=columns)
+        restored = Restored(state, plan, self.app, made.app, len(made.kernels), self.clock, made.kernel)
         for bucket, kernel in enumerate(made.kernels):
             kernel.load(restored.parts(bucket))
         made.clock, made.position = self.clock, self.position

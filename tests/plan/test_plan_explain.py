@@ -31,7 +31,7 @@ group (default): as many buckets as there are input partitions, split by input p
   because nothing in it keeps state, so every partition of an input stands alone
   input S (kafka)
   query pre: S → P
-    runs on rows: the trigger 'X' changes between events: it is on rows only
+    runs on columns: it has an operator over whole batches (unless nadi.kernel is rows)
     state: none
     timers: none
 
@@ -40,7 +40,7 @@ group keyed: up to 128 buckets, split by key
   input P (group (default), key key)
   partition partition_1 with (key of P)
     query sums: P → Alerts
-      runs on rows: the trigger 'X' changes between events: it is on rows only
+      runs on columns: it has an operator over whole batches (unless nadi.kernel is rows)
       state: sums/window, sums/selector
       timers: sums/window
 
@@ -57,7 +57,7 @@ partition by a key of its input
     timers: none
     pinned: UUID is a hash of element, order key and call
   query query_4: X → Out
-    runs on rows: the trigger 'X' changes between events: it is on rows only
+    runs on rows: it reads 'X', which changes between events: it is on rows only
     state: none
     timers: none
 

@@ -14,7 +14,7 @@ from nadi.errors import error, nearest
 PREFIX = "nadi."
 PROPERTY = PREFIX + "properties."
 KERNEL = PREFIX + "kernel"
-KERNELS = ("rows", "auto", "columns")
+KERNELS = ("auto", "rows", "columns")
 _CORES = "as many as cores"
 
 
@@ -60,9 +60,9 @@ class Settings:
         5_000, "how long an input that cannot be reached holds up the others; then they go on without it", unit="ms"
     )
     kernel: str = _setting(
-        "rows",
-        "what runs queries: `rows`; `columns`, over whole batches, an error where an app cannot; `auto`, columns where an app can. State that one of them has"
-        " written stays with it",
+        "auto",
+        "what runs queries: `auto`, columns (over whole batches) where a query can and rows where it cannot; `rows`; `columns`, an error where an app cannot"
+        " as a whole. State that one of them has written stays with it; `nadi restore` under `rows` moves it there",
     )
     journal_url: str = _setting("", "a NATS server for the journal instead of the embedded one")
     cuts_url: str = _setting(
@@ -76,7 +76,7 @@ class Settings:
     )
 
     def of_kernels(self) -> dict[str, str]:
-        """What kernels read of the node: its properties, and under `nadi.kernel` which of them is wanted where that is said.
+        """What kernels read of the node: its properties, and under `nadi.kernel` which of them is wanted: where nothing is said, as in process, it is rows.
 
         Errors: INVALID_SETTING.
         """

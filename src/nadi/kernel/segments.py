@@ -99,6 +99,29 @@ def is_flat(payload: bytes) -> bool:
     return payload[:1] == b"C"
 
 
+_BOTH = b"B\x01\x00\x00"
+
+
+def joined(rows: bytes, flat: bytes) -> bytes:
+    """The delta of an app of which one kernel runs a part and the other the rest: `B` 0x01, two bytes of zero, the length of the rows kernel's delta
+    (4 bytes, little endian), both deltas. Where one of them is empty the other is all.
+
+    >>> halves(joined(b"rows", b"C...")), joined(b"", b"C..."), halves(b"rows"), halves(b"C...")
+    ((b'rows', b'C...'), b'C...', (b'rows', b''), (b'', b'C...'))
+    """
+    return _BOTH + _FLAT_HEAD.pack(len(rows)) + rows + flat if rows and flat else rows or flat
+
+
+def halves(delta: bytes) -> tuple[bytes, bytes]:
+    """What the rows kernel and what the columns kernel wrote of a delta."""
+    if is_flat(delta):
+        return b"", delta
+    if delta[:4] != _BOTH:
+        return delta, b""
+    (length,) = _FLAT_HEAD.unpack_from(delta, 4)
+    return delta[8 : 8 + length], delta[8 + length :]
+
+
 def key_count(payload: bytes) -> int:
     """How many flow keys begin in a segment's payload, from its first bytes (`nadi.kernel.rows.payloads`).
 

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from nadi.kernel.contract import Segment
-from nadi.kernel.segments import Part, key_count, parts_of, reader, stream_of
+from nadi.kernel.segments import Part, is_flat, key_count, parts_of, reader, stream_of
 from nadi.persistence.contract import Sink
 
 GROUPS = 16
@@ -28,7 +28,8 @@ _STEP = 1 << 20  # bytes handed to the compressor in one go
 
 class Piece(msgspec.Struct, frozen=True):
     """A piece as the manifest has it: `element` and `groups` (first, last) of segments, "" of deltas; `keys` flow keys that begin in it;
-    `bytes` before compression, `stored` after it; `sha256` of the content before compression, the blob's address.
+    `bytes` before compression, `stored` after it; `sha256` of the content before compression, the blob's address. `flat`: whether the columns kernel wrote
+    its segments, None where that is not said (of deltas, and in older revisions).
     """
 
     element: str
@@ -38,6 +39,7 @@ class Piece(msgspec.Struct, frozen=True):
     stored: int
     sha256: str
     compression: str = COMPRESSION
+    flat: bool | None = None
 
     @property
     def deltas(self) -> bool:
@@ -51,6 +53,7 @@ class Cut:
 
     element: str
     block: int = 0
+    flat: bool | None = None
     parts: list[Part] = field(default_factory=list)
     size: int = 0
 
@@ -71,7 +74,7 @@ class Cut:
         segments = [part for part in self.parts if isinstance(part, Segment)]
         groups = [s.group for s in segments] or [0]
         keys = sum(key_count(s.payload) for s in segments)
-        return Piece(self.element, (min(groups), max(groups)), keys, size, stored, address)
+        return Piece(self.element, (min(groups), max(groups)), keys, size, stored, address, flat=self.flat)
 
 
 def cut(parts: Iterable[Part]) -> Iterator[Cut]:
@@ -80,12 +83,13 @@ def cut(parts: Iterable[Part]) -> Iterator[Cut]:
     for part in parts:
         element = part.element if isinstance(part, Segment) else ""
         block = part.group // GROUPS if isinstance(part, Segment) else 0
+        flat = is_flat(part.payload) if isinstance(part, Segment) else None
         full = held is not None and held.size >= (SEGMENT_BYTES if element else DELTA_BYTES)
-        if held is not None and ((held.element, held.block) != (element, block) or full):
+        if held is not None and ((held.element, held.block, held.flat) != (element, block, flat) or full):
             yield held
             held = None
         if held is None:
-            held = Cut(element, block)
+            held = Cut(element, block, flat)
         held.add(part)
     if held is not None:
         yield held

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from nadi.kernel.contract import KEY_GROUPS, Segment
 from nadi.kernel.keys import bucket_of_group, flow_key_group
@@ -19,36 +19,13 @@ from nadi.kernel.rows.cells import Deque, Map, Value
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.payloads import Entry, encode_entries, entries_of, is_continued
 from nadi.kernel.segments import Part
+from nadi.persistence.columnstate import CLOCK, ColumnsState, State, Wanted, everything, has_columns
 from nadi.persistence.rewriting import Cells, Rewrite, rewrite_of
 from nadi.plan.migration import MIGRATED, NEW, RESET
 from nadi.plan.nodes import App
 from nadi.plan.restore import RestorePlan
 
-_CLOCK = "app/clock"
 _NEVER = 1 << 60  # ms
-
-
-Wanted = Callable[[str], bool]
-"""Element id → whether its segments are of interest."""
-
-
-def everything(_element: str) -> bool:
-    """All elements."""
-    return True
-
-
-class State(Protocol):
-    """The state of all buckets after one cut."""
-
-    @property
-    def buckets(self) -> int: ...
-    def segments(self, bucket: int, wanted: Wanted) -> Iterator[Segment]:
-        """Those of a bucket, at least of the elements that are wanted."""
-        ...
-
-    def deltas(self, bucket: int) -> Iterator[bytes]:
-        """The deltas after them, in order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +63,17 @@ class Restored:
         self._to_keys = new.sharding.kind == "key"
         self._moves = buckets != state.buckets or old.sharding.kind != new.sharding.kind
         self._targets: dict[str, _Target | None] = {}
+        self._columns: ColumnsState | None = None
+        if has_columns(state):
+            self._columns = ColumnsState(state, plan, old, new, buckets, self._moves)
+            self._state = self._columns.rows
 
     def parts(self, bucket: int) -> Iterator[Part]:
-        """The state of one bucket: segments, then deltas."""
+        """The state of one bucket: segments, then deltas; those of columns first."""
+        if self._columns is not None:
+            yield from self._columns.parts(bucket, tuple(self._sources(bucket)))
+            if self._columns.alone:
+                return
         yield from self._segments(bucket, everything)
         if self._begins:
             yield from self._begun(bucket)
@@ -100,8 +85,13 @@ class Restored:
         return frozenset(
             f.new if f.fate in (NEW, RESET) else f"{f.new}/purge"
             for f in self._plan.fates
-            if f.new and (f.fate in (NEW, RESET) or (f.fate == MIGRATED and f.kind in ("keys", "aggregation")))
+            if f.new
+            and not self._is_on_columns(f.new)
+            and (f.fate in (NEW, RESET) or (f.fate == MIGRATED and f.kind in ("keys", "aggregation")))
         )
+
+    def _is_on_columns(self, element: str) -> bool:
+        return self._columns is not None and self._columns.has(element)
 
     def _sources(self, bucket: int) -> Iterable[int]:
         if not self._moves:
@@ -173,11 +163,12 @@ class Restored:
     def _target(self, element: str) -> _Target | None:
         """Where the state of an element goes; None: nowhere."""
         if element not in self._targets:
-            self._targets[element] = self._found(element)
+            found = self._found(element)
+            self._targets[element] = None if found is None or self._is_on_columns(found.id) else found
         return self._targets[element]
 
     def _found(self, element: str) -> _Target | None:
-        if element == _CLOCK:
+        if element == CLOCK:
             return _Target(element, self._clocks(), of_each=True)
         if element.startswith("app/"):
             return _Target(element, None, of_each=True)
@@ -221,7 +212,7 @@ class Restored:
             for element, cells in self._folded(source).items():
                 if element not in found:
                     found[element] = cells
-                elif element == _CLOCK:
+                elif element == CLOCK:
                     pairs = zip(found[element]["now"][1], cells["now"][1], strict=True)
                     found[element] = {"now": ["v", tuple(max(pair) for pair in pairs)]}
                 elif element.endswith("/output") or element.startswith("app/"):
@@ -258,7 +249,7 @@ class Restored:
     def _begun(self, bucket: int) -> Iterator[Segment]:
         """The state with which new elements begin: taken from a kernel that begins at the cut with the partition keys that are known."""
         kernel = self._make_kernel(_harmless(self._new), bucket)
-        known = {f.new for f in self._plan.fates if f.kind == "keys" and f.new} | {_CLOCK}
+        known = {f.new for f in self._plan.fates if f.kind == "keys" and f.new} | {CLOCK}
         kernel.load([*self._segments(bucket, known.__contains__), *self._only_deltas(known, self._deltas(bucket))])
         kernel.start(self._clock)
         kernel.begin_keys()

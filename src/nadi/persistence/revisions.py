@@ -15,11 +15,11 @@ import msgspec
 from nadi.errors import NadiError, error
 from nadi.kernel.contract import Segment
 from nadi.kernel.rows.payloads import READABLE, VERSION
-from nadi.kernel.segments import Part
+from nadi.kernel.segments import Part, is_flat
 from nadi.persistence import pieces
+from nadi.persistence.columnstate import Wanted, columns_of
 from nadi.persistence.contract import Store, Writing, revision_name, time_of_name
 from nadi.persistence.pieces import Piece
-from nadi.persistence.restoring import Wanted
 from nadi.plan import fingerprints, stateful
 from nadi.plan.nodes import App
 
@@ -230,6 +230,19 @@ class StoredRevision:
                     raise error(
                         "REVISION_DAMAGED", name=self.revision.name, reason=f"{what} is damaged: {problem}"
                     ) from problem
+
+    def on_columns(self, app: App) -> frozenset[str]:
+        """The queries of the app that it is of whose state the columns kernel wrote. Errors: REVISION_DAMAGED."""
+        written: dict[bool, set[str]] = {False: set(), True: set()}
+        for bucket in range(self.buckets):
+            for piece in self.revision.state[bucket]:
+                if not piece.deltas:
+                    written[self._is_flat(bucket, piece) if piece.flat is None else piece.flat].add(piece.element)
+        return columns_of(app, written[True], written[False])
+
+    def _is_flat(self, bucket: int, piece: Piece) -> bool:
+        first = next(self._parts(bucket, lambda other: other is piece), None)
+        return isinstance(first, Segment) and is_flat(first.payload)
 
     def verify(self) -> None:
         """Read all of it once. Errors: REVISION_DAMAGED, PERSISTENCE_STORE_FAILED."""

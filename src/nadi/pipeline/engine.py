@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nadi.config.settings import KERNEL
 from nadi.functions.registry import default_registry
@@ -12,8 +14,12 @@ from nadi.kernel.rows.engine import RowsKernel
 from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
 from nadi.plan import plan_app as plan_text
+from nadi.plan.islands import Islands
 from nadi.plan.nodes import App, OnDemand
 from nadi.runtime.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from nadi.kernel.columns.engine import ColumnsKernel
 
 
 def plan_app(text: str) -> App:
@@ -34,13 +40,21 @@ def make_kernel(
     Errors: those of scripts, stores and properties; NOT_SUPPORTED where columns are asked for and the app cannot run there.
     """
 
-    def rows() -> Kernel:
-        return RowsKernel(app, default_registry(), outputs, bucket, properties, Sandbox)
+    return chosen(app, (properties or {}).get(KERNEL, "rows"), outputs, _Makes(bucket, properties))
 
-    def columns() -> Kernel:
+
+@dataclass(frozen=True, slots=True)
+class _Makes:
+    """What makes the kernels of one bucket."""
+
+    bucket: int
+    properties: Mapping[str, str] | None
+
+    def rows(self, app: App, outputs: Collection[str]) -> RowsKernel:
+        return RowsKernel(app, default_registry(), outputs, self.bucket, self.properties, Sandbox)
+
+    def columns(self, app: App, outputs: Collection[str], part: Islands) -> ColumnsKernel:
         # imported when it is needed: Numba takes a while
         from nadi.kernel.columns.engine import ColumnsKernel
 
-        return ColumnsKernel(app, default_registry(), outputs)
-
-    return chosen(app, (properties or {}).get(KERNEL, "rows"), rows, columns)
+        return ColumnsKernel(app, default_registry(), outputs, part)

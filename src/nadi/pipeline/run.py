@@ -18,6 +18,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nadi.config.settings import KERNEL
 from nadi.errors import error
 from nadi.io import circuits
 from nadi.io.contract import Ingress
@@ -25,7 +26,10 @@ from nadi.io.errorstores import note_store
 from nadi.io.faultlog import FAULTS
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import SOURCES, source_kind
+from nadi.kernel.columns.choosing import check_mode
 from nadi.kernel.control import CONTROL
+from nadi.metrics import AppProgress
+from nadi.pipeline.compiling import Compiled, Compiling
 from nadi.pipeline.hosting.hostclient import Hosts, hosts, hosts_folder, sweep
 from nadi.pipeline.live import remove_live
 from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, make_spec, needed_outputs, node_lock, spread
@@ -56,8 +60,13 @@ class Node:
     def __init__(self, apps: Sequence[AppText], options: NodeOptions, on_progress: OnProgress | None = None) -> None:
         self._texts = tuple(apps)
         self._options = options
-        self._tell = on_progress or _silent
+        self._on_progress = on_progress or _silent
+        self._last: dict[str, AppProgress] = {}
         self._stop = threading.Event()
+
+    def _tell(self, progress: AppProgress) -> None:
+        self._last[progress.app] = progress
+        self._on_progress(progress)
 
     def request_stop(self) -> None:
         """Finish the batches under way, commit them and stop. Returns at once; safe in a signal handler."""
@@ -80,9 +89,24 @@ class Node:
         for _, app in planned:  # what is wrong with them is said before anything starts
             registry.connectors(app, "source")
             registry.connectors(app, "sink")
-            engine.make_kernel(app, needed_outputs(app), 0, properties)
+            check_mode(app, properties.get(KERNEL, "rows"))
+            engine.make_kernel(
+                app, needed_outputs(app), 0, {**properties, KERNEL: "rows"}
+            )  # columns have loops to compile
         with node_lock(self._options.state), contextlib.ExitStack() as started:
+            if properties.get(KERNEL, "rows") != "rows":
+                self._compile([app for _, app in planned], started)
             return self._run(planned, registry, started)
+
+    def _compile(self, apps: Sequence[App], started: contextlib.ExitStack) -> None:
+        """Compile what runs on columns while all else starts."""
+
+        def tell(app: str, what: str) -> None:
+            self._tell(dataclasses.replace(self._last.get(app, AppProgress(app)), said=(what,)))
+
+        compiling = Compiling([Compiled(app, needed_outputs(app)) for app in apps], tell)
+        compiling.start()
+        started.callback(compiling.close)
 
     def _run(
         self, planned: list[tuple[AppText, App]], registry: Connectors, started: contextlib.ExitStack

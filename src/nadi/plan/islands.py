@@ -1,19 +1,19 @@
 """Which queries run on columns, and why the others do not (design §5).
 
-A query runs on columns where an operator exists for its shape and gives exactly the rows kernel's output. In this release an app goes on columns as a whole or
-not at all: one query that has to run on rows takes the others along. What is let through here must be written by `nadi.kernel.columns`; a shape
-becomes known to both at once.
+A query runs on columns where an operator exists for its shape and gives exactly the rows kernel's output, and where no query on rows takes it along
+(`nadi.plan.mixing`). What is let through here must be written by `nadi.kernel.columns`; a shape becomes known to both at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 from nadi.lang.tree import Events, Type
 from nadi.plan import matchable
 from nadi.plan.annotations import found
+from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
     OUTPUT,
     Aggregate,
@@ -42,7 +42,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.render import written
 from nadi.plan.streams import producers
-from nadi.plan.walk import inside, read, replaced
+from nadi.plan.walk import inside, read, replaced, searched
 
 FUNCTIONS = frozenset({"ifThenElse", "coalesce", "default", "currentTimeMillis", "eventTimestamp"})
 CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
@@ -64,53 +64,97 @@ class Island:
 
 @dataclass(frozen=True, slots=True)
 class Islands:
-    """Per query id where it runs, whether the app goes on columns, the ids in the order in which they are to run there, and why not if not."""
+    """Per query id where it runs; whether all of the app goes on columns, and why not if not; the ids on columns in the order in which they are to run there.
+
+    `handed` is what columns hand on to rows: by input the streams that one event of it comes to on rows, in order; the input may be among them.
+    """
 
     queries: dict[str, Island]
     columns: bool
     order: tuple[str, ...]
     why: str
+    handed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether some queries go on columns, and something else on rows."""
+        return bool(self.order) and not self.columns
+
+    @property
+    def given_on(self) -> frozenset[str]:
+        """The streams that columns make and rows read."""
+        return frozenset(stream for root, streams in self.handed.items() for stream in streams if stream != root)
 
 
-_COLUMNS = Island(
-    "columns", "where nadi.kernel is auto or columns, else on rows: it has an operator over whole batches"
-)
+_COLUMNS = Island("columns", "it has an operator over whole batches (unless nadi.kernel is rows)")
 
 
-def islands(app: App) -> Islands:
-    """Where the queries of an app run. An app without queries stays on rows."""
-    own = {query.id: next(_obstacles(query, app), "") for query in app.queries}
-    order, cycle = _order(app)
-    shared = next(_of_app(app), "") or cycle
-    first = next((query for query in app.queries if own[query.id]), None)
-    follows = shared or (f"it goes where {first.name} goes" if first is not None else "")
-    told = {
-        query: Island("rows", reason or follows) if reason or follows else _COLUMNS for query, reason in own.items()
+def islands(app: App, rows: Collection[str] = ()) -> Islands:
+    """Where the queries of an app run; those with the ids `rows` on rows, whatever they can. An app without queries stays on rows."""
+    feeding = producers(app.elements)
+    shared = next(_of_app(app), "")
+    cycles = _cycles(app)
+    reasons = {
+        query.id: next(_obstacles(query, app), "")
+        or shared
+        or ("its state was written there" if query.id in rows else "")
+        or next(_of_streams(query, app, feeding, cycles), "")
+        for query in app.queries
     }
-    why = shared or (f"{first.name} has to: {own[first.id]}" if first is not None else "")
-    return Islands(told, not why and bool(order), order, why)
+    mixing = Mixing(app, reasons)
+    mixing.settle()
+    first = next((query for query in app.queries if query.id in mixing.rows), None)
+    why = shared or next(_of_definitions(app), "")
+    if first is not None and not why:
+        why = f"{first.name} has to: {mixing.rows[first.id]}"
+    if why and app.playback is not None:
+        reason = f"@app:playback moves one clock for all queries, which one kernel must have: {why}"
+        mixing.rows.update({query.id: reason for query in app.queries if query.id not in mixing.rows})
+    order = _order(app, mixing.rows)
+    told = {q.id: Island("rows", mixing.rows[q.id]) if q.id in mixing.rows else _COLUMNS for q in app.queries}
+    return Islands(told, bool(order) and not why, order, why, mixing.handed() if why else {})
 
 
-def _order(app: App) -> tuple[tuple[str, ...], str]:
-    """The queries, each after those that feed it."""
+def _order(app: App, rows: Collection[str]) -> tuple[str, ...]:
+    """The queries on columns, each after those that feed it."""
     feeding = producers(app.elements)
     sorter: TopologicalSorter[str] = TopologicalSorter()
     for query in app.queries:
-        sorter.add(query.id, *(q.id for source in read(query).values() for q in feeding.get(source, ())))
-    try:
-        return tuple(sorter.static_order()), ""
-    except CycleError as problem:
-        return (), f"the queries {' and '.join(dict.fromkeys(problem.args[1]))} feed each other"
+        if query.id not in rows:
+            sorter.add(query.id, *(q.id for source in read(query).values() for q in feeding.get(source, ())))
+    return tuple(sorter.static_order())
+
+
+def _cycles(app: App) -> dict[str, str]:
+    """The queries that feed themselves, through others or not: id → reason."""
+    feeding = producers(app.elements)
+    queries = {query.id: query for query in app.queries}
+    above = {q.id: {p.id for source in read(q).values() for p in feeding.get(source, ())} for q in app.queries}
+    found: dict[str, str] = {}
+    while True:
+        sorter = TopologicalSorter({id: above[id] - found.keys() for id in above if id not in found})  # noqa: A001
+        try:
+            sorter.prepare()
+        except CycleError as problem:
+            names = " and ".join(dict.fromkeys(queries[id].name for id in problem.args[1]))  # noqa: A001
+            found |= dict.fromkeys(problem.args[1], f"the queries {names} feed each other")
+        else:
+            return found
 
 
 # ---- the app ---------------------------------------------------------------------------------------------------------
 
 
 def _of_app(app: App) -> Iterator[str]:
+    """What keeps all queries on rows."""
     if app.compat != 5:
         yield "the rules of Siddhi 4.x are on rows only"
     if app.playback is not None and app.playback.idle is not None:
         yield "the idle time of @app:playback is on rows only"
+
+
+def _of_definitions(app: App) -> Iterator[str]:
+    """What runs on rows beside the queries."""
     for what, names in (
         ("table", app.tables),
         ("named window", app.windows),
@@ -119,16 +163,33 @@ def _of_app(app: App) -> Iterator[str]:
     ):
         if names:
             yield f"the {what} '{next(iter(names))}' changes between events: it is on rows only"
-    feeding = producers(app.elements)
-    for key, queries in feeding.items():
-        if len(queries) > 1:
-            yield f"{' and '.join(q.name for q in queries)} insert into '{key}': their rows would have to be merged in order"
-        if key in app.streams and found(app.streams[key].annotations, "source"):
-            yield f"'{key}' has a source beside the query {queries[0].name}: their rows would have to be merged in order"
-    for stream in app.streams.values():
+
+
+def _of_streams(
+    query: Query, app: App, feeding: Mapping[str, Sequence[Query]], cycles: Mapping[str, str]
+) -> Iterator[str]:
+    """What the streams that a query reads and makes keep on rows."""
+    if query.id in cycles:
+        yield cycles[query.id]
+    sources, target = dict.fromkeys(read(query).values()), getattr(query.output, "target", "")
+    for source in sources:
+        if source not in app.streams or source in app.triggers or source in app.windows:
+            yield f"it reads '{source}', which changes between events: it is on rows only"
+        elif source.startswith("!"):
+            yield f"it reads the fault stream '{source}'"
+    for name in sorted(searched(query)):
+        yield f"it looks into '{name}', which changes between events: it is on rows only"
+    if len(makers := feeding.get(target, ())) > 1:
+        yield f"{' and '.join(q.name for q in makers)} insert into '{target}': their rows would have to be merged in order"
+    for key in (*sources, target):
+        stream = app.streams.get(key)
+        if stream is None:
+            continue
+        if key in feeding and found(stream.annotations, "source"):
+            yield f"'{key}' has a source beside the query {feeding[key][0].name}: their rows would have to be merged in order"
         for column in stream.schema.columns:
-            if column.type is Type.OBJECT and not stream.key.startswith("!"):
-                yield f"'{stream.key}.{column.name}' is an object, which columns do not hold"
+            if column.type is Type.OBJECT:
+                yield f"'{key}.{column.name}' is an object, which columns do not hold"
 
 
 # ---- a query ---------------------------------------------------------------------------------------------------------

@@ -6,12 +6,14 @@ are *new*. State that hangs together goes together: a sum over a window cannot b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from nadi.errors import error
 from nadi.plan.catalog import Catalog
 from nadi.plan.elements import Stateful, of_element, of_query, stateful
+from nadi.plan.islands import islands
+from nadi.plan.keeping import goes_on, missing
 from nadi.plan.matching import Matches, given_name, match
 from nadi.plan.migration import AS_IS, KEPT, MIGRATED, NEW, RESET, Change, verdict
 from nadi.plan.nodes import App, JoinInput, Partition, Query, SingleInput, StateInput, WindowCall
@@ -42,11 +44,13 @@ class Fate:
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
     """The fates of all elements: those of the new app in its order, then what is gone. `clock` is what clocks become: "kept", or "apart"
-    and "one" where @app:playback came or went."""
+    and "one" where @app:playback came or went. `on_columns` are the queries of the new app that go on, or begin, on the columns kernel; all others are on
+    rows, whoever wrote their state."""
 
     app: str
     fates: tuple[Fate, ...]
     clock: str = "kept"
+    on_columns: frozenset[str] = frozenset()
 
     @property
     def unchanged(self) -> bool:
@@ -86,6 +90,8 @@ def plan_restore(
     catalog: Catalog,
     fingerprints: Mapping[str, str] | None = None,
     held: Mapping[str, int] | None = None,
+    columns: Collection[str] = (),
+    to_rows: bool = False,
 ) -> RestorePlan:
     """Plan how the state of `old` becomes that of `new`.
 
@@ -96,31 +102,47 @@ def plan_restore(
         fingerprints: those that were kept with the state; an element whose own is another one than that of `old` was made by a nadi that kept
             something else under the same text.
         held: how many flow keys each element has in the state, by old id; None: not known.
+        columns: the queries of the old app whose state the columns kernel wrote.
+        to_rows: let all queries go on on rows.
     """
-    planner = _Planner(old, new, catalog, fingerprints or {})
+    planner = _Planner(old, new, catalog, fingerprints or {}, frozenset(columns), to_rows)
     fates = planner.fates()
     if held is not None:
         fates = [replace(f, keys=held.get(f.old, 0)) if f.old else f for f in fates]
-    return RestorePlan(new.name, tuple(fates), planner.clock)
+    return RestorePlan(new.name, tuple(fates), planner.clock, planner.on_columns)
 
 
 class _Planner:
     """The work of `plan_restore`, by new id."""
 
-    def __init__(self, old: App, new: App, catalog: Catalog, fingerprints: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        old: App,
+        new: App,
+        catalog: Catalog,
+        fingerprints: Mapping[str, str],
+        columns: frozenset[str],
+        to_rows: bool,
+    ) -> None:
         self.old, self.new = old, new
         self._catalog = catalog
         self._fingerprints = fingerprints
         self._matches: Matches = match(old, new)
         self._before = {e.id: e for e in stateful(old)}
         self._queries = {q.id: q for q in old.queries}
+        self._columns = columns
+        self._movable = bool(columns) and not to_rows
+        self.on_columns: frozenset[str] = frozenset()
         self.clock = "kept"
         if (old.playback is None) != (new.playback is None):
             self.clock = "one" if new.playback is None else "apart"
 
     def fates(self) -> list[Fate]:
         found = {e.id: self._fate(e, partner) for e, partner in self._pairs()}
+        if self._movable:
+            self.on_columns = self._staying(found)
         for query in self.new.queries:
+            self._to_rows(query, found)
             self._together(query, found)
         taken = {f.old for f in found.values()}
         gone = [
@@ -129,6 +151,35 @@ class _Planner:
             if e.id not in taken
         ]
         return [*found.values(), *gone]
+
+    # ---- kernels
+
+    def _staying(self, found: Mapping[str, Fate]) -> frozenset[str]:
+        """The queries that go on on columns with what they keep, or begin there."""
+        moved = []
+        for query in self.new.queries:
+            partner = self._queries.get(self._matches.queries.get(query.id, ""))
+            if partner is None:
+                continue
+            kept = any(found[e.id].fate in (KEPT, MIGRATED) for e in of_query(self.new, query))
+            if partner.id not in self._columns or (kept and not goes_on(partner, self.old, query, self.new)):
+                moved.append(query.id)
+        return frozenset(islands(self.new, moved).order)
+
+    def _to_rows(self, query: Query, found: dict[str, Fate]) -> None:
+        """What columns have kept of a query that goes to rows may not be enough for it there."""
+        partner = self._queries.get(self._matches.queries.get(query.id, ""))
+        if partner is None or partner.id not in self._columns or query.id in self.on_columns:
+            return
+        lacking = missing(partner, self.old, query, self.new)
+        for e in of_query(self.new, query):
+            fate = found[e.id]
+            if fate.fate not in (KEPT, MIGRATED):
+                continue
+            if lacking:
+                found[e.id] = replace(fate, fate=RESET, reason=lacking, change=AS_IS)
+            else:
+                found[e.id] = replace(fate, reason=f"{fate.reason}; it goes from columns to rows")
 
     # ---- partners
 

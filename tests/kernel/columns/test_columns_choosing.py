@@ -43,13 +43,14 @@ def test_an_app_that_can_goes_on_columns_where_that_is_wanted(mode):
     assert _kernel(mode).on_columns
 
 
-def test_rows_are_the_default_and_the_two_give_the_same():
+def test_rows_are_the_default_in_process_and_the_two_give_the_same():
+    assert not make_kernel(plan_app(APP), ("Out",)).on_columns
     rows, columns = _begun("rows"), _begun("columns")
     assert not rows.on_columns
     assert _fed(rows, 1, 2, 3, 4, 5) == _fed(columns, 1, 2, 3, 4, 5)
 
 
-def test_an_app_that_cannot_stays_on_rows_and_says_why_where_columns_are_asked_for():
+def test_an_app_of_which_no_query_can_stays_on_rows_and_says_why_where_columns_are_asked_for():
     assert not isinstance(_kernel("auto", SORTED), ChosenKernel)
     with pytest.raises(NadiError, match="the window 'sort' has no operator yet"):
         _kernel("columns", SORTED)
@@ -70,10 +71,23 @@ def test_state_stays_with_the_kernel_that_wrote_it(written, asked):
     assert second.on_columns is (asked != "rows")  # a new life
 
 
-def test_state_of_both_kernels_at_once_is_refused():
+def test_state_of_one_query_by_both_kernels_is_refused():
     rows, columns = _begun("rows"), _begun("columns")
-    with pytest.raises(NadiError, match="some of it was written by the rows kernel"):
+    _fed(rows, 1, 2)
+    _fed(columns, 1, 2)
+    with pytest.raises(NadiError, match=r"STATE_NOT_READABLE.*the columns kernel wrote that of unnamed_1"):
         _kernel("auto").load([*columns.dump(), *rows.dump()])
+
+
+def test_a_profile_tells_queries_apart_on_both_kernels():
+    kernel = _begun("auto", f"{APP} {SORTED.partition(';')[2].replace('Out', 'More')}")
+    parts = kernel.measure(iter(range(1000)).__next__).parts
+    _fed(kernel, 1, 2, 3)
+    assert {label: part.events for label, part in parts.items()} == {"query query_1": 3, "query query_2": 3}
+    assert all(part.ns for part in parts.values())
+    kernel.load(list(kernel.dump()))
+    _fed(kernel, 4, start=3)
+    assert {part.events for part in parts.values()} == {4}
 
 
 def test_a_segment_tells_how_many_keys_begin_in_it():
@@ -112,11 +126,12 @@ def test_rows_refuse_state_of_columns_by_name():
         RowsKernel(plan, default_registry(), ("Out",)).load(kernel.dump())
 
 
-def test_the_setting_takes_three_values_and_the_default_says_nothing_to_kernels():
-    assert read_settings({}).of_kernels() == {}
+def test_the_setting_takes_three_values_and_rows_say_nothing_to_kernels():
+    assert read_settings({}).of_kernels() == {"nadi.kernel": "auto"}
+    assert read_settings({"nadi.kernel": "rows"}).of_kernels() == {}
     assert read_settings({"nadi.kernel": "auto", "nadi.properties.a": "b"}).of_kernels() == {
         "a": "b",
         "nadi.kernel": "auto",
     }
-    with pytest.raises(NadiError, match="one of rows, auto, columns"):
+    with pytest.raises(NadiError, match="one of auto, rows, columns"):
         read_settings({"nadi.kernel": "fast"}).of_kernels()

@@ -1,47 +1,123 @@
-"""Which kernel runs an app: what the plan and the setting say, unless there is state that only the other one can read."""
+"""Which kernel runs which part of an app: what the plan and the setting say, unless there is state that only the other one can read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from nadi.errors import error
+from nadi.kernel.columns.mixed import Makes, MixedKernel, halves_of
 from nadi.kernel.contract import Arrivals, Kernel, Outputs, Row, Segment
-from nadi.kernel.segments import is_flat
-from nadi.plan.islands import islands
+from nadi.kernel.rows.engine import RowsKernel
+from nadi.kernel.rows.meter import Clock, Meter
+from nadi.kernel.rows.payloads import elements_of
+from nadi.kernel.segments import Part, is_flat
+from nadi.plan.islands import Islands, islands
 from nadi.plan.nodes import App, OnDemand
+from nadi.plan.owners import Owners
 
-Make = Callable[[], Kernel]
+if TYPE_CHECKING:
+    from nadi.kernel.columns.engine import ColumnsKernel
 
 
 class ChosenKernel:
-    """A kernel that is one of two. The first one is made at once; `load` changes over to the one that wrote the state, for the life of that state.
+    """A kernel of which each query is on rows or on columns. `load` leaves each with the kernel that wrote its state, for the life of that state; where rows
+    wrote all of it, all goes there.
 
-    Loading nothing, which begins a new life, goes back to the first.
+    Loading nothing, which begins a new life, goes back to what the setting says.
     """
 
-    def __init__(self, rows: Make, columns: Make, on_columns: bool) -> None:
-        self._makes = {False: rows, True: columns}
-        self._first = self.on_columns = on_columns
-        self.kernel = self._makes[on_columns]()
+    def __init__(self, app: App, outputs: Collection[str], makes: Makes, on_columns: bool) -> None:
+        self._app, self._outputs, self._makes = app, outputs, makes
+        self._able = islands(app)
+        self._none = islands(app, self._able.order)
+        self._first = self._able if on_columns else self._none
+        self._owners = Owners(app)
+        self._meter: Meter | None = None
+        self._clock: Clock | None = None
+        self.part = self._first
+        self.kernel = _made(app, outputs, self._first, makes)
 
-    def load(self, state: Iterable[Segment | bytes]) -> None:
+    @property
+    def on_columns(self) -> bool:
+        """Whether any query is on columns."""
+        return bool(self.part.order)
+
+    def load(self, state: Iterable[Part]) -> None:
         """Replace all state. Errors: STATE_NOT_READABLE."""
         parts = iter(state)
-        begin: list[Segment | bytes] = []
-        for part in parts:
-            begin.append(part)
-            if payload := _payload(part):
-                self._turn(is_flat(payload))
-                break
-        else:
+        first = next((part for part in parts if _payload(part)), None)
+        if first is None:
             self._turn(self._first)
-        self.kernel.load(_checked(chain(begin, parts), self.on_columns))
+            self.kernel.load(())
+            return
+        seen = _Seen(set(), set())
+        self._turn(self._able if halves_of(first)[1] else self._none)
+        parts = chain([first], parts)
+        while True:
+            stopped: list[Part] = []
+            self.kernel.load(self._fitting(parts, seen, stopped))
+            if not stopped:
+                return
+            before = self.kernel.dump()
+            self._turn(self._part_of(seen))
+            parts = chain(self._met(before, seen), stopped, parts)
 
-    def _turn(self, on_columns: bool) -> None:
-        if on_columns != self.on_columns:
-            self.kernel = self._makes[on_columns]()
-            self.on_columns = on_columns
+    def _met(self, dump: Iterable[Segment], seen: _Seen) -> Iterator[Segment]:
+        """What was loaded so far: a dump has what queries begin with, too."""
+        movable = frozenset(self._able.order)
+        for segment in dump:
+            owner = self._owners.of(segment.element)
+            if owner not in movable or owner in (seen.flat if is_flat(segment.payload) else seen.rows):
+                yield segment
+
+    def _fitting(self, parts: Iterator[Part], seen: _Seen, stopped: list[Part]) -> Iterator[Part]:
+        """Parts as long as each query runs where its state was written."""
+        here, alone, movable = frozenset(self.part.order), not self.part.mixed, frozenset(self._able.order)
+        for part in parts:
+            rows, flat = halves_of(part)
+            if rows:
+                seen.rows |= self._owned({part.element} if isinstance(part, Segment) else elements_of(rows)) & movable
+            if flat:
+                seen.flat |= self._owned({part.element} if isinstance(part, Segment) else _flat_elements(flat))
+            if not seen.flat <= here or seen.rows & here:
+                stopped.append(part)
+                return
+            if alone and not isinstance(part, Segment):
+                part = flat if here else rows
+            if not alone or (flat if here else rows):
+                yield part
+
+    def _owned(self, elements: Iterable[str]) -> set[str]:
+        """The queries of some elements; what belongs to none is of no interest."""
+        return {owner for element in elements if (owner := self._owners.of(element)) is not None}
+
+    def _part_of(self, seen: _Seen) -> Islands:
+        """The parts in which each query is where its state was written. Errors: STATE_NOT_READABLE."""
+        part = islands(self._app, seen.rows)
+        if lost := seen.flat - frozenset(part.order):
+            raise error(
+                "STATE_NOT_READABLE",
+                reason=f"the columns kernel wrote that of {', '.join(sorted(lost))}, and rows have to run it: {part.why}",
+            )
+        return part
+
+    def _turn(self, part: Islands) -> None:
+        if part is not self.part:
+            self.part = part
+            self.kernel = _made(self._app, self._outputs, part, self._makes)
+            self._measure()
+
+    def measure(self, clock: Clock) -> Meter:
+        """Charge time to queries, windows, aggregations and triggers from now on; `clock` gives ns. Not to be asked for twice."""
+        self._clock, self._meter = clock, Meter(clock)
+        self._measure()
+        return self._meter
+
+    def _measure(self) -> None:
+        if self._clock is not None and self._meter is not None:
+            self.kernel.measure(self._clock, self._meter.parts)
 
     # ---- as it is
 
@@ -70,32 +146,52 @@ class ChosenKernel:
         return self.kernel.size()
 
 
-def chosen(app: App, mode: str, rows: Make, columns: Make) -> Kernel:
-    """The kernel of an app that has no state yet.
+class _Seen:
+    """The queries whose state was met, by who wrote it."""
 
-    Args:
-        app: its plan.
-        mode: "auto" (columns where all queries can), "rows", or "columns" (an error where they cannot).
-        rows: makes a rows kernel.
-        columns: makes a columns kernel.
+    def __init__(self, rows: set[str], flat: set[str]) -> None:
+        self.rows, self.flat = rows, flat
+
+
+def _flat_elements(payload: bytes) -> set[str]:
+    from nadi.kernel.columns.flat import elements_of as of_flat
+
+    return of_flat(payload)
+
+
+def _made(app: App, outputs: Collection[str], part: Islands, makes: Makes) -> RowsKernel | ColumnsKernel | MixedKernel:
+    if part.mixed:
+        return MixedKernel(app, outputs, part, makes)
+    return makes.columns(app, outputs, part) if part.columns else makes.rows(app, outputs)
+
+
+def check_mode(app: App, mode: str) -> None:
+    """Whether an app can run as the setting says.
 
     Raises:
         SiddhiAppCreationException: NOT_SUPPORTED, where columns are asked for and cannot be.
     """
-    able = islands(app).columns
-    if not able:
-        return columns() if mode == "columns" else rows()
-    return ChosenKernel(rows, columns, mode != "rows")
+    if mode == "columns" and not (able := islands(app)).columns:
+        raise error("NOT_SUPPORTED", what=f"the columns kernel for '{app.name}'", alternative=f"rows: {able.why}")
 
 
-def _payload(part: Segment | bytes) -> bytes:
+def chosen(app: App, mode: str, outputs: Collection[str], makes: Makes) -> Kernel:
+    """The kernel of an app that has no state yet.
+
+    Args:
+        app: its plan.
+        mode: "auto" (columns for the queries that can), "rows", or "columns" (an error where not all can).
+        outputs: the streams whose rows are wanted.
+        makes: makes the kernels.
+
+    Raises:
+        SiddhiAppCreationException: NOT_SUPPORTED, where columns are asked for and cannot be.
+    """
+    check_mode(app, mode)
+    if not islands(app).order:
+        return makes.rows(app, outputs)
+    return ChosenKernel(app, outputs, makes, mode != "rows")
+
+
+def _payload(part: Part) -> bytes:
     return part.payload if isinstance(part, Segment) else part
-
-
-def _checked(parts: Iterable[Segment | bytes], on_columns: bool) -> Iterator[Segment | bytes]:
-    for part in parts:
-        if (payload := _payload(part)) and is_flat(payload) != on_columns:
-            raise error(
-                "STATE_NOT_READABLE", reason="some of it was written by the rows kernel, some by the columns kernel"
-            )
-        yield part

@@ -21,9 +21,10 @@ from nadi.kernel.columns.outputs import Numbering
 from nadi.kernel.columns.stretch import Stretch
 from nadi.kernel.contract import Arrivals, Failure, Outputs, Row, Segment
 from nadi.kernel.control import CONTROL
+from nadi.kernel.rows.meter import Clock, Meter, Part
 from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
-from nadi.plan.islands import islands
+from nadi.plan.islands import Islands, islands
 from nadi.plan.nodes import App, OnDemand, Query
 from nadi.plan.walk import read
 
@@ -31,17 +32,17 @@ _CLOCK = "app/clock"
 
 
 class ColumnsKernel:
-    """Implements `nadi.kernel.contract.Kernel` for apps that `nadi.plan.islands` puts on columns.
+    """Implements `nadi.kernel.contract.Kernel` for apps that `nadi.plan.islands` puts on columns, and for the part of others that it puts there.
 
-    `outputs` are the streams whose rows `process` returns, numbered per key-group.
+    `outputs` are the streams whose rows `process` returns, numbered per key-group. `part` says which queries run here, where it is not all.
 
     Raises:
-        SiddhiAppCreationException: NOT_SUPPORTED, with the reason, for any other app.
+        SiddhiAppCreationException: NOT_SUPPORTED, with the reason, for an app that cannot run here as a whole, unless a part is asked for.
     """
 
-    def __init__(self, app: App, registry: Any, outputs: Collection[str] = ()) -> None:
-        plan = islands(app)
-        if not plan.columns:
+    def __init__(self, app: App, registry: Any, outputs: Collection[str] = (), part: Islands | None = None) -> None:
+        plan = part or islands(app)
+        if part is None and not plan.columns:
             raise error("NOT_SUPPORTED", what=f"the columns kernel for '{app.name}'", alternative=f"rows: {plan.why}")
         self.app = app
         self._registry = registry
@@ -58,6 +59,9 @@ class ColumnsKernel:
         self._appliers = self._by_element()
         self._clocks = self._told = Clocks(0, 0)
         self._produced = {r.target for r in self._running}
+        self._given_on = plan.given_on
+        self.given_on: dict[str, Stretch] = {}
+        """What the last `process` made of the streams that rows read."""
 
     def _by_element(self) -> dict[str, Callable[[Block], None]]:
         found: dict[str, Callable[[Block], None]] = {_CLOCK: self._set_clocks}
@@ -88,6 +92,7 @@ class ColumnsKernel:
         self._clocks = Clocks(clocks.now if self._playback else arrived, arrived)
         for one in self._running:
             one.run(streams, self._clocks.now)
+        self.given_on = {key: streams[key] for key in self._given_on if key in streams}
         batches = {key: n.batch(streams[key]) for key, n in self._numberings.items() if key in streams}
         return Outputs(batches, failures, {key: len(stretch) for key, stretch in streams.items()})
 
@@ -114,15 +119,31 @@ class ColumnsKernel:
 
     def load(self, state: Iterable[Segment | bytes]) -> None:
         """Replace all state. Elements that the app does not have (any more) are let go. Errors: STATE_NOT_READABLE."""
+        self.clear()
+        for part in state:
+            self.apply(part.payload if isinstance(part, Segment) else part)
+
+    def clear(self) -> None:
+        """Forget all state but the clocks."""
         for numbering in self._numberings.values():
             numbering.clear()
         for one in self._stateful:
             one.clear()
-        for part in state:
-            payload = part.payload if isinstance(part, Segment) else part
-            for block in decode(payload) if payload else ():
-                if (apply := self._appliers.get(block.element)) is not None:
-                    apply(block)
+
+    def apply(self, payload: bytes) -> None:
+        """Put back a segment or delta. Errors: STATE_NOT_READABLE."""
+        for block in decode(payload) if payload else ():
+            if (apply := self._appliers.get(block.element)) is not None:
+                apply(block)
+
+    @property
+    def clocks(self) -> Clocks:
+        """Its clocks."""
+        return self._clocks
+
+    def set_clocks(self, now: int, arrivals: int) -> None:
+        """Go on at these times, ms."""
+        self._clocks = Clocks(now, arrivals)
 
     def find(self, question: OnDemand) -> list[Row]:
         """There is no store to look into. Errors: NOT_SUPPORTED."""
@@ -138,6 +159,13 @@ class ColumnsKernel:
         for one in self._stateful:
             told.update(one.size())
         return {**told, _CLOCK: 1}
+
+    def measure(self, clock: Clock, parts: dict[str, Part] | None = None) -> Meter:
+        """Charge time to queries from now on, into `parts` where they are given; `clock` gives ns."""
+        meter = Meter(clock, parts)
+        for one in self._running:
+            one.measure(clock, meter.parts)
+        return meter
 
     # ---- clocks, control
 
@@ -170,6 +198,8 @@ class _Running:
         self._sources = tuple(dict.fromkeys(read(query).values()))
         is_read = any(self.target in read(other).values() for other in app.queries)
         self.operator: Operator = operator(query, app, is_read)
+        self._label = f"query {query.name}"
+        self._meter: tuple[Clock, Part] | None = None
         self._timed = self.operator if isinstance(self.operator, Stateful) else None
 
     def run(self, streams: dict[str, Stretch], now: int) -> None:
@@ -179,6 +209,19 @@ class _Running:
             due = self._timed.next_timer() if self._timed is not None else None
             if due is None or due > now:
                 return
-        made = self.operator.process(given, now)
+        made = self.operator.process(given, now) if self._meter is None else self._measured(given, now, *self._meter)
         if made is not None:
             streams[self.target] = made
+
+    def measure(self, clock: Clock, parts: dict[str, Part]) -> None:
+        """Charge its time from now on."""
+        self._meter = clock, parts.setdefault(self._label, Part())
+
+    def _measured(self, given: Mapping[str, Stretch], now: int, clock: Clock, part: Part) -> Stretch | None:
+        begin = clock()
+        try:
+            return self.operator.process(given, now)
+        finally:
+            part.ns += clock() - begin
+            part.calls += 1
+            part.events += sum(map(len, given.values()))

@@ -77,5 +77,13 @@ def decode(payload: bytes) -> Iterator[Block]:
         yield Block(element, group, letter, found, keys)
 
 
+def elements_of(payload: bytes) -> set[str]:
+    """The ids of the elements that a payload tells of."""
+    if not payload:
+        return set()
+    (length,) = _LENGTH.unpack_from(payload, 4)
+    return {element for element, *_rest in _DECODER.decode(memoryview(payload)[8 : 8 + length])}
+
+
 def _padding(size: int) -> bytes:
     return b"\0" * (-size % 8)

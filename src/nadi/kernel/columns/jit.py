@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,9 @@ from numba.core import config
 from numba.core.errors import NumbaError
 
 _interpreted = False
+_FILES: Any = (
+    import_module("fcntl") if find_spec("fcntl") else None
+)  # not on Windows: processes compile side by side there
 
 PLAIN: bool = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]  # numba sets it from the environment
 """Whether loops run as Python."""
@@ -90,12 +95,24 @@ def generated(
     signature = types.void(*(_type(dtype) for _name, dtype in parameters))
     if path is not None:
         try:
-            return numba.njit(signature, **_OPTIONS)(scope[name])
+            with _alone(path):
+                return numba.njit(signature, **_OPTIONS)(scope[name])
         except NumbaError:
             raise  # the loop's text is wrong: a shape that should have been refused
         except Exception as problem:  # whatever reading a damaged file raises
             warnings.warn(f"compiled loops in {path.parent} cannot be used: {problem!r}", RuntimeWarning, stacklevel=2)
     return numba.njit(signature, **{**_OPTIONS, "cache": False})(scope[name])
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Of several processes that want the same loop one compiles it, and the others take it from the cache."""
+    if _FILES is None:
+        yield
+        return
+    with path.with_suffix(".lock").open("a") as lock:
+        _FILES.flock(lock, _FILES.LOCK_EX)
+        yield
 
 
 def _type(dtype: str) -> Any:

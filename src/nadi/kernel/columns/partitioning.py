@@ -26,7 +26,8 @@ def partitioned(given: Stretch, key: int) -> Stretch | None:
     differs = values_of(pc.not_equal(array.slice(1), array.slice(0, len(array) - 1)))
     opens = np.concatenate([[False], differs | (np.diff(given.chunk) != 0)])
     chunk = given.chunk[0] + np.cumsum(opens)
-    return Stretch(given.columns, given.ts, given.now, chunk, given.group)
+    origin = given.chunk if given.origin is None else given.origin
+    return Stretch(given.columns, given.ts, given.now, chunk, given.group, origin)
 
 
 def by_group(keys: KeyTable, ids: Longs, sharded: bool) -> Iterator[tuple[int, Longs]]:

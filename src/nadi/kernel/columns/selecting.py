@@ -151,7 +151,7 @@ def unlooped(picked: tuple[Picked, ...], given: Stretch) -> Stretch:
     for one in picked:
         assert not isinstance(one, Computed)  # that would take a loop
         columns.append(given.columns[one.position] if isinstance(one, Passed) else one.column(len(given)))
-    return Stretch(tuple(columns), given.ts, given.now, given.chunk, given.group)
+    return Stretch(tuple(columns), given.ts, given.now, given.chunk, given.group, given.origin)
 
 
 class Selected:
@@ -177,10 +177,11 @@ class Selected:
         source = self.source if every else self.source[:k]
         columns = tuple(self._column(one, given, source, every) for one in self._picked)
         if every:
-            return Stretch(columns, given.ts, given.now, given.chunk, given.group)
+            return Stretch(columns, given.ts, given.now, given.chunk, given.group, given.origin)
         group = None if given.group is None else given.group.take(source)
+        origin = None if given.origin is None else given.origin.take(source)
         now = given.now.take(source) if read else given.now[:k]
-        return Stretch(columns, given.ts.take(source), now, given.chunk.take(source), group)
+        return Stretch(columns, given.ts.take(source), now, given.chunk.take(source), group, origin)
 
     def _column(self, one: Picked, given: Stretch, source: Longs, every: bool) -> Column:
         match one:

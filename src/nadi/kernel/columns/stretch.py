@@ -6,7 +6,8 @@ A `Stretch` has CURRENT events only, in the order in which the stream saw them. 
 - `now`, the clock at which it travels (ms), which does not go back;
 - `chunk`, the number of the chunk in which it travels: events of equal numbers stand beside each other. The chunks of all inputs of a batch are
   numbered together, in the order of their arrival; an operator that cuts chunks makes new numbers, which grow, too;
-- `group`, the key-group in which outputs are numbered (int64), None where all are 0.
+- `group`, the key-group in which outputs are numbered (int64), None where all are 0;
+- `origin`, the number of the chunk of its input that each event comes from, None where that is `chunk`.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ class Stretch:
     now: Longs
     chunk: Longs
     group: Longs | None = None
+    origin: Longs | None = None
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -110,8 +112,9 @@ class Stretch:
     def take(self, source: Longs) -> Stretch:
         """The events at some places, in their order."""
         group = None if self.group is None else self.group.take(source)
+        origin = None if self.origin is None else self.origin.take(source)
         columns = tuple(column.take(source) for column in self.columns)
-        return Stretch(columns, self.ts.take(source), self.now.take(source), self.chunk.take(source), group)
+        return Stretch(columns, self.ts.take(source), self.now.take(source), self.chunk.take(source), group, origin)
 
     @property
     def alone(self) -> bool:

@@ -16,7 +16,7 @@ from nadi.kernel.rows.assembly import assemble
 from nadi.kernel.rows.events import CURRENT, Chunk, Row
 from nadi.kernel.rows.finds import ask, matching, selected
 from nadi.kernel.rows.flow import Flow
-from nadi.kernel.rows.meter import Clock, Meter, metered
+from nadi.kernel.rows.meter import Clock, Meter, Part, metered
 from nadi.kernel.rows.partitions import PartitionRuntime
 from nadi.kernel.rows.playback import Idle
 from nadi.kernel.rows.queries import QueryCallback
@@ -160,9 +160,10 @@ class RowsKernel:
         """Entries held per element, by element id."""
         return self.flow.store.size()
 
-    def measure(self, clock: Clock) -> Meter:
-        """Charge time to queries, windows, aggregations and triggers from now on; `clock` gives ns. Not to be asked for twice."""
-        return metered(self._assembly, self.flow, clock)
+    def measure(self, clock: Clock, parts: dict[str, Part] | None = None) -> Meter:
+        """Charge time to queries, windows, aggregations and triggers from now on, into `parts` where they are given; `clock` gives ns. Not to be asked for
+        twice."""
+        return metered(self._assembly, self.flow, clock, parts)
 
     # ---- on-demand queries
 

@@ -33,10 +33,10 @@ class Part:
 
 
 class Meter:
-    """Charges time to parts. `clock` gives ns; the kernel itself never reads the machine's clock."""
+    """Charges time to parts, by label. `clock` gives ns; the kernel itself never reads the machine's clock."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.parts: dict[str, Part] = {}
+    def __init__(self, clock: Clock, parts: dict[str, Part] | None = None) -> None:
+        self.parts: dict[str, Part] = {} if parts is None else parts
         self._clock = clock
         self._current: Part | None = None
         self._since = 0
@@ -94,9 +94,9 @@ class Meter:
         return timed
 
 
-def metered(assembly: Assembly, flow: Flow, clock: Clock) -> Meter:
-    """Put a meter around everything in an app that takes events or is woken."""
-    meter = Meter(clock)
+def metered(assembly: Assembly, flow: Flow, clock: Clock, charged: dict[str, Part] | None = None) -> Meter:
+    """Put a meter around everything in an app that takes events or is woken; where `charged` is given its parts are charged."""
+    meter = Meter(clock, charged)
     labels: dict[str, str] = {}  # of element ids
     entries: dict[Emit, str] = {}
     lists = [junction.receivers for junction in assembly.wiring.junctions.values()]

@@ -184,6 +184,15 @@ def entries_of(payload: bytes, element: str = "") -> Iterator[Entry]:
             yield name, key, cells
 
 
+def elements_of(payload: bytes) -> set[str]:
+    """The ids of the elements that a delta tells of."""
+    if not payload:
+        return set()
+    if is_version_1(payload):
+        return {entry[0] for entry in unpack(payload)[1]}
+    return {block[0] for block in _WIRE.decode(payload)[3]}
+
+
 def is_continued(payload: bytes) -> bool:
     """Whether the first key of a segment has begun in an earlier one."""
     return payload[:3] == b"\x94\x02\xc3"

@@ -70,7 +70,8 @@ class _Candidate:
             raise self._unfit("another text of the app made it")
         if meta.inputs and self._spec.inputs and meta.inputs != self._spec.inputs:
             raise self._unfit("its inputs were others")
-        plan = plan_restore(app, app, default_registry(), meta.fingerprints)
+        columns = self.stored.on_columns(app)
+        plan = plan_restore(app, app, default_registry(), meta.fingerprints, columns=columns)
         if not plan.unchanged:
             raise self._unfit("a nadi made it that keeps something else in its state")
         self._check_cut()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nadi.config.settings import KERNEL
 from nadi.errors import error
 from nadi.functions.registry import default_registry
 from nadi.io.identity import first_numbers
@@ -60,7 +61,9 @@ def plan(spec: AppSpec, stored: StoredRevision) -> Planned:
     registry = default_registry()
     meta = stored.revision.meta
     old, new = plan_app(meta.text, registry), plan_app(spec.text, registry)
-    of_state = plan_restore(old, new, registry, meta.fingerprints, stored.revision.held(old))
+    to_rows = spec.properties.get(KERNEL, "rows") == "rows"
+    columns, held = stored.on_columns(old), stored.revision.held(old)
+    of_state = plan_restore(old, new, registry, meta.fingerprints, held, columns, to_rows)
     before = replace(spec, text=meta.text)
     before = replace(before, inputs=meta.inputs or first_numbers(before.user_sources(old)))
     shape = read_shape(spec.place.state, before, old)

@@ -1,0 +1,77 @@
+"""State of the columns kernel without its kernel: put together from segments and deltas, to be taken apart by query."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from nadi.errors import error
+from nadi.kernel.columns.arrivals import Clocks
+from nadi.kernel.columns.asrows import as_rows
+from nadi.kernel.columns.contract import Stateful
+from nadi.kernel.columns.flat import Block, decode
+from nadi.kernel.columns.jit import interpreted
+from nadi.kernel.columns.late import without_late
+from nadi.kernel.columns.operators import operator
+from nadi.kernel.contract import Segment
+from nadi.plan.elements import of_query
+from nadi.plan.nodes import App, Query
+
+_CLOCK = "app/clock"
+_OUTPUT = "/output"
+
+
+class Folded:
+    """The state of some queries of an app. `numbers` are the next numbers by output and key-group, `clocks` those of the kernel, None where none was told."""
+
+    def __init__(self, app: App, queries: Collection[str]) -> None:
+        self._app = app
+        self._queries: dict[str, Query] = {
+            q.id: q for q in app.queries if q.id in queries and any(True for _ in of_query(app, q))
+        }
+        self._operators: dict[str, Stateful] = {}
+        self._by_element: dict[str, Stateful] = {}
+        with interpreted():  # no loop of an operator runs here
+            for query in self._queries.values():
+                made = operator(query, app, False)
+                if isinstance(made, Stateful):
+                    self._operators[query.id] = made
+                    self._by_element.update(dict.fromkeys(made.elements, made))
+        self.numbers: dict[str, dict[int, int]] = {}
+        self.clocks: Clocks | None = None
+
+    def apply(self, payload: bytes) -> None:
+        """A segment or delta. Errors: STATE_NOT_READABLE, for an element of something else than these queries, too."""
+        for block in decode(payload) if payload else ():
+            self.put(block)
+
+    def put(self, block: Block) -> None:
+        """One block."""
+        if block.element == _CLOCK:
+            self.clocks = Clocks(*block.arrays["now"].tolist())
+        elif (found := self._by_element.get(block.element)) is not None:
+            found.apply(block)
+        elif block.element.endswith(_OUTPUT):
+            told = zip(block.arrays["group"].tolist(), block.arrays["next"].tolist(), strict=True)
+            self.numbers.setdefault(block.element, {}).update(told)
+        else:
+            reason = f"the columns kernel wrote '{block.element}', and columns do not have it any more"
+            raise error("STATE_NOT_READABLE", reason=reason)
+
+    def blocks(self, query: str, settled: bool = False) -> Iterable[Block]:
+        """What a query holds, in blocks of one key-group each; `settled` without the events of a time window that are late."""
+        found = self._operators.get(query)
+        if found is None:
+            return ()
+        if settled and self.clocks is not None:
+            return without_late(self._queries[query], found.contents(), self.clocks.now)
+        return found.contents()
+
+    def as_rows(self, query: str, settled: bool = False) -> Iterator[Segment]:
+        """The same as segments of the rows kernel."""
+        if query in self._operators:
+            yield from as_rows(self._queries[query], self._app, self.blocks(query, settled))
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The queries that keep something."""
+        return tuple(self._operators)

@@ -1,0 +1,305 @@
+"""What the columns kernel wrote of a state that is put into another version of its app, or into another number of buckets.
+
+A query that stays on columns takes its blocks along: they name keys by their texts, so that blocks of several buckets are put together, and taken apart by
+key-group. What goes to rows is made the rows kernel's first, and then treated like everything else there (`RowsView`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nadi.kernel.contract import Segment
+from nadi.kernel.keys import COUNTER, bucket_of_group
+from nadi.kernel.rows.payloads import elements_of, encode_entries, entries_of
+from nadi.kernel.segments import halves, is_flat
+from nadi.plan.islands import islands
+from nadi.plan.migration import KEPT, MIGRATED
+from nadi.plan.nodes import App, Partition
+from nadi.plan.owners import Owners
+from nadi.plan.restore import RestorePlan
+
+if TYPE_CHECKING:
+    from nadi.kernel.columns.folding import Folded
+
+CLOCK = "app/clock"
+_OUTPUT = "/output"
+Wanted = Callable[[str], bool]
+
+
+class State(Protocol):
+    """As in `nadi.persistence.restoring`."""
+
+    @property
+    def buckets(self) -> int: ...
+    def segments(self, bucket: int, wanted: Wanted) -> Iterator[Segment]: ...
+    def deltas(self, bucket: int) -> Iterator[bytes]: ...
+
+
+def everything(_element: str) -> bool:
+    """All elements."""
+    return True
+
+
+def columns_of(app: App, flat: Iterable[str], rows: Iterable[str]) -> frozenset[str]:
+    """The queries that are on columns, by the elements that columns wrote and those that rows wrote; none where columns wrote nothing."""
+    if not any(True for _ in flat):
+        return frozenset()
+    owners = Owners(app)
+    return frozenset(islands(app, [owner for e in rows if (owner := owners.of(e)) is not None]).order)
+
+
+def written_on_columns(state: State, app: App) -> frozenset[str]:
+    """The queries of the app that a state is of whose part the columns kernel wrote: reads all of it."""
+    if not has_columns(state):
+        return frozenset()
+    from nadi.kernel.columns.flat import elements_of as of_flat
+
+    flat: set[str] = set()
+    rows: set[str] = set()
+    for bucket in range(state.buckets):
+        for segment in state.segments(bucket, everything):
+            (flat if is_flat(segment.payload) else rows).add(segment.element)
+        for delta in state.deltas(bucket):
+            of_rows, of_columns = halves(delta)
+            rows |= elements_of(of_rows)
+            flat |= of_flat(of_columns)
+    return columns_of(app, flat, rows)
+
+
+def has_columns(state: State) -> bool:
+    """Whether the columns kernel wrote some of a state: then it wrote what comes first."""
+    return any(
+        segment is not None and is_flat(segment.payload)
+        for bucket in range(state.buckets)
+        for segment in [next(state.segments(bucket, everything), None)]
+    )
+
+
+class ColumnsState:
+    """The part of columns. `plan` tells what stays there; `moves` whether key-groups go to other buckets."""
+
+    def __init__(self, state: State, plan: RestorePlan, old: App, new: App, buckets: int, moves: bool) -> None:
+        self._state, self._plan = state, plan
+        self._old, self._new = old, new
+        self._buckets, self._moves = buckets, moves
+        self._part = islands(new, [q.id for q in new.queries if q.id not in plan.on_columns])
+        self._owners = Owners(new)
+        self._folded: dict[int, Folded] = {}
+        self.rows = RowsView(state, self)
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing goes to rows."""
+        return self._part.columns
+
+    def has(self, element: str) -> bool:
+        """Whether an element of the new app is on columns."""
+        if element.endswith(_OUTPUT):
+            stream = element.removesuffix(_OUTPUT)
+            if self._part.columns:
+                return stream in self._new.streams
+            return self._owners.of(element) in self._part.order and stream not in self._part.given_on
+        return self._owners.of(element) in self._part.order
+
+    def folded(self, bucket: int) -> Folded:
+        """What columns wrote of an old bucket."""
+        if bucket not in self._folded:
+            from nadi.kernel.columns.folding import Folded
+
+            made = self._folded[bucket] = Folded(self._old, islands(self._old).order)
+            for segment in self._state.segments(bucket, everything):
+                if is_flat(segment.payload):
+                    made.apply(segment.payload)
+            for delta in self._state.deltas(bucket):
+                made.apply(halves(delta)[1])
+        return self._folded[bucket]
+
+    # ---- what stays
+
+    def parts(self, bucket: int, sources: Iterable[int]) -> Iterator[Segment]:
+        """The segments of one new bucket; the clock first, so that a reader knows at once that columns wrote some of it."""
+        if not self._part.order:
+            return
+        import numpy as np
+
+        from nadi.kernel.columns.flat import Block, encode
+        from nadi.kernel.columns.folding import Folded
+
+        def segment(block: Block) -> Segment:
+            return Segment(block.element, block.group, encode([block]))
+
+        yield segment(Block(CLOCK, 0, "c", {"now": np.array(self._clocks(bucket), np.int64)}))
+        made = Folded(self._new, self._part.order)
+        for source in sources:
+            self._take(source, bucket, made)
+        for query in made.held:
+            for block in made.blocks(query):
+                if self._is_here(block.group, bucket):
+                    yield segment(block)
+        for element, numbers in self._numbers(bucket, sources).items():
+            for group, following in sorted(numbers.items()):
+                arrays: dict[str, Any] = {"group": np.array([group], np.int16), "next": np.array([following], np.int64)}
+                yield segment(Block(element, group, "n", arrays))
+
+    def _take(self, source: int, bucket: int, made: Folded) -> None:
+        """Give what an old bucket has to a new one."""
+        folded, to_key = self.folded(source), self._old.sharding.kind == "key"
+        for query in folded.held:
+            for block in folded.blocks(query, self._changes(query)):
+                element = self._element(block.element)
+                if element is not None and (not to_key or self._is_here(block.group, bucket)):
+                    made.put(replace(block, element=element))
+
+    @cached_property
+    def _fates(self) -> Mapping[str, str]:
+        """Old element → new one, of all that are kept."""
+        return {f.old: f.new for f in self._plan.fates if f.old and f.new and f.fate in (KEPT, MIGRATED)}
+
+    def _changes(self, query: str) -> bool:
+        """Whether an old query has a window of which it matters when events leave: its time is another one now, or who leaves comes out."""
+        mine = [f for f in self._plan.fates if f.old.startswith(f"{query}/") and f.kind == "window"]
+        shown = {q.id for q in self._new.queries if q.keeps_expired}
+        return any(f.change.later or self._owners.of(f.new) in shown for f in mine)
+
+    def _element(self, old: str) -> str | None:
+        """Where an element goes on columns."""
+        found = self._target(old)
+        return found if found is not None and self.has(found) else None
+
+    def _target(self, old: str) -> str | None:
+        head = old
+        while head and head not in self._fates:
+            head = head.rpartition("/")[0]
+        return self._fates[head] + old[len(head) :] if head else None
+
+    def _is_here(self, group: int, bucket: int) -> bool:
+        if not self._moves or self._new.sharding.kind != "key":
+            return True
+        return bucket_of_group(group, self._buckets) == bucket
+
+    def _clocks(self, bucket: int) -> tuple[int, int]:
+        """The clocks of a new bucket: the latest ones where key-groups move."""
+        found = [self.folded(b).clocks for b in (range(self._state.buckets) if self._moves else (bucket,))]
+        told = [clocks for clocks in found if clocks is not None]
+        now, arrivals = max(c.now for c in told), max(c.arrivals for c in told)
+        if self._plan.clock == "kept":
+            return now, arrivals
+        return (0, max(now, arrivals)) if self._plan.clock == "apart" else (arrivals, arrivals)
+
+    def _numbers(self, bucket: int, sources: Iterable[int]) -> dict[str, dict[int, int]]:
+        """The next numbers of outputs: of a key-group those of its bucket, of what has no key the greatest."""
+        found: dict[str, dict[int, int]] = {}
+        for source in range(self._state.buckets) if self._moves else sources:
+            for element, numbers in (*self.folded(source).numbers.items(), *self._of_rows(source)):
+                if self.has(element):
+                    mine = found.setdefault(element, {})
+                    for group, following in numbers.items():
+                        if group == 0 or self._is_here(group, bucket):
+                            mine[group] = max(mine.get(group, 0), following)
+        return found
+
+    def _of_rows(self, source: int) -> Iterator[tuple[str, dict[int, int]]]:
+        """Numbers that rows wrote, of an output that another query makes now."""
+        found: dict[str, dict[int, int]] = {}
+
+        def wanted(element: str) -> bool:
+            return element.endswith(_OUTPUT) and self.has(element)
+
+        parts = [
+            entries_of(s.payload, s.element) for s in self._state.segments(source, wanted) if not is_flat(s.payload)
+        ]
+        parts += [entries_of(halves(delta)[0]) for delta in self._state.deltas(source)]
+        for part in parts:
+            for element, key, cells in part:
+                if wanted(element) and isinstance(cells, dict):
+                    group = int(key.removeprefix(COUNTER) or 0)
+                    found.setdefault(element, {})[group] = cells["next"][1] or 0
+        return iter(found.items())
+
+    # ---- what goes to rows
+
+    def to_rows(self, bucket: int, wanted: Wanted) -> Iterator[Segment]:
+        """What columns wrote of an old bucket and rows are to go on with, as rows would have written it."""
+        folded = self.folded(bucket)
+        for query in folded.held:
+            if self._goes_to_rows(query) and any(map(wanted, self._elements(query))):
+                yield from (
+                    segment for segment in folded.as_rows(query, self._changes(query)) if wanted(segment.element)
+                )
+        for partition in self._old.elements:
+            if isinstance(partition, Partition) and wanted(f"{partition.id}/keys"):
+                yield from self._keys(partition, folded)
+        for element, numbers in folded.numbers.items():
+            if wanted(element) and not self.has(element):
+                for group, following in sorted(numbers.items()):
+                    key = f"{COUNTER}{group}" if group else ""
+                    yield Segment(element, group, encode_entries([("", key, {"next": ["v", following]})]))
+
+    def _elements(self, query: str) -> list[str]:
+        """The elements of an old query, and what belongs to them."""
+        mine = [f.old for f in self._plan.fates if f.old.startswith(f"{query}/")]
+        return [*mine, *(f"{element}/timer" for element in mine)]
+
+    def _goes_to_rows(self, query: str) -> bool:
+        targets = [self._target(f.old) for f in self._plan.fates if f.old.startswith(f"{query}/")]
+        return any(target is not None and not self.has(target) for target in targets)
+
+    def _keys(self, partition: Partition, folded: Folded) -> Iterator[Segment]:
+        """The keys of a partition of which columns ran all queries: those that keep something, in any order."""
+        mine = [q.id for q in partition.queries if q.id in folded.held and self._goes_to_rows(q.id)]
+        if not mine or self._has_rows(partition):
+            return
+        found: dict[int, dict[str, None]] = {}
+        for query in mine:
+            for segment in folded.as_rows(query):
+                keys = found.setdefault(segment.group, {})
+                keys.update(dict.fromkeys(key for _element, key, _cells in entries_of(segment.payload)))
+        number, seen = 0, folded.clocks.arrivals if folded.clocks is not None else 0
+        for group, keys in sorted(found.items()):
+            entries = []
+            for key in keys:
+                number += 1
+                entries.append(("", key, {"number": ["v", number], "seen": ["v", seen]}))
+            yield Segment(f"{partition.id}/keys", group, encode_entries(entries))
+
+    def _has_rows(self, partition: Partition) -> bool:
+        """Whether rows know the keys of a partition."""
+        element = f"{partition.id}/keys"
+        return any(
+            any(not is_flat(s.payload) for s in self._state.segments(bucket, element.__eq__) if s.element == element)
+            or any(element in elements_of(halves(delta)[0]) for delta in self._state.deltas(bucket))
+            for bucket in range(self._state.buckets)
+        )
+
+
+class RowsView:
+    """A state as if rows had written all of it that rows are to go on with. Implements `State`."""
+
+    def __init__(self, state: State, columns: ColumnsState) -> None:
+        self._state = state
+        self._columns = columns
+
+    @property
+    def buckets(self) -> int:
+        """How many there are."""
+        return self._state.buckets
+
+    def segments(self, bucket: int, wanted: Wanted) -> Iterator[Segment]:
+        """Those of rows, then what was made of those of columns."""
+        has_clock = False
+        for segment in self._state.segments(bucket, wanted):
+            if not is_flat(segment.payload):
+                has_clock = has_clock or segment.element == CLOCK
+                yield segment
+        clocks = self._columns.folded(bucket).clocks
+        if wanted(CLOCK) and not has_clock and clocks is not None:
+            cells = {"now": ["v", (clocks.now, clocks.arrivals)]}
+            yield Segment(CLOCK, 0, encode_entries([("", "", cells)]))
+        yield from self._columns.to_rows(bucket, wanted)
+
+    def deltas(self, bucket: int) -> Iterator[bytes]:
+        """Those of rows."""
+        return (rows for delta in self._state.deltas(bucket) if (rows := halves(delta)[0]))

@@ -1,0 +1,95 @@
+"""Compiling the loops of apps beside the start of Spark, in a process of its own: hosts that want them find them in the cache, or wait for the one at hand.
+
+`python -m nadi.pipeline.compiling` reads one app per line as JSON (`text`, `outputs`), and writes a line with its number when that is done.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from nadi.functions.registry import default_registry
+from nadi.plan import plan_app
+from nadi.plan.islands import islands
+from nadi.plan.nodes import App
+
+PATIENCE = 1.5  # seconds, after which somebody is told: with what an earlier start has compiled it takes less
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """An app of which columns run something, and the streams whose rows are wanted."""
+
+    app: App
+    outputs: tuple[str, ...]
+
+
+class Compiling:
+    """The process, while Spark starts. `tell` is called with the name of an app and a sentence, from another thread."""
+
+    def __init__(self, apps: Sequence[Compiled], tell: Callable[[str, str], None]) -> None:
+        self._apps = [one for one in apps if islands(one.app).order]
+        self._tell = tell
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Begin; returns at once. Whatever goes wrong there goes wrong in a host, too, and is told there."""
+        if not self._apps:
+            return
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "nadi.pipeline.compiling"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        threading.Thread(target=self._follow, args=(self._process,), daemon=True).start()
+
+    def _follow(self, process: subprocess.Popen[str]) -> None:
+        begin = time.monotonic()
+        lines = [json.dumps({"text": one.app.text, "outputs": one.outputs}) for one in self._apps]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        late = threading.Timer(PATIENCE, self._say_all, ["compiling its queries for the first time"])
+        late.start()
+        try:
+            process.stdin.write("\n".join(lines))
+            process.stdin.close()
+            for line in process.stdout:
+                if time.monotonic() - begin > PATIENCE:
+                    took = time.monotonic() - begin
+                    self._tell(self._apps[int(line)].app.name, f"its queries are compiled ({took:.0f} s)")
+        except (OSError, ValueError):
+            return  # it was ended, or died: hosts compile for themselves
+        finally:
+            late.cancel()
+
+    def _say_all(self, what: str) -> None:
+        for one in self._apps:
+            self._tell(one.app.name, what)
+
+    def close(self) -> None:
+        """End it, if it still runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+def main() -> None:
+    """What the process does."""
+    from nadi.kernel.columns.warming import warm
+
+    for number, line in enumerate(sys.stdin):
+        told = json.loads(line)
+        registry = default_registry()
+        warm(plan_app(told["text"], registry), registry, told["outputs"])
+        print(number, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""What the columns kernel keeps of events, and whether that is enough for another version of the query: there, or on rows.
+
+Rows keep events whole. Columns keep what the query looks at again: of a window the values that aggregators take off and the keys of groups, of a pattern the
+attributes that later conditions and the selection read. So a query that looks at more than its older version did cannot go on with that state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from nadi.plan.chains import as_chain, as_run
+from nadi.plan.elements import canonical, of_query
+from nadi.plan.mixing import hands_on
+from nadi.plan.nodes import (
+    App,
+    Attr,
+    AttrList,
+    Call,
+    FilterStep,
+    Partition,
+    Query,
+    SingleInput,
+    StateInput,
+    StreamElement,
+    ValueKey,
+    WindowStep,
+)
+from nadi.plan.walk import inside, read
+
+Reference = tuple[int, str, object]
+"""Slot, attribute, and which event of a counted element: its index, None of an element that takes one."""
+
+ALL, TIMESTAMP = "all", "its timestamp"
+_TAKEN_OFF = frozenset({"sum", "avg", "count"})
+_ADDED = _TAKEN_OFF | {"min", "max", "minForever", "maxForever"}
+
+
+def goes_on(old: Query, old_app: App, new: Query, new_app: App) -> bool:
+    """Whether the columns kernel's state of a query is that of its newer version there, as it is."""
+    before, after = _layout(old, old_app), _layout(new, new_app)
+    if before is not None and after is not None:
+        return before == after
+    shapes = [
+        canonical((q.input, q.selection, q.rate, _schemas(q, app)), without=frozenset({"id"}))
+        for q, app in ((old, old_app), (new, new_app))
+    ]
+    return shapes[0] == shapes[1]
+
+
+def missing(old: Query, old_app: App, new: Query, new_app: App) -> str:
+    """What of an older version's state on columns its newer version would need on rows, in words; "" where nothing is missing."""
+    if not any(True for _ in of_query(old_app, old)):
+        return ""
+    if _layout(old, old_app) is None:
+        return "columns keep it in a form that rows cannot take"
+    lacking = sorted({(slot, name) for slot, name, _index in needed(new, new_app) - _closed(kept(old, old_app))})
+    names = ", ".join(
+        f"'{name}'" if name != TIMESTAMP else name for name in dict.fromkeys(name for _slot, name in lacking)
+    )
+    return f"columns did not keep {names} of the events that wait" if lacking else ""
+
+
+def kept(query: Query, app: App) -> frozenset[Reference]:
+    """What columns keep of the events of a query whose state rows can take."""
+    keys = frozenset(_keys(query, app))
+    if isinstance(query.input, StateInput):
+        return needed(query, app) | keys
+    names = _names(query, app)[0]
+    plain = {a.args[0] for a in query.selection.aggregates if a.function != "count"}
+    attributes = [e for e in (*plain, *query.selection.group_by) if isinstance(e, Attr)]
+    return frozenset((0, names[a.position], None) for a in attributes) | keys
+
+
+def needed(query: Query, app: App) -> frozenset[Reference]:
+    """What a query looks at of events that it keeps."""
+    if isinstance(query.input, StateInput):
+        return frozenset(_of_state(query, query.input, app))
+    if not isinstance(query.input, SingleInput) or query.input.window is None:
+        return frozenset()
+    names, selection = _names(query, app)[0], query.selection
+    looked: list[object] = [*selection.group_by, *(a.args for a in selection.aggregates if a.function != "count")]
+    windowed = False
+    for step in query.input.steps:
+        looked += [step] if windowed else []
+        windowed = windowed or isinstance(step, WindowStep)
+    if query.keeps_expired:
+        looked += [*selection.values, selection.having, *(expr for expr, _up in selection.order_by)]
+    parts = [part for one in looked for part in inside(one)]
+    found = {
+        (0, names[p.position], None)
+        for p in parts
+        if isinstance(p, Attr) and 0 <= p.position < len(names) and p.slot == 0
+    }
+    return frozenset(
+        found | {(0, TIMESTAMP, None) for p in parts if isinstance(p, Call) and p.function == "eventTimestamp"}
+    )
+
+
+def _of_state(query: Query, state: StateInput, app: App) -> Iterator[Reference]:
+    last = len(state.counted) - 1
+    for element in inside(state.root):
+        if isinstance(element, StreamElement):
+            yield from _references(element.steps, element.slot, state, query, app)
+    selection = query.selection
+    looked = (selection.values, selection.having, selection.aggregates, selection.group_by, selection.order_by)
+    yield from _references(looked, last, state, query, app)
+
+
+def _references(node: object, at_hand: int, state: StateInput, query: Query, app: App) -> Iterator[Reference]:
+    names = _names(query, app)
+    for part in inside(node):
+        match part:
+            case Attr(slot=slot, position=position, index=index) if slot >= 0:
+                counted = state.counted[slot]
+                if slot != at_hand or (counted and index is not None):
+                    yield slot, names[slot][position], (-1 if index is None else index) if counted else None
+            case AttrList(slot=slot, position=position):
+                yield slot, names[slot][position], ALL
+            case Call(slot=int(slot), index=index):
+                yield slot, TIMESTAMP, index
+            case _:
+                pass
+
+
+def _closed(references: Iterable[Reference]) -> frozenset[Reference]:
+    """With those that come to be the ones before the last."""
+    found = set(references)
+    for slot, name, index in tuple(found):
+        if isinstance(index, int):
+            found |= {(slot, name, later) for later in range(index, 0)}
+    return frozenset(found)
+
+
+def _keys(query: Query, app: App) -> Iterator[Reference]:
+    """The attribute that is the partition's key, of all events."""
+    partition = next((e for e in app.elements if isinstance(e, Partition) and query in e.queries), None)
+    if partition is None:
+        return
+    by_stream = {k.stream: k.value for k in partition.keys if isinstance(k, ValueKey)}
+    state = query.input if isinstance(query.input, StateInput) else None
+    for slot, source in read(query).items():
+        value = by_stream.get(source)
+        if isinstance(value, Attr):
+            name = app.streams[source].schema.names[value.position]
+            counted = state is not None and state.counted[slot]
+            yield from ((slot, name, index) for index in (range(-9, 9) if counted else (None,)))
+
+
+# ---- layouts ---------------------------------------------------------------------------------------------------------
+
+
+def _layout(query: Query, app: App) -> object:
+    """What shapes the state of a query on columns, attributes by name; None of a shape of which rows cannot take it."""
+    match query.input:
+        case StateInput() as state:
+            return _of_matches(query, state, app)
+        case SingleInput() as source:
+            return _of_window(query, source, app)
+        case _:
+            return None
+
+
+def _of_window(query: Query, source: SingleInput, app: App) -> object:
+    selection, window = query.selection, source.window
+    if not hands_on(query) or (selection.group_by and (query.partition is not None or not selection.aggregates)):
+        return None
+    if window is not None and (not selection.aggregates or isinstance(source.steps[-1], FilterStep)):
+        return None
+    if any(a.function not in (_ADDED if window is None else _TAKEN_OFF) for a in selection.aggregates):
+        return None
+    names = _names(query, app)[0]
+    given = [
+        (a.function, tuple(named(arg, names) for arg in a.args), tuple(arg.type for arg in a.args))
+        for a in selection.aggregates
+    ]
+    by = [(names[key.position], key.type) if isinstance(key, Attr) else ("", key.type) for key in selection.group_by]
+    return "window" if window is not None else "", window.name if window is not None else "", given, by
+
+
+def _of_matches(query: Query, state: StateInput, app: App) -> object:
+    parts = as_run(state, app.compat) if state.sequence else as_chain(state, app.compat)
+    if parts is None:
+        return None
+    names = _names(query, app)
+    types = {
+        slot: dict(zip(app.streams[s].schema.names, app.streams[s].schema.types)) for slot, s in read(query).items()
+    }
+    order = sorted(
+        (slot, names[slot].index(name) if name in names[slot] else -1, str(index), name)
+        for slot, name, index in _closed(needed(query, app))
+    )
+    given = [(slot, name, index, types[slot].get(name)) for slot, _position, index, name in order]
+    return (
+        state.sequence,
+        len(state.counted),
+        state.counted,
+        parts.every,
+        given,
+        sorted(set(_keys(query, app)), key=repr),
+    )
+
+
+def named(expr: object, names: tuple[str, ...]) -> str:
+    """An expression over one event with attributes by name."""
+    text = canonical(expr, without=frozenset({"position", "name"}))
+    attributes = [names[p.position] for p in inside(expr) if isinstance(p, Attr) and 0 <= p.position < len(names)]
+    return f"{text} {attributes}"
+
+
+def _names(query: Query, app: App) -> dict[int, tuple[str, ...]]:
+    """The names of attributes by slot; none of what is no stream."""
+    return {slot: app.streams[s].schema.names if s in app.streams else () for slot, s in read(query).items()}
+
+
+def _schemas(query: Query, app: App) -> tuple[object, ...]:
+    return tuple(app.streams[s].schema for s in dict.fromkeys(read(query).values()) if s in app.streams)

@@ -1,0 +1,243 @@
+"""Which queries of an app may run on columns beside others on rows: what connects them, and what goes from one to the other (design §5).
+
+Columns run first and hand streams on to rows: an event of such a stream arrives there where the event of the input arrives that it came from. What rows make
+columns do not see in the same batch. So a query goes to rows with another one where
+
+- it reads what that one makes there, or that one reads what it makes and it cannot be handed on;
+- that one stands before it at a stream, and may fail on an event, which ends the delivery of that event;
+- the keys of a partition that both stand in would not be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from nadi.plan.failing import may_fail, safe
+from nadi.plan.nodes import App, InsertIntoStream, Partition, Query, RangeKey, SingleInput
+from nadi.plan.streams import producers
+from nadi.plan.walk import read
+
+HANDED_WINDOWS = frozenset({"time", "length", "timeLength"})
+"""Windows whose queries give their rows at the events that come, in the chunks of those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Who reads a stream: a query, or an aggregation (None); `element` is the place of the query or its partition in the app, -1 of an aggregation."""
+
+    element: int
+    reader: Query | None
+
+
+class Mixing:
+    """The queries of an app while it is found out where they run. `rows` (id → reason) only grows."""
+
+    def __init__(self, app: App, rows: Mapping[str, str]) -> None:
+        self.app = app
+        self.rows = {query: reason for query, reason in rows.items() if reason}
+        self._producers = producers(app.elements)
+        self._places = {q.id: i for i, e in enumerate(app.elements) for q in _queries(e)}
+
+    @cached_property
+    def readers(self) -> dict[str, list[Slot]]:
+        """Who reads a stream, in the order of delivery."""
+        found: dict[str, list[Slot]] = {}
+        for aggregation in self.app.aggregations.values():
+            found.setdefault(aggregation.input.source, []).append(Slot(-1, None))
+        for query in self.app.queries:
+            for source in dict.fromkeys(read(query).values()):
+                found.setdefault(source, []).append(Slot(self._places[query.id], query))
+        return found
+
+    def settle(self) -> None:
+        """Move queries to rows until all others may stay."""
+        changed = True
+        while changed:
+            changed = False
+            failing = {source: self._failing(slots) for source, slots in self.readers.items()}
+            for query in self.app.queries:
+                if query.id not in self.rows and (reason := next(self._obstacles(query, failing), "")):
+                    self.rows[query.id] = reason
+                    changed = True
+            if not changed:
+                for query, reason in self._unordered():
+                    self.rows.setdefault(query.id, reason)
+                    changed = True
+
+    # ---- why a query has to go to rows
+
+    def _obstacles(self, query: Query, failing: Mapping[str, _Failing]) -> Iterator[str]:
+        for source in dict.fromkeys(read(query).values()):
+            for producer in self._producers.get(source, ()):
+                if producer.id in self.rows:
+                    yield f"it reads '{source}', which {producer.name} makes on rows"
+            if (before := failing[source].before(query, self._places[query.id])) is not None:
+                yield f"{before} stands before it at '{source}' on rows, and an event on which that fails goes no further"
+        if query.partition is not None:
+            yield from self._of_partition(query)
+        target = _target(query)
+        for slot in self.readers.get(target, ()):
+            if self._on_rows(slot) and not hands_on(query):
+                yield f"{_name(slot)} reads '{target}' on rows, and what such a query makes cannot be handed on to them"
+
+    def _of_partition(self, query: Query) -> Iterator[str]:
+        partition = self.app.elements[self._places[query.id]]
+        others = [q for q in _queries(partition) if q.id in self.rows]
+        if others:
+            seen = {source for q in others for source in read(q).values()}
+            for source in read(query).values():
+                if source not in seen:
+                    yield f"{others[0].name} stands in its partition on rows, and the keys of '{source}' are keys of both"
+
+    def _failing(self, slots: list[Slot]) -> _Failing:
+        """Who on rows may fail at a stream, and ends the delivery."""
+        found = _Failing()
+        for slot in slots:
+            if not self._on_rows(slot):
+                continue
+            query = slot.reader
+            if query is None or query.partition is None:
+                if query is None or may_fail(query, self.app):
+                    found.note(slot.element, _name(slot))
+                continue
+            partition = self.app.elements[slot.element]
+            assert isinstance(partition, Partition)  # it has a query in it
+            if _keys_may_fail(partition):
+                found.note(slot.element, partition.id)
+            if may_fail(query, self.app):
+                found.inside.setdefault(slot.element, query)
+        return found
+
+    # ---- what is handed on
+
+    def _on_rows(self, slot: Slot) -> bool:
+        return slot.reader is None or slot.reader.id in self.rows
+
+    def handed(self) -> dict[str, tuple[str, ...]]:
+        """By input that columns read and hand something on of: the streams that one event of it comes to on rows, in order; it may be among them."""
+        relevant = self._relevant()
+        found = {}
+        for source in dict.fromkeys(s for q in self._on_columns() for s in read(q).values()):
+            if source in relevant and not self._producers.get(source):
+                flat = tuple(self._flattened(source, relevant))
+                if any(stream != source for stream in flat):
+                    found[source] = flat
+        return found
+
+    def _on_columns(self) -> list[Query]:
+        return [q for q in self.app.queries if q.id not in self.rows]
+
+    def _relevant(self) -> frozenset[str]:
+        """The streams that somebody on rows reads, or reads what columns make of them."""
+        waiting = [stream for stream, slots in self.readers.items() if any(map(self._on_rows, slots))]
+        found: set[str] = set()
+        feeding = {key: [q for q in queries if q.id not in self.rows] for key, queries in self._producers.items()}
+        while waiting:
+            stream = waiting.pop()
+            if stream not in found:
+                found.add(stream)
+                waiting += (source for q in feeding.get(stream, ()) for source in read(q).values())
+        return frozenset(found)
+
+    def _flattened(self, stream: str, relevant: frozenset[str]) -> Iterator[str]:
+        """The streams with readers on rows, as an event of this one comes to them: depth first, each delivered as a whole."""
+        delivered: set[str] = set()
+        waiting = [(stream, iter(self.readers.get(stream, ())))]
+        while waiting:
+            here, slots = waiting[-1]
+            slot = next(slots, None)
+            if slot is None:
+                waiting.pop()
+            elif slot.reader is None or slot.reader.id in self.rows:
+                if here not in delivered:
+                    yield here
+                delivered.add(here)
+            elif (target := _target(slot.reader)) in relevant:
+                waiting.append((target, iter(self.readers.get(target, ()))))
+
+    def _unordered(self) -> Iterator[tuple[Query, str]]:
+        """Queries that hand on what rows would not get in its order."""
+        relevant = self._relevant()
+        giving = [q for q in self._on_columns() if _target(q) in relevant]
+        for query in giving:
+            for source in dict.fromkeys(read(query).values()):
+                if self._parted(source, relevant):
+                    yield query, f"'{source}' is read on rows before and behind it, and what it makes stands between"
+        several = {source: streams for source, streams in self.handed().items() if len(streams) > 1}
+        for query in giving if several else ():
+            roots = [s for s in several if query.partition is not None and query.id in self._under(s)]
+            if roots:
+                yield query, f"rows get what it makes of '{roots[0]}' key by key, in turn with other streams"
+
+    def _parted(self, stream: str, relevant: frozenset[str]) -> bool:
+        """Whether readers on rows stand on both sides of one that hands something on."""
+        sides: list[bool] = []
+        elements: dict[int, set[bool]] = {}
+        for slot in self.readers.get(stream, ()):
+            on_rows = self._on_rows(slot)
+            if on_rows or (slot.reader is not None and _target(slot.reader) in relevant):
+                sides.append(on_rows)
+                elements.setdefault(slot.element, set()).add(on_rows)
+        if any(len(kinds) > 1 for kinds in elements.values()):  # of one partition, that asks them in turn for each key
+            return True
+        return sum(here and not before for before, here in zip([False, *sides], sides)) > 1
+
+    def _under(self, source: str) -> set[str]:
+        """The queries on columns that read what comes of an input."""
+        found: set[str] = set()
+        waiting = [source]
+        while waiting:
+            for slot in self.readers.get(waiting.pop(), ()):
+                if slot.reader is not None and slot.reader.id not in self.rows and slot.reader.id not in found:
+                    found.add(slot.reader.id)
+                    waiting.append(_target(slot.reader))
+        return found
+
+
+@dataclass(slots=True)
+class _Failing:
+    """The first one at a stream that may fail, outside of partitions, and by partition the first one in it."""
+
+    first: tuple[int, str] | None = None
+    inside: dict[int, Query] = field(default_factory=dict)
+
+    def note(self, element: int, name: str) -> None:
+        if self.first is None:
+            self.first = (element, name)
+
+    def before(self, query: Query, element: int) -> str | None:
+        """Who stands before a query and may fail."""
+        if self.first is not None and self.first[0] < element:
+            return self.first[1]
+        other = self.inside.get(element)
+        if other is None or query.partition is None:
+            return None
+        return other.name
+
+
+def hands_on(query: Query) -> bool:
+    """Whether what a query makes on columns can be handed on to rows: rows that come with the events of one stream, in their chunks."""
+    source, selection = query.input, query.selection
+    if not isinstance(source, SingleInput) or query.rate is not None:
+        return False
+    if selection.order_by or selection.limit is not None or selection.offset:
+        return False
+    return source.window is None or source.window.name in HANDED_WINDOWS
+
+
+def _keys_may_fail(partition: Partition) -> bool:
+    return any(isinstance(key, RangeKey) or not safe(key.value) for key in partition.keys)
+
+
+def _queries(element: Query | Partition) -> tuple[Query, ...]:
+    return element.queries if isinstance(element, Partition) else (element,)
+
+
+def _target(query: Query) -> str:
+    return query.output.target if isinstance(query.output, InsertIntoStream) else ""
+
+
+def _name(slot: Slot) -> str:
+    return "an aggregation" if slot.reader is None else slot.reader.name

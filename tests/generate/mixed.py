@@ -1,0 +1,80 @@
+"""Apps of which one part can run on columns and another one has to run on rows, connected in all ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+
+from tests.generate.apps import _PARTS, Generated, _aggregations, _faults, _named_windows, _scripts
+from tests.generate.chains import chain, run
+from tests.generate.choices import COLUMNS, SCHEMA, Maker
+from tests.generate.columnar import SHAPES, number, truth
+
+ROWS: tuple[Callable[[Maker], None], ...] = (*_PARTS, _aggregations, _faults, _named_windows, _scripts)
+_FAILING = "#window.sort(2, v) select k"
+
+
+def _middle(m: Maker) -> None:
+    """A stream with the common attributes that a query on columns makes, for others to read."""
+    name, source = f"Mid{len(m.elements)}", m.stream()
+    match m.number(0, 3):
+        case 0:
+            made = f"from {source} select {COLUMNS} insert into {name};"
+        case 1:
+            made = f"from {source}[{truth(m)}] select k, {number(m, 'int')} as v, l, f, d, b insert into {name};"
+        case 2:
+            window = m.one("time(30 milliseconds)", "length(2)", "timeLength(75 milliseconds, 2)")
+            made = f"from {source}#window.{window} select k, v, sum(v) as l, f, avg(d) as d, b group by k insert into {name};"
+        case _:
+            inner = f"from {source}#window.length(2) select k, v, sum(v) as l, f, avg(d) as d, b insert into {name};"
+            made = f"partition with ({m.one('k', 'v')} of {source}) begin {inner} end;"
+    m.prelude.append(f"define stream {name} ({SCHEMA});")
+    m.elements.append(made)
+    m.streams.append(name)
+
+
+def _columns(m: Maker) -> None:
+    m.elements.append(m.of(SHAPES)(m, m.stream(), m.output()))
+
+
+def _matching(m: Maker) -> None:
+    m.elements.append(m.one(chain, run)(m, ("S", "R"), m.output()))
+
+
+def _failing(m: Maker) -> None:
+    """A query that fails on some events, on rows: the ones behind it do not see them."""
+    m.elements.append(f"from {m.stream()}{_FAILING} insert all events into {m.output()};")
+
+
+def _two_sided(m: Maker) -> None:
+    """A partition with queries on both sides."""
+    source = m.stream()
+    on_rows = m.one(
+        f"from {source}#window.sort(2, l) select k, v insert all events",
+        f"from {source}{_FAILING} insert all events",
+        "from R#window.lengthBatch(2) select sum(v) as x insert",
+        "from every not R for 40 milliseconds select 1 as x insert",
+    )
+    inside = [
+        f"from {source}#window.length(3) select sum(v) as x insert into {m.output()};",
+        f"{on_rows} into {m.output()};",
+    ]
+    if m.maybe():
+        inside.reverse()
+    keys = f"k of {source}" if source == "R" else m.one(f"k of {source}, k of R", f"k of {source}")
+    m.elements.append(f"partition with ({keys}) begin {' '.join(inside)} end;")
+
+
+@st.composite
+def mixed(draw: st.DrawFn) -> Generated:
+    """Two to five parts in any order; names of streams that columns make are read by both."""
+    m = Maker(draw)
+    for _ in range(m.number(2, 5)):
+        m.of((_middle, _middle, _columns, _columns, _matching, _failing, _two_sided, m.of(ROWS)))(m)
+    clock = "@app:playback\n" if m.number(0, 9) == 9 else ""
+    streams = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
+    prelude = list(dict.fromkeys(m.prelude))
+    return Generated(
+        clock + "\n".join([*streams, *prelude, *m.elements]), tuple(m.outputs), tuple(dict.fromkeys(m.stores))
+    )

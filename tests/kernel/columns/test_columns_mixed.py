@@ -1,0 +1,106 @@
+"""An app of which a part runs on columns gives exactly what rows give alone: for generated apps, inputs, splits and restarts (design §5).
+
+`NADI_GENERATE=2000` runs so many examples instead of the few that every run can afford.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from nadi.errors import NadiError
+from nadi.kernel.columns.choosing import ChosenKernel, chosen
+from nadi.kernel.columns.engine import ColumnsKernel
+from nadi.kernel.columns.jit import interpreted
+from nadi.kernel.columns.mixed import MixedKernel
+from nadi.kernel.rows.engine import RowsKernel
+from nadi.lang import parse_on_demand
+from nadi.plan.islands import Islands, islands
+from nadi.plan.nodes import App
+from nadi.plan.on_demand import bind_on_demand
+from tests.generate.apps import Generated
+from tests.generate.feeding import Feeding, _run_scripts, planned
+from tests.generate.inputs import Cut, Message, cuts, messages
+from tests.generate.mixed import mixed
+from tests.kernel.columns.test_columns_invariant import AFTER, CHOSEN, COMPILED
+
+
+class _Makes:
+    def __init__(self, registry: Any, bucket: int) -> None:
+        self._registry, self._bucket = registry, bucket
+
+    def rows(self, app: App, outputs: Collection[str]) -> RowsKernel:
+        return RowsKernel(app, self._registry, outputs, bucket=self._bucket, scripts=_run_scripts)
+
+    def columns(self, app: App, outputs: Collection[str], part: Islands) -> ColumnsKernel:
+        with interpreted() if not COMPILED else nullcontext():
+            return ColumnsKernel(app, self._registry, outputs, part)
+
+
+class MixedFeeding(Feeding):
+    """A run in which each query is where it can."""
+
+    def _kernel(self, bucket: int) -> Any:
+        return chosen(self.plan, "auto", self.made.outputs, _Makes(self.registry, bucket))
+
+    def _content(self, store: str) -> list[str]:
+        kernel = self.kernels[0]
+        rows = kernel.kernel if isinstance(kernel, ChosenKernel) else kernel
+        rows = rows.rows if isinstance(rows, MixedKernel) else rows
+        asked = bind_on_demand(parse_on_demand(f"from {store} select *"), self.plan, self.registry)
+        return [str(found.row) for found in rows.ask(asked) or ()]
+
+
+def _seen(run: Feeding) -> dict[str, Any]:
+    """All but when the next timer is due: windows on columns have none."""
+    seen = run.seen()
+    del seen["next timer"]
+    return seen
+
+
+def _run(kind: type[Feeding], made: Generated, plan: App, sent: list[Message], parts: list[Cut]) -> Feeding:
+    """Feed in parts, with restarts between them."""
+    run = kind(made, plan)
+    start, count = 0, len(sent)
+    for cut in sorted(parts, key=lambda c: c.after % count):
+        end = cut.after % count + 1
+        following = sent[end].order if end < count else sent[-1].order + AFTER
+        run.feed(sent[start:end], min(sent[end - 1].order + cut.wait, following))
+        run.restart(cut.restart)
+        start = end
+    run.feed(sent[start:], sent[-1].order + AFTER)
+    return run
+
+
+def _planned(made: Generated) -> App:
+    try:
+        return planned(made)
+    except NadiError:
+        assume(False)
+        raise
+
+
+@CHOSEN
+@given(made=mixed(), sent=messages, parts=cuts, every=st.sampled_from(("dump", "deltas")))
+def test_a_mixed_app_gives_exactly_what_rows_give_for_every_split_and_restart(
+    made: Generated, sent: list[Message], parts: list[Cut], every: str
+) -> None:
+    plan = _planned(made)
+    found = islands(plan)
+    event(
+        f"{'mixed' if found.mixed else 'columns' if found.columns else 'rows'}{', handed on' if found.handed else ''}"
+    )
+    assume(found.order)
+    rows = _seen(_run(Feeding, made, plan, sent, []))
+    assert _seen(_run(MixedFeeding, made, plan, sent, [])) == rows
+    assert _seen(_run(MixedFeeding, made, plan, sent, parts)) == rows
+    everywhere = [Cut(i, 0, every) for i in range(len(sent))]
+    assert _seen(_run(MixedFeeding, made, plan, sent, everywhere)) == rows

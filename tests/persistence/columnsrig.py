@@ -1,0 +1,66 @@
+"""`restorerig` with kernels in which each query runs where it can; loops run as Python."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from nadi.kernel.columns.choosing import chosen
+from nadi.kernel.columns.engine import ColumnsKernel
+from nadi.kernel.columns.jit import interpreted
+from nadi.kernel.rows.engine import RowsKernel
+from nadi.persistence.columnstate import written_on_columns
+from nadi.persistence.restoring import Restored
+from nadi.plan import RestorePlan, fingerprints, plan_app, plan_restore
+from nadi.plan.islands import Islands
+from nadi.plan.nodes import App
+from tests.persistence.restorerig import REGISTRY, Node
+
+
+class Makes:
+    """Kernels of one bucket."""
+
+    def __init__(self, bucket: int) -> None:
+        self._bucket = bucket
+
+    def rows(self, app: App, outputs: Collection[str]) -> RowsKernel:
+        return RowsKernel(app, REGISTRY, outputs, self._bucket)
+
+    def columns(self, app: App, outputs: Collection[str], part: Islands) -> ColumnsKernel:
+        with interpreted():
+            return ColumnsKernel(app, REGISTRY, outputs, part)
+
+
+class ColumnsNode(Node):
+    """A node whose queries run on columns, as far as they can, or where their state is."""
+
+    mode = "auto"
+
+    def kernel(self, app: App, bucket: int) -> Any:
+        if app is not self.app:  # what is new in a restored state begins as on rows
+            return super().kernel(app, bucket)
+        return chosen(app, self.mode, self.outputs, Makes(bucket))
+
+    def plan(self, text: str, to_rows: bool = False) -> RestorePlan:
+        columns = written_on_columns(self.state(), self.app)
+        return plan_restore(
+            self.app, plan_app(text, REGISTRY), REGISTRY, fingerprints(self.app), columns=columns, to_rows=to_rows
+        )
+
+    def goes_on_as(
+        self, text: str | None = None, buckets: int | None = None, outputs: Sequence[str] = (), to_rows: bool = False
+    ) -> ColumnsNode:
+        """Another node with this one's state."""
+        made = ColumnsNode(text or self.app.text, buckets or len(self.kernels), outputs, begin=None)
+        plan = self.plan(made.app.text, to_rows)
+        restored = Restored(self.state(), plan, self.app, made.app, len(made.kernels), self.clock, made.kernel)
+        for bucket, kernel in enumerate(made.kernels):
+            kernel.load(restored.parts(bucket))
+        made.clock, made.position = self.clock, self.position
+        return made
+
+    @property
+    def on_columns(self) -> set[str]:
+        """The queries that the first bucket has on columns."""
+        part = getattr(self.kernels[0], "part", None)
+        return set() if part is None else set(part.order)

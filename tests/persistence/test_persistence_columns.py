@@ -1,0 +1,293 @@
+"""State that columns wrote goes on in changed apps, in other numbers of buckets and on rows, and gives what rows give all along."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from nadi.errors import NadiError
+from nadi.kernel.columns.choosing import ChosenKernel
+from nadi.kernel.segments import is_flat
+from nadi.persistence.columnstate import written_on_columns
+from nadi.persistence.files import FileStore
+from nadi.persistence.restoring import HeldState, Restored
+from nadi.persistence.revisions import meta_of, read_revision, write_revision
+from nadi.plan import fingerprints, plan_restore
+from nadi.plan.islands import islands
+from tests.generate.apps import Generated
+from tests.generate.chains import chain, matching, run
+from tests.generate.columnar import columnar
+from tests.generate.feeding import Feeding
+from tests.generate.inputs import Cut, Message, cuts, messages
+from tests.generate.mixed import mixed
+from tests.kernel.columns.test_columns_invariant import AFTER, CHOSEN
+from tests.kernel.columns.test_columns_mixed import MixedFeeding, _planned, _seen
+from tests.persistence.columnsrig import ColumnsNode
+from tests.persistence.restorerig import Message as Sent
+from tests.persistence.restorerig import Node, fates
+
+# ---- generated apps --------------------------------------------------------------------------------------------------
+
+
+class Restoring(MixedFeeding):
+    """A run whose state is put into new kernels by a restore."""
+
+    def restored(self, clock: int, buckets: int, to_rows: bool) -> None:
+        """Go on with the same app."""
+        state = HeldState(tuple(tuple(p for p in parts if p) for parts in self.saved))
+        columns = written_on_columns(state, self.plan)
+        plan = plan_restore(
+            self.plan, self.plan, self.registry, fingerprints(self.plan), columns=columns, to_rows=to_rows
+        )
+        assert not plan.dropped, plan.dropped
+        made = Restored(state, plan, self.plan, self.plan, buckets, clock, lambda _app, bucket: self._rows(bucket))
+        self.kernels = [self._kernel(bucket) for bucket in range(buckets)]
+        for bucket, kernel in enumerate(self.kernels):
+            kernel.load(made.parts(bucket))
+            if isinstance(kernel, ChosenKernel):
+                assert set(kernel.part.order) == plan.on_columns
+        self.saved = [list(kernel.dump()) for kernel in self.kernels]
+
+    def _rows(self, bucket: int) -> Any:
+        return Feeding._kernel(self, bucket)
+
+
+def _through(
+    made: Generated, sent: list[Message], parts: list[Cut], at: int, buckets: tuple[int, int], to_rows: bool
+) -> Feeding:
+    """Run on columns, restore behind one of the messages, go on."""
+    plan = _planned(made)
+    going = Restoring(made, plan, buckets[0])
+    start, at = 0, at % len(sent)
+    for cut in sorted([*parts, Cut(at, 0, "delta")], key=lambda c: c.after % len(sent)):
+        end = cut.after % len(sent) + 1
+        if end <= start:
+            continue
+        going.feed(sent[start:end], sent[end - 1].order)
+        if end == at + 1:
+            going.restart("delta")
+            going.restored(sent[at].order, buckets[1], to_rows)
+        else:
+            going.restart(cut.restart)
+        start = end
+    going.feed(sent[start:], sent[-1].order + AFTER)
+    return going
+
+
+def _holds(made: Generated, sent: list[Message], parts: list[Cut], at: int, to_rows: bool) -> None:
+    plan = _planned(made)
+    found = islands(plan)
+    assume(found.order)
+    event("handed on" if found.handed else "mixed" if found.mixed else "columns")
+    whole = Feeding(made, plan)
+    whole.feed(sent, sent[-1].order + AFTER)
+    assert _seen(_through(made, sent, parts, at, (1, 1), to_rows)) == _seen(whole)
+
+
+def _unchecked(made: Generated) -> bool:
+    """What computes under an aggregator in a window is not kept as rows would need it."""
+    return "+ 0" not in made.text
+
+
+@CHOSEN
+@given(made=columnar(), sent=messages, parts=cuts, at=st.integers(0, 29))
+def test_a_restore_into_the_same_app_leaves_queries_on_columns(
+    made: Generated, sent: list[Message], parts: list[Cut], at: int
+) -> None:
+    _holds(made, sent, parts, at, to_rows=False)
+
+
+@CHOSEN
+@given(made=mixed(), sent=messages, parts=cuts, at=st.integers(0, 29))
+def test_a_restore_of_a_mixed_app_leaves_queries_where_they_were(
+    made: Generated, sent: list[Message], parts: list[Cut], at: int
+) -> None:
+    _holds(made, sent, parts, at, to_rows=False)
+
+
+@CHOSEN
+@given(made=columnar(), sent=messages, parts=cuts, at=st.integers(0, 29))
+def test_rows_go_on_with_windows_and_aggregators_of_columns(
+    made: Generated, sent: list[Message], parts: list[Cut], at: int
+) -> None:
+    try:
+        _holds(made, sent, parts, at, to_rows=True)
+    except AssertionError as refused:
+        assume("columns did not keep" not in str(refused))
+        raise
+
+
+@CHOSEN
+@given(made=matching(make=chain), sent=messages, parts=cuts, at=st.integers(0, 29))
+def test_rows_go_on_with_the_matches_of_patterns_of_columns(
+    made: Generated, sent: list[Message], parts: list[Cut], at: int
+) -> None:
+    _holds(made, sent, parts, at, to_rows=True)
+
+
+@CHOSEN
+@given(made=matching(make=run), sent=messages, parts=cuts, at=st.integers(0, 29))
+def test_rows_go_on_with_the_matches_of_sequences_of_columns(
+    made: Generated, sent: list[Message], parts: list[Cut], at: int
+) -> None:
+    _holds(made, sent, parts, at, to_rows=True)
+
+
+@CHOSEN
+@given(
+    made=st.one_of(columnar(), matching(make=chain), matching(make=run)),
+    sent=messages,
+    at=st.integers(0, 29),
+    buckets=st.sampled_from(((1, 4), (4, 1), (2, 3))),
+    to_rows=st.booleans(),
+)
+def test_each_key_group_goes_on_in_another_number_of_buckets(
+    made: Generated, sent: list[Message], at: int, buckets: tuple[int, int], to_rows: bool
+) -> None:
+    plan = _planned(made)
+    assume(plan.sharding.kind == "key" and islands(plan).order)
+    whole = Feeding(made, plan)
+    whole.feed(sent, sent[-1].order + AFTER)
+    try:
+        assert _through(made, sent, [], at, buckets, to_rows).by_group == whole.by_group
+    except AssertionError as refused:
+        assume("columns did not keep" not in str(refused))
+        raise
+
+
+# ---- changed apps ----------------------------------------------------------------------------------------------------
+
+S = "define stream S (k string, v int, d double);\n"
+WIDER = "define stream S (x long, k string, v int, d double);\n"
+WINDOW = "@info(name='w') from S#window.time(100) select k, sum(v) as s, avg(d) as a group by k insert into Out;"
+LENGTH = "@info(name='w') from S#window.length(3) select sum(v) as s insert into Out;"
+OTHER = LENGTH.replace("Out", "Out3")
+CHAIN = "@info(name='p') from every e1=S[v > 1] -> e2=S[v > e1.v] within 1 sec select e1.k as k, e1.v as a, e2.d as b insert into Out;"
+RUN = "@info(name='q') from every e1=S, e2=S[v > e1.v]+, e3=S[v < e2[last].v] select e1.v as a, e2[0].v as b, e3.v as c insert into Out;"
+KEYED = (
+    "partition with (k of S) begin @info(name='w') from S#window.length(2) select k, sum(v) as s insert into Out; end;"
+)
+SORTED = "@info(name='o') from S#window.sort(2, d) select k, v insert all events into Out2;"
+FAILING = "@info(name='f') from S select convert(k, 'int') as n insert into Out2;\n"
+
+CHANGES: dict[str, tuple[str, str, set[str]]] = {
+    "a longer time": (S + WINDOW, S + WINDOW.replace("100", "1000"), {"w"}),
+    "a longer length": (S + LENGTH, S + LENGTH.replace("3", "5"), {"w"}),
+    "another within": (S + CHAIN, S + CHAIN.replace("1 sec", "100 milliseconds"), {"p"}),
+    "another condition": (S + CHAIN, S + CHAIN.replace("v > e1.v", "v >= e1.v and d > 0.2"), {"p"}),
+    "another condition of a sequence": (S + RUN, S + RUN.replace("v > e1.v", "v >= e1.v"), {"q"}),
+    "another filter": (S + LENGTH, S + LENGTH.replace("from S", "from S[v > 0]"), {"w"}),
+    "a new attribute in front": (S + WINDOW, WIDER + WINDOW, {"w"}),
+    "a new attribute before a pattern": (S + CHAIN, WIDER + CHAIN, {"p"}),
+    "order by": (S + WINDOW, S + WINDOW.replace("group by k", "group by k order by k"), set()),
+    "expired events": (S + WINDOW, S + WINDOW.replace("insert into", "insert all events into"), set()),
+    "a rate": (S + LENGTH, S + LENGTH.replace("insert into", "output last every 2 events insert into"), set()),
+    "less selected": (S + CHAIN, S + CHAIN.replace(", e2.d as b", "").replace("e1.k as k, ", ""), set()),
+    "a function of rows": (S + CHAIN, S + CHAIN.replace("e2.d as b", "convert(e2.d, 'string') as b"), set()),
+    "a function of rows in a sequence": (S + RUN, S + RUN.replace("e3.v as c", "convert(e3.v, 'string') as c"), set()),
+    "one that fails in front": (S + WINDOW, S + FAILING + WINDOW, set()),
+    "one that fails behind": (S + WINDOW, S + WINDOW + FAILING, {"w"}),
+    "one on rows beside it": (S + CHAIN, S + CHAIN + SORTED, {"p"}),
+    "the one on rows goes": (S + CHAIN + SORTED, S + CHAIN, {"p"}),
+    "both stay": (S + CHAIN + OTHER + SORTED, S + OTHER + CHAIN + SORTED, {"p", "w"}),
+    "what rows wrote stays there": (S + CHAIN + SORTED + OTHER, S + OTHER + CHAIN + SORTED, {"p"}),
+    "out of the partition's bucket": (S + KEYED, S + KEYED + SORTED, {"w"}),
+    "a key in rows": (S + KEYED, S + KEYED.replace("select k", "select convert(k, 'string') as k"), set()),
+}
+
+
+def _messages(wide: bool, start: int) -> list[Sent]:
+    made: list[Sent] = []
+    for i in range(25):
+        ts = start + 20 * i + (i * i) % 7
+        row = ("abc"[i * 7 % 3], None if i % 11 == 10 else (i * 3 + i // 5) % 5, (i * 3 % 7) / 2)
+        made.append(("S", ts, (i, *row) if wide else row))
+    return made
+
+
+@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("deltas", [False, True])
+def test_a_changed_app_goes_on_as_it_does_on_rows(what: str, deltas: bool) -> None:
+    before, after, stay = CHANGES[what]
+    first, then = _messages("x long" in before, 0), _messages("x long" in after, 600)
+    rows, columns = Node(before), ColumnsNode(before)
+    assert columns.on_columns
+    for node in (rows, columns):
+        node.feed(first[:9], first[8][1])
+        if deltas:
+            node.base()
+        node.feed(first[9:], 590).taken()
+    assert fates(columns.plan(after)) == fates(rows.plan(after))
+    went, stayed = rows.goes_on_as(after), columns.goes_on_as(after)
+    assert stayed.on_columns == stay
+    expected = went.feed(then, 3000).taken()
+    assert len(expected) > 2
+    assert stayed.feed(then, 3000).taken() == expected
+    again = stayed.goes_on_as()  # and once more, whoever wrote it
+    assert again.on_columns == stay
+    more = _messages("x long" in after, 3100)
+    assert again.feed(more, 9000).taken() == went.feed(more, 9000).taken()
+
+
+LOST = {
+    "what a window did not keep": (
+        S + LENGTH,
+        S + LENGTH.replace("select sum(v) as s insert", "select d, sum(v) as s insert all events"),
+        "'d'",
+    ),
+    "what is computed under an aggregator": (
+        S + LENGTH.replace("sum(v)", "sum(v * 2)"),
+        S + FAILING + LENGTH.replace("sum(v)", "sum(v * 2)"),
+        "'v'",
+    ),
+    "what a match did not keep": (S + CHAIN, S + CHAIN.replace("e2.d as b", "e1.d as b"), "'d'"),
+    "an event of a sequence that it did not keep": (S + RUN, S + RUN.replace("e2[0].v", "e2[1].v"), "'v'"),
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_what_columns_did_not_keep_of_events_is_told_before_anything_is_dropped(what: str) -> None:
+    before, after, names = LOST[what]
+    columns = ColumnsNode(before).feed(_messages(False, 0), 600)
+    plan = columns.plan(after)
+    with pytest.raises(NadiError, match=f"RESTORE_DROPS_STATE.*columns did not keep ({names})"):
+        plan.check()
+    going = columns.goes_on_as(after)  # with --reset: it begins anew
+    assert going.feed(_messages(False, 600), 3000).taken()
+
+
+# ---- revisions -------------------------------------------------------------------------------------------------------
+
+
+def test_a_revision_tells_which_queries_columns_wrote(tmp_path: Path) -> None:
+    node = ColumnsNode("@app:name('Both')\n" + S + CHAIN + SORTED).feed(_messages(False, 0), 600)
+    state = node.state()
+    meta = meta_of(node.app, {"n": 1, "clock": 600})
+    store = FileStore(tmp_path)
+    write_revision(store, meta, state.parts, now=1_700_000_000_000)
+    stored = read_revision(store, "Both")
+    assert stored.on_columns(node.app) == {"p"} == written_on_columns(state, node.app)
+    assert {p.element for p in stored.revision.state[0] if p.flat} == {"app/clock", "p/pattern", "Out/output"}
+    unsaid = [
+        type(p)(**{f: getattr(p, f) for f in p.__struct_fields__ if f != "flat"}) for p in stored.revision.state[0]
+    ]
+    stored.revision.state[0][:] = unsaid  # as an older nadi wrote it
+    assert stored.on_columns(node.app) == {"p"}
+
+
+def test_the_state_of_rows_goes_on_on_rows() -> None:
+    rows = Node(S + WINDOW).feed(_messages(False, 0), 600)
+    columns = ColumnsNode(S + WINDOW, begin=None)
+    columns.kernels[0].load(rows.state().parts[0])
+    assert columns.on_columns == set()
+    then = _messages(False, 700)
+    rows.taken()
+    assert columns.feed(then, 2000).taken() == rows.feed(then, 2000).taken()
+    assert not any(is_flat(s.payload) for s in columns.kernels[0].dump())
