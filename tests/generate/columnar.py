@@ -97,6 +97,37 @@ def sliding(m: Maker, source: str, target: str) -> str:
     return f"from {source}{_filters(m)}{shape} select {', '.join(made)}{extra}{group}{having} insert into {target};"
 
 
+BATCHES = (
+    "timeBatch(30 milliseconds)",
+    "timeBatch(12 milliseconds)",
+    "timeBatch(75 milliseconds)",
+    "timeBatch(30 milliseconds, 7)",
+    "lengthBatch(1)",
+    "lengthBatch(2)",
+    "lengthBatch(5)",
+    "batch()",
+    "batch(2)",
+)
+
+
+def batched(m: Maker, source: str, target: str, inside: bool = False) -> str:
+    """A batch window, mostly with aggregators or groups."""
+    window, names = m.of(BATCHES), ("sum", "avg", "min", "max", "minForever", "maxForever")
+    made = []
+    for i in range(m.number(1, 3)):
+        argument = number(m, m.of(NUMBERS), 1, clocks=False)
+        made.append("count() as n" + str(i) if m.rarely() else f"{m.of(names)}({argument}) as n{i}")
+    extra = m.one("", ", k", ", v, b", ", k, d", ", eventTimestamp() as at", f", {number(m, 'int', 1, clocks=False)} as w")
+    group = m.one("", "", " group by k", " group by v", " group by k, b", " group by l")
+    if not inside and m.rarely():
+        made = [f"{number(m, 'float', 1, clocks=False)} as n0"]
+    having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having count() > 1L", " having v > 1")
+    if "v > 1" in having:
+        extra = ", k, v"
+    chosen = ", ".join(made) + extra
+    return f"from {source}{_filters(m)}#window.{window} select {chosen}{group}{having} insert into {target};"
+
+
 def partitioned(m: Maker, source: str, target: str) -> str:
     """Queries in a partition."""
     inside = [f"  {m.of(INSIDE)(m, source, target)}"]
@@ -107,13 +138,17 @@ def partitioned(m: Maker, source: str, target: str) -> str:
 
 
 def ungrouped(m: Maker, source: str, target: str) -> str:
-    """As `sliding`, without groups: those are the keys of the partition."""
-    return re.sub(r" group by [a-z, ]*(?= having| insert)", "", sliding(m, source, target))
+    """With aggregators, without groups: those are the keys of the partition."""
+    return re.sub(r" group by [a-z, ]*(?= having| insert)", "", _windowed(m, source, target))
+
+
+def _windowed(m: Maker, source: str, target: str) -> str:
+    return batched(m, source, target, inside=True) if m.maybe() else sliding(m, source, target)
 
 
 INSIDE = (plain, ungrouped, ungrouped)
 Shape = Callable[[Maker, str, str], str]
-SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, partitioned)
+SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, batched, partitioned)
 """Makers of queries (maker, source, target); an operator adds its own."""
 
 

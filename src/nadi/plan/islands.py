@@ -14,6 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 from nadi.lang.tree import Events, Type
 from nadi.plan import matchable
 from nadi.plan.annotations import found
+from nadi.plan.islandwindows import BATCHES, of_batches, of_timers, of_window
 from nadi.plan.nodes import (
     OUTPUT,
     Aggregate,
@@ -50,7 +51,6 @@ AGGREGATORS = frozenset({"sum", "avg", "count"})
 """Those of sliding windows, which take values off again."""
 KEEPING = frozenset({"min", "max", "minForever", "maxForever"})
 """Those that only look at what comes."""
-WINDOWS = frozenset({"time", "length", "timeLength"})
 _GROUPS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 
 
@@ -79,7 +79,8 @@ _COLUMNS = Island(
 
 def islands(app: App) -> Islands:
     """Where the queries of an app run. An app without queries stays on rows."""
-    own = {query.id: next(_obstacles(query, app), "") for query in app.queries}
+    timers = of_timers(app)
+    own = {query.id: next(_obstacles(query, app), "") or timers.get(query.id, "") for query in app.queries}
     order, cycle = _order(app)
     shared = next(_of_app(app), "") or cycle
     first = next((query for query in app.queries if own[query.id]), None)
@@ -197,29 +198,23 @@ def _of_steps(source: SingleInput) -> Iterator[str]:
                 yield from _of_expression(condition)
             case WindowStep(call):
                 windowed = True
-                yield from _of_window(call)
-
-
-def _of_window(call: WindowCall) -> Iterator[str]:
-    if call.name not in WINDOWS:
-        yield f"the window '{call.name}' has no operator yet"
-    for argument in call.args:
-        value = argument.value if isinstance(argument, Const) else None
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            yield f"{written(argument)} is no number of at least 1, which the window '{call.name}' must have on columns"
+                yield from of_window(call)
 
 
 def _of_selection(query: Query, window: WindowCall | None) -> Iterator[str]:
     selection = query.selection
     if selection.order_by or selection.limit is not None or selection.offset:
         yield "order by, limit and offset have no operator yet"
-    if selection.group_by and not selection.aggregates:
+    batches = window is not None and window.name in BATCHES
+    if window is not None and batches:
+        yield from of_batches(query, window)
+    elif selection.group_by and not selection.aggregates:
         yield "group by without an aggregator has no operator yet"
     for key in selection.group_by:
         if not isinstance(key, Attr) or key.slot != 0 or key.type not in _GROUPS:
             yield f"the group {written(key)} is no attribute of a type whose text Arrow makes as Java does"
     for aggregate in selection.aggregates:
-        yield from _of_aggregate(aggregate, window is not None)
+        yield from _of_aggregate(aggregate, window is not None and not batches)
     for value in selection.values:
         if value.type is not Type.STRING:
             yield from _of_expression(value)

@@ -71,6 +71,15 @@ class Accumulator:
             lines.append(f"if n{n}_ == 0 and abs(s{n}_) <= 1e-9 * abs({value.text}): s{n}_ *= 0.0")
         self._store(write, value, g, lines)
 
+    @property
+    def forever(self) -> bool:
+        """Whether it outlasts the end of a batch."""
+        return self.function.endswith("Forever")
+
+    def clear(self, group: str) -> tuple[str, ...]:
+        """The lines that let a group be as if it had seen nothing."""
+        return () if self.forever else tuple(f"{name}[{group}] = 0" for name in self.arrays)
+
     def _load(self, write: Writer, group: str) -> None:
         """Names for what a group holds: the compiler cannot know that no other array is the same memory."""
         n = self.number

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs, Stretch
 from nadi.lang.tree import Type
 
+if TYPE_CHECKING:
+    from nadi.kernel.columns.texts import Texts
+
 _SWEEP = 1024  # groups from which on one looks for such that hold nothing
 
 
@@ -23,7 +27,7 @@ class Groups:
 
     `arrays` (name → dtype) are the aggregators'; the array of a name has an entry for each group, as have `touched` (set by who changes them, for the
     next delta), `opened` and `slot` (of the selection). A group that holds nothing is forgotten in time, its
-    number goes to another one.
+    number goes to another one. Arrays that are named in `texts` have ids of strings.
     """
 
     def __init__(
@@ -33,8 +37,10 @@ class Groups:
         kinds: tuple[Type, ...],
         arrays: Mapping[str, str],
         sharded: bool = False,
+        texts: Mapping[str, Texts] | None = None,
     ) -> None:
         self.element = element
+        self._texts = texts or {}
         self._sharded = sharded
         self._by = by
         self._kinds = kinds
@@ -84,11 +90,14 @@ class Groups:
         """Whether there are so many groups that it is worth while to look for those that hold nothing."""
         return self.grouped and self.keys.count >= self._limit
 
-    def sweep(self, held: Array) -> None:
-        """Forget the groups that hold nothing; `held` are the groups of events that are still to leave."""
+    def sweep(self, held: Array, telling: Iterable[str] | None = None) -> None:
+        """Forget the groups that hold nothing; `held` are the groups of events that are still to leave.
+
+        `telling` are the arrays that are 0 where a group holds nothing, if not all are.
+        """
         empty = np.ones(self.keys.bound, np.bool_)
-        for array in self.arrays.values():
-            empty &= array[: self.keys.bound] == 0
+        for name in self.arrays if telling is None else telling:
+            empty &= self.arrays[name][: self.keys.bound] == 0
         empty[held] = False
         empty &= ~self.touched[: self.keys.bound]  # a delta is still to tell of them
         ids = self.keys.held()
@@ -120,7 +129,9 @@ class Groups:
     def _blocks(self, group: int, ids: Longs, most: int) -> Iterator[Block]:
         for start in range(0, len(ids), most):
             some = ids[start : start + most]
-            arrays = {name: array[some] for name, array in self.arrays.items()}
+            arrays = {name: array[some] for name, array in self.arrays.items() if name not in self._texts}
+            for name, texts in self._texts.items():
+                arrays |= texts.told(name, self.arrays[name][some])
             yield Block(self.element, group, "g", {**self.named(some), **arrays}, keys=int(start == 0))
 
     def named(self, ids: Array) -> dict[str, Array]:
@@ -142,7 +153,9 @@ class Groups:
         """Groups as they are from now on."""
         ids = self.numbers_of(block)
         for name, array in self.arrays.items():
-            if name in block.arrays:
+            if name in self._texts:
+                array[ids] = self._texts[name].read(name, block.arrays)
+            elif name in block.arrays:
                 array[ids] = block.arrays[name]
 
     def size(self) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from nadi.kernel.columns.batching import Batching
 from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
+from nadi.kernel.columns.waiting import Waiting
+from nadi.plan.islandwindows import BATCHES
 from nadi.plan.nodes import App, Attr, FilterStep, Partition, Query, SingleInput, StateInput, ValueKey
 
 
@@ -18,6 +21,9 @@ def operator(query: Query, app: App, is_read: bool) -> Operator:
     types = app.streams[source.source].schema.types
     filters = tuple(s.condition for s in source.steps if isinstance(s, FilterStep))
     given = Input(types, filters, is_read, _key(query, source.source, app), app.sharding.kind == "key")
+    if source.window is not None and source.window.name in BATCHES:
+        each = not query.selection.aggregates and not query.selection.group_by
+        return Waiting(query, given) if each and given.key is None else Batching(query, given)
     if query.selection.aggregates:
         return Sliding(query, given)
     return Filtering(query, given)
