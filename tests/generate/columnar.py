@@ -69,6 +69,18 @@ def plain(m: Maker, source: str, target: str) -> str:
     return f"from {source}{_filters(m)} select {chosen} insert into {target};"
 
 
+def _aggregate(m: Maker, i: int) -> str:
+    """Number `i` of a query's aggregators; the first one is a number."""
+    match m.number(0, 11):
+        case 0 | 1:
+            return f"count() as n{i}"
+        case 2 if i:
+            return f"{m.one('and', 'or')}({m.one('v > 1', 'b', 'not b', 'l is null')} and v < 4) as n{i}"
+        case _:
+            name = m.one("sum", "avg", "min", "max", "min", "max", "minForever", "maxForever", "stdDev")
+            return f"{name}({number(m, m.of(NUMBERS), 1, clocks=False)}) as n{i}"
+
+
 def sliding(m: Maker, source: str, target: str) -> str:
     """Aggregators over a sliding window, or over all events."""
     window = m.one(
@@ -80,11 +92,7 @@ def sliding(m: Maker, source: str, target: str) -> str:
         "length(3)",
         "timeLength(30 milliseconds, 2)",
     )
-    names = ("sum", "avg") if window else ("sum", "avg", "min", "max", "minForever", "maxForever")
-    made = []
-    for i in range(m.number(1, 3)):
-        argument = number(m, m.of(NUMBERS), 1, clocks=False)
-        made.append("count() as n" + str(i) if m.rarely() else f"{m.of(names)}({argument}) as n{i}")
+    made = [_aggregate(m, i) for i in range(m.number(1, 3))]
     extra = m.one("", ", k", ", v", ", eventTimestamp() as at", f", {number(m, 'int')} as w")
     group = m.one("", "", " group by k", " group by v", " group by k, b", " group by l")
     having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having not (n0 > 2.0)", " having count() > 1L")
@@ -112,12 +120,11 @@ BATCHES = (
 
 def batched(m: Maker, source: str, target: str, inside: bool = False) -> str:
     """A batch window, mostly with aggregators or groups."""
-    window, names = m.of(BATCHES), ("sum", "avg", "min", "max", "minForever", "maxForever")
-    made = []
-    for i in range(m.number(1, 3)):
-        argument = number(m, m.of(NUMBERS), 1, clocks=False)
-        made.append("count() as n" + str(i) if m.rarely() else f"{m.of(names)}({argument}) as n{i}")
-    extra = m.one("", ", k", ", v, b", ", k, d", ", eventTimestamp() as at", f", {number(m, 'int', 1, clocks=False)} as w")
+    window = m.of(BATCHES)
+    made = [_aggregate(m, i) for i in range(m.number(1, 3))]
+    extra = m.one(
+        "", ", k", ", v, b", ", k, d", ", eventTimestamp() as at", f", {number(m, 'int', 1, clocks=False)} as w"
+    )
     group = m.one("", "", " group by k", " group by v", " group by k, b", " group by l")
     if not inside and m.rarely():
         made = [f"{number(m, 'float', 1, clocks=False)} as n0"]

@@ -47,10 +47,7 @@ from nadi.plan.walk import inside, read, replaced
 
 FUNCTIONS = frozenset({"ifThenElse", "coalesce", "default", "currentTimeMillis", "eventTimestamp"})
 CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
-AGGREGATORS = frozenset({"sum", "avg", "count"})
-"""Those of sliding windows, which take values off again."""
-KEEPING = frozenset({"min", "max", "minForever", "maxForever"})
-"""Those that only look at what comes."""
+AGGREGATORS = frozenset({"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "and", "or"})
 _GROUPS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 
 
@@ -214,7 +211,7 @@ def _of_selection(query: Query, window: WindowCall | None) -> Iterator[str]:
         if not isinstance(key, Attr) or key.slot != 0 or key.type not in _GROUPS:
             yield f"the group {written(key)} is no attribute of a type whose text Arrow makes as Java does"
     for aggregate in selection.aggregates:
-        yield from _of_aggregate(aggregate, window is not None and not batches)
+        yield from _of_aggregate(aggregate)
     for value in selection.values:
         if value.type is not Type.STRING:
             yield from _of_expression(value)
@@ -235,11 +232,13 @@ def having_of(selection: Selection) -> Expr:
     return replaced(selection.having, behind)
 
 
-def _of_aggregate(aggregate: Aggregate, windowed: bool) -> Iterator[str]:
+def _of_aggregate(aggregate: Aggregate) -> Iterator[str]:
     name = aggregate.function
-    if name not in AGGREGATORS and (windowed or name not in KEEPING):
-        yield f"the aggregator {name}() has no operator here yet"
+    if name not in AGGREGATORS:
+        yield f"the aggregator {name}() has no operator yet"
     for argument in aggregate.args:
+        if name in ("and", "or") and not isinstance(argument, (Comparison, Logic, Negation, NullCheck)):
+            yield f"{name}() fails where {written(argument)} is null"
         if name != "count" or argument.type is not Type.STRING:
             yield from _of_expression(argument)
         if any(isinstance(e, Call) and e.function in CLOCKS for e in inside(argument)):

@@ -4,8 +4,8 @@ Only current events come out, so that of a batch nothing is held but what its en
 to come out. An end puts out the rows in the order in which their groups came, and lets all groups be as if they had seen nothing.
 
 Of a group, beside what `accumulating` and `rowing` hold: `at`, its place among those of the batch, from 1; `row`, its place among those that have a row. In
-partitions the groups are the keys. Batches of a length are then each key's own (`held` has how many events are in it); those of a time end for all keys at once, and what comes out
-is put into the order of the keys' texts, as their timers would on rows.
+partitions the groups are the keys. Batches of a length are then each key's own (`held` has how many events are in it); those of a time end for all keys at once,
+and what comes out is put into the order of the keys' texts, as their timers would on rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Batching:
         self._key, self._sharded = given.key, given.sharded
         self._window = window.id
         self._own = given.key is not None and window.name == "lengthBatch"
-        self._accumulators, self._arguments = accumulators(selection.aggregates)
+        self._accumulators, self._arguments = accumulators(selection.aggregates, removes=False)
         by = tuple(key.position for key in selection.group_by if isinstance(key, Attr))
         by = by if given.key is None else (given.key,)
         self._text = LoopText(given.types)

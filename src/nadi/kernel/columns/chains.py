@@ -29,11 +29,13 @@ class Chains:
         self._element = element
         self._dtypes = dict(columns)
         self._groups = groups
+        self.version = 0  # of the places
         self.clear()
         _walk(_NO_KEYS, _NO_KEYS, _NO_KEYS, _NO_KEYS, _NO_KEYS)  # a forked process must not have to compile it
 
     def clear(self) -> None:
         """Forget all."""
+        self.version += 1
         self.arrays = {name: np.zeros(_FEWEST, dtype) for name, dtype in self._dtypes.items()}
         self._following = np.zeros(_FEWEST, np.int64)
         self._number = np.full(_FEWEST, -1, np.int64)
@@ -146,6 +148,16 @@ class Chains:
         """The keys that hold events."""
         return np.flatnonzero(self._by_key["count"][: self._groups.keys.bound])
 
+    def places(self) -> tuple[Longs, Array]:
+        """The places of the events, the oldest of each key first, and their keys."""
+        found = self._walked(self.held_keys())
+        return found, self._group[found]
+
+    def _walked(self, ids: Longs) -> Longs:
+        places = np.empty(int(self._by_key["count"][ids].sum()), np.int64)
+        _walk(ids, self._by_key["first"], self._by_key["count"], self._following, places)
+        return places
+
     # ---- state
 
     def changes(self) -> Iterator[Block]:
@@ -163,8 +175,7 @@ class Chains:
         self._settle()
         most = BLOCK_BYTES // (sum(array.itemsize for array in self.arrays.values()) + 8)
         for group, ids in by_group(self._groups.keys, self.held_keys(), sharded):
-            places = np.empty(int(self._by_key["count"][ids].sum()), np.int64)
-            _walk(ids, self._by_key["first"], self._by_key["count"], self._following, places)
+            places = self._walked(ids)
             for start in range(0, len(places), most):
                 some = places[start : start + most]
                 different, codes = coded(self._group[some], self._groups.keys.room)
@@ -186,6 +197,7 @@ class Chains:
         keys = ids[block.arrays["key"]]
         self.room(len(keys))
         _take(ids, block.arrays["taken"], **self._taking())
+        self.version += 1
         places = np.empty(len(keys), np.int64)
         _append(keys, places, **self._appending())
         for name, array in self.arrays.items():

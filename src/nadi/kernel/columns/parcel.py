@@ -1,7 +1,7 @@
 """Whole rows that wait: appended at the end, taken all at once.
 
-They lie in pieces as they came, as numpy arrays: `ts`; of column n the values `v<n>` and nulls `z<n>`, of strings the lengths `l<n>` in bytes and the bytes `b<n>`. So pieces
-are put beside each other array by array, and a block of state is a piece.
+They lie in pieces as they came, as numpy arrays: `ts`; of column n the values `v<n>` and nulls `z<n>`, of strings the lengths `l<n>` in bytes and the
+bytes `b<n>`. So pieces are put beside each other array by array, and a block of state is a piece.
 """
 
 from __future__ import annotations

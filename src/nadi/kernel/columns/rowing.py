@@ -106,7 +106,13 @@ class RowText:
         return made if stretch.group is None else made | {"keygroup": stretch.group}
 
     def stretch(
-        self, own: Mapping[str, Array | int], rows: Longs | slice, chunk: Longs, now: Longs, groups: Groups, texts: Texts
+        self,
+        own: Mapping[str, Array | int],
+        rows: Longs | slice,
+        chunk: Longs,
+        now: Longs,
+        groups: Groups,
+        texts: Texts,
     ) -> Stretch:
         """The rows at some places of what came out."""
 

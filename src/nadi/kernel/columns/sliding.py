@@ -19,10 +19,12 @@ from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.groups import Groups
+from nadi.kernel.columns.linking import Links
 from nadi.kernel.columns.looping import LoopText
+from nadi.kernel.columns.remembering import Extreme
 from nadi.kernel.columns.ring import Ring
 from nadi.kernel.columns.selecting import Rule, Selected, SelectionText
-from nadi.kernel.columns.stretch import DTYPES, Array, Stretch
+from nadi.kernel.columns.stretch import DTYPES, Array, Longs, Stretch
 from nadi.plan.nodes import Attr, Const, Query, SingleInput, WindowCall
 
 
@@ -32,6 +34,8 @@ class Queue(Protocol):
     any_left: str
     oldest: str
     held: str
+    arrays: dict[str, Array]
+    version: int
 
     @property
     def before(self) -> tuple[str, ...]: ...
@@ -48,6 +52,7 @@ class Queue(Protocol):
 
     def room(self, more: int) -> None: ...
     def held_keys(self) -> Array: ...
+    def places(self) -> tuple[Longs, Array]: ...
     def changes(self) -> Iterator[Block]: ...
     def contents(self, sharded: bool) -> Iterator[Block]: ...
     def apply(self, block: Block) -> None: ...
@@ -63,12 +68,14 @@ class Sliding:
         window, selection = query.input.window, query.selection
         self._read, self._key, self._sharded = given.read, given.key, given.sharded
         self._window = "" if window is None else window.id
-        self._accumulators, self._arguments = accumulators(selection.aggregates)
+        self._accumulators, self._arguments = accumulators(selection.aggregates, window is not None)
         arrays = {name: dtype for a in self._accumulators for name, dtype in a.arrays.items()}
         by = tuple(key.position for key in selection.group_by if isinstance(key, Attr))
         by = by if given.key is None else (given.key,)  # in a partition its keys are the groups
         self.groups = Groups(query.selector_id, by, tuple(given.types[p] for p in by), arrays, given.sharded)
         self.queue = self._queue() if window is not None else None
+        extremes = [a for a in self._accumulators if isinstance(a, Extreme)]
+        self._links = Links(extremes, self.queue, self.groups) if self.queue is not None and extremes else None
         self._text = LoopText(given.types)
         self._write(given, window)
         rule = Rule.GROUP if selection.group_by else Rule.CHUNK
@@ -125,7 +132,7 @@ class Sliding:
             line(text)
         values = []
         for number, argument in enumerate(self._arguments):
-            convert = {"i": "int", "f": "float"}[np.dtype(DTYPES[argument.type]).kind]
+            convert = {"i": "int", "f": "float", "b": "bool"}[np.dtype(DTYPES[argument.type]).kind]
             line(f"b{number} = {convert}(h_a{number}[j])")
             line(f"y{number} = h_z{number}[j]")
             values.append(Term(f"b{number}", f"y{number}"))
@@ -146,6 +153,7 @@ class Sliding:
             text.own["groups"] = "const int32[]"
         if self.queue is not None:
             text.own |= self.queue.parameters
+            text.own |= {} if self._links is None else self._links.parameters
             text.before += self.queue.before
             text.after += self.queue.after
 
@@ -163,6 +171,7 @@ class Sliding:
         if self.queue is not None:
             self.queue.room(len(stretch))
             own |= self.queue.own
+            own |= {} if self._links is None else self._links.own()
         self._loop(stretch, {**own, **groups.arrays, "touched": groups.touched})
         self._chunks += int(stretch.chunk[-1]) + 1
         if groups.may_sweep:
