@@ -59,6 +59,37 @@ def _filters(m: Maker) -> str:
     return "".join(f"[{truth(m)}]" for _ in range(m.number(0, 2)))
 
 
+def _order(m: Maker, names: Sequence[str]) -> str:
+    """Order by, limit and offset."""
+    made = ""
+    if m.maybe():
+        by = dict.fromkeys(m.of(names) for _ in range(m.number(1, 2)))
+        made = " order by " + ", ".join(f"{name}{m.one('', ' asc', ' desc')}" for name in by)
+    return made + m.one("", " limit 1", " limit 2", " limit 0") + m.one("", "", " offset 1")
+
+
+def _rate(m: Maker, kinds: Sequence[str] = ("", "all ", "first ", "last ")) -> str:
+    """An output rate."""
+    every = m.one("1 events", "2 events", "3 events", "5 events", "12 milliseconds", "40 milliseconds")
+    return f" output {m.of(kinds)}every {every}"
+
+
+def limited(m: Maker, source: str, target: str) -> str:
+    """An output rate, order by, limit and offset over a query that looks at each event by itself, or over aggregators."""
+    rate = _rate(m)
+    if m.maybe():
+        order = _order(m, ("k", "b", "w", "x", "v")) if m.maybe() else ""
+        chosen = f"k, b, {number(m, 'double')} as w, {number(m, 'float', 1)} as x, v"
+        return f"from {source}{_filters(m)} select {chosen}{order}{rate if m.maybe() else ''} insert into {target};"
+    windows = ("", "time(30 milliseconds)", "length(2)", *BATCHES)
+    window = m.of([w for w in windows if not (m.prelude and "milli" in rate and w.startswith("timeBatch"))])
+    grouped = m.maybe() and "first" not in rate and "last" not in rate
+    shape = f"#window.{window}" if window else ""
+    order = _order(m, ("k", "n0", "n1")) if m.maybe() else ""
+    chosen = f"{_aggregate(m, 0)}, {_aggregate(m, 1)}, k{' group by k, v' if grouped else ''}"
+    return f"from {source}{shape} select {chosen}{order}{rate} insert into {target};"
+
+
 def plain(m: Maker, source: str, target: str) -> str:
     """A query without state; onto a stream with the common attributes where the target is no output."""
     if target.startswith("Mid"):
@@ -132,7 +163,8 @@ def batched(m: Maker, source: str, target: str, inside: bool = False) -> str:
     if "v > 1" in having:
         extra = ", k, v"
     chosen = ", ".join(made) + extra
-    return f"from {source}{_filters(m)}#window.{window} select {chosen}{group}{having} insert into {target};"
+    order = _order(m, ["n0", *(["k"] if ", k" in extra else [])]) if m.maybe() else ""
+    return f"from {source}{_filters(m)}#window.{window} select {chosen}{group}{having}{order} insert into {target};"
 
 
 def partitioned(m: Maker, source: str, target: str) -> str:
@@ -146,7 +178,7 @@ def partitioned(m: Maker, source: str, target: str) -> str:
 
 def ungrouped(m: Maker, source: str, target: str) -> str:
     """With aggregators, without groups: those are the keys of the partition."""
-    return re.sub(r" group by [a-z, ]*(?= having| insert)", "", _windowed(m, source, target))
+    return re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", _windowed(m, source, target))
 
 
 def _windowed(m: Maker, source: str, target: str) -> str:
@@ -155,7 +187,7 @@ def _windowed(m: Maker, source: str, target: str) -> str:
 
 INSIDE = (plain, ungrouped, ungrouped)
 Shape = Callable[[Maker, str, str], str]
-SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, batched, partitioned)
+SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, batched, limited, partitioned)
 """Makers of queries (maker, source, target); an operator adds its own."""
 
 
@@ -163,6 +195,8 @@ SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, batched, partitioned)
 def columnar(draw: st.DrawFn, shapes: Sequence[Shape] = SHAPES) -> Generated:
     """One to three queries, each on an input or on what another one makes."""
     m = Maker(draw)
+    if m.rarely():
+        m.prelude.append("@app:playback")
     queries = []
     for _ in range(m.number(1, 3)):
         make = m.of(shapes)
@@ -171,6 +205,5 @@ def columnar(draw: st.DrawFn, shapes: Sequence[Shape] = SHAPES) -> Generated:
             queries.append(plain(m, m.stream(), middle))
             m.streams.append(middle)
         queries.append(make(m, m.stream(), m.output()))
-    clock = "@app:playback\n" if m.rarely() else ""
     streams = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
-    return Generated(clock + "\n".join([*streams, *queries]), tuple(m.outputs), ())
+    return Generated("\n".join([*m.prelude, *streams, *queries]), tuple(m.outputs), ())

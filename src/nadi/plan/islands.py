@@ -14,7 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 from nadi.lang.tree import Events, Type
 from nadi.plan import matchable
 from nadi.plan.annotations import found
-from nadi.plan.islandwindows import BATCHES, of_batches, of_timers, of_window
+from nadi.plan.islandwindows import BATCHES, of_batches, of_rate, of_timers, of_window
 from nadi.plan.nodes import (
     OUTPUT,
     Aggregate,
@@ -147,8 +147,7 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
         return
     if query.input.source.startswith("!"):
         yield f"it reads the fault stream '{query.input.source}'"
-    if query.rate is not None:
-        yield "it has an output rate"
+    yield from of_rate(query, app)
     if query.partition is not None:
         yield from _of_partition(query, query.input, app)
     yield from _of_output(query, app)
@@ -200,8 +199,6 @@ def _of_steps(source: SingleInput) -> Iterator[str]:
 
 def _of_selection(query: Query, window: WindowCall | None) -> Iterator[str]:
     selection = query.selection
-    if selection.order_by or selection.limit is not None or selection.offset:
-        yield "order by, limit and offset have no operator yet"
     batches = window is not None and window.name in BATCHES
     if window is not None and batches:
         yield from of_batches(query, window)

@@ -39,6 +39,25 @@ def of_batches(query: Query, window: WindowCall) -> Iterator[str]:
         yield "currentTimeMillis() is another one when the batch ends"
 
 
+def of_rate(query: Query, app: App) -> Iterator[str]:
+    """What keeps an output rate on rows."""
+    rate, selection = query.rate, query.selection
+    if rate is None:
+        return
+    window = query.input.window if isinstance(query.input, SingleInput) else None
+    if rate.kind == "snapshot":
+        yield "output snapshot has no operator yet"
+    if query.partition is not None:
+        yield "an output rate has no operator inside a partition yet"
+    if rate.kind != "all" and selection.group_by:
+        yield f"output {rate.kind} of each group has no operator yet"
+    if rate.every is not None and app.playback is not None and window is not None and window.name in TIMED:
+        yield "its output rate looks at the clock, which the end of a batch does not know in playback"
+    if rate.kind == "first" and window is not None and window.name in BATCHES:
+        if not selection.aggregates and not selection.group_by:
+            yield "output first counts the ends of batches"
+
+
 def looks_at_clock(expr: Expr) -> bool:
     """Whether an expression has another value when the clock has."""
     return any(isinstance(e, Call) and e.function == "currentTimeMillis" for e in inside(expr))
@@ -47,7 +66,8 @@ def looks_at_clock(expr: Expr) -> bool:
 def is_timed(query: Query) -> bool:
     """Whether a query puts out something by itself, when it is time."""
     window = query.input.window if isinstance(query.input, SingleInput) else None
-    return window is not None and window.name in TIMED
+    ticks = query.rate is not None and query.rate.every is not None and query.rate.kind != "first"
+    return ticks or (window is not None and window.name in TIMED)
 
 
 def of_timers(app: App) -> dict[str, str]:

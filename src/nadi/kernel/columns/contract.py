@@ -40,6 +40,15 @@ class Operator(Protocol):
 
 
 @runtime_checkable
+class Begins(Protocol):
+    """An operator that counts time from the start of the app."""
+
+    def begin(self, now: int) -> None:
+        """The app starts, at a clock (ms)."""
+        ...
+
+
+@runtime_checkable
 class Stateful(Protocol):
     """An operator with state. `elements` are the ids of the elements that it keeps, the same ones as on rows."""
 

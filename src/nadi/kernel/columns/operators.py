@@ -5,6 +5,7 @@ from __future__ import annotations
 from nadi.kernel.columns.batching import Batching
 from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.filtering import Filtering
+from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.waiting import Waiting
@@ -14,6 +15,13 @@ from nadi.plan.nodes import App, Attr, FilterStep, Partition, Query, SingleInput
 
 def operator(query: Query, app: App, is_read: bool) -> Operator:
     """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out."""
+    selection = query.selection
+    if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
+        return _operator(query, app, is_read)
+    return Finishing(query, _operator(query, app, is_read=True))  # the clocks of its rows count
+
+
+def _operator(query: Query, app: App, is_read: bool) -> Operator:
     source = query.input
     if isinstance(source, StateInput):
         return Sequence(query, app) if source.sequence else ChainPattern(query, app)
