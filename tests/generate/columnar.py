@@ -59,6 +59,11 @@ def _filters(m: Maker) -> str:
     return "".join(f"[{truth(m)}]" for _ in range(m.number(0, 2)))
 
 
+def _behind(m: Maker) -> str:
+    """A filter after a window."""
+    return m.one("", "", "", "[v > 1]", "[b]", "[k != 'a' and f > 1]")
+
+
 def _order(m: Maker, names: Sequence[str]) -> str:
     """Order by, limit and offset."""
     made = ""
@@ -132,7 +137,7 @@ def sliding(m: Maker, source: str, target: str) -> str:
             ", k, v as v",
             m.one(" having k == 'a'", " having v > 1 and n0 > 0.0", " having k != 'a' or v is null"),
         )
-    shape = f"#window.{window}" if window else ""
+    shape = f"#window.{window}{_behind(m)}" if window else ""
     return f"from {source}{_filters(m)}{shape} select {', '.join(made)}{extra}{group}{having} insert into {target};"
 
 
@@ -164,7 +169,7 @@ def batched(m: Maker, source: str, target: str, inside: bool = False) -> str:
         extra = ", k, v"
     chosen = ", ".join(made) + extra
     order = _order(m, ["n0", *(["k"] if ", k" in extra else [])]) if m.maybe() else ""
-    return f"from {source}{_filters(m)}#window.{window} select {chosen}{group}{having}{order} insert into {target};"
+    return f"from {source}{_filters(m)}#window.{window}{_behind(m)} select {chosen}{group}{having}{order} insert into {target};"
 
 
 def partitioned(m: Maker, source: str, target: str) -> str:
@@ -176,16 +181,15 @@ def partitioned(m: Maker, source: str, target: str) -> str:
     return f"partition with ({m.one('k', 'k', 'v', 'b', 'l')} of {source}) begin\n{body}\nend;"
 
 
-def ungrouped(m: Maker, source: str, target: str) -> str:
-    """With aggregators, without groups: those are the keys of the partition."""
-    return re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", _windowed(m, source, target))
+def aggregated(m: Maker, source: str, target: str) -> str:
+    """With aggregators, mostly without groups other than the keys of the partition."""
+    made = batched(m, source, target, inside=True) if m.maybe() else sliding(m, source, target)
+    if m.rarely() and "lengthBatch" not in made:
+        return made
+    return re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
 
 
-def _windowed(m: Maker, source: str, target: str) -> str:
-    return batched(m, source, target, inside=True) if m.maybe() else sliding(m, source, target)
-
-
-INSIDE = (plain, ungrouped, ungrouped)
+INSIDE = (plain, aggregated, aggregated)
 Shape = Callable[[Maker, str, str], str]
 SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, batched, limited, partitioned)
 """Makers of queries (maker, source, target); an operator adds its own."""

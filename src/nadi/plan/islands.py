@@ -168,8 +168,6 @@ def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
         yield f"the key {written(key.value)} is no attribute of a type whose text Arrow makes as Java does"
     if isinstance(query.output, InsertIntoStream) and query.output.target.startswith("#"):
         yield "it inserts into an inner stream"
-    if query.selection.group_by:
-        yield "group by inside a partition has no operator yet"
 
 
 def _of_output(query: Query, app: App) -> Iterator[str]:
@@ -189,8 +187,8 @@ def _of_steps(source: SingleInput) -> Iterator[str]:
             case FunctionStep(name=name):
                 yield f"the stream function #{name} has no operator yet"
             case FilterStep(condition):
-                if windowed:
-                    yield "a filter after a window has no operator yet"
+                if windowed and any(isinstance(e, Call) and e.function in CLOCKS for e in inside(condition)):
+                    yield "a filter after a window looks at a clock, which is another one when the event leaves"
                 yield from _of_expression(condition)
             case WindowStep(call):
                 windowed = True

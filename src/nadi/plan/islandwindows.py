@@ -34,6 +34,8 @@ def of_batches(query: Query, window: WindowCall) -> Iterator[str]:
     selection = query.selection
     if query.partition is not None and not selection.aggregates:
         yield f"the window '{window.name}' without an aggregator has no operator inside a partition yet"
+    if query.partition is not None and selection.group_by and window.name == "lengthBatch":
+        yield "group by over the window 'lengthBatch' inside a partition has no operator yet"
     looking = (*selection.values, *(() if selection.having is None else (selection.having,)))
     if window.name != "batch" and any(looks_at_clock(value) for value in looking):
         yield "currentTimeMillis() is another one when the batch ends"

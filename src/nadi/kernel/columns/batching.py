@@ -21,11 +21,13 @@ from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, NEVER
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
-from nadi.kernel.columns.groups import Groups, coded
+from nadi.kernel.columns.groups import Groups
+from nadi.kernel.columns.keytable import texts_of
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.rowing import RowText
-from nadi.kernel.columns.stretch import Array, Longs, Stretch, empty
+from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch, empty
 from nadi.kernel.columns.texts import Texts
+from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Query, SingleInput, WindowCall
 
 SEEN, ROWS = range(2)
@@ -39,26 +41,33 @@ class Batching:
         window, selection = query.input.window, query.selection
         assert window is not None  # as operators says
         self._key, self._sharded = given.key, given.sharded
+        self._kind = Type.STRING if given.key is None else given.types[given.key]
         self._window = window.id
         self._own = given.key is not None and window.name == "lengthBatch"
         self._accumulators, self._arguments = accumulators(selection.aggregates, removes=False)
         by = tuple(key.position for key in selection.group_by if isinstance(key, Attr))
-        by = by if given.key is None else (given.key,)
+        by = by if given.key is None else (given.key, *by)
+        self._apart = given.key is not None and len(by) > 1  # groups for each key
         self._text = LoopText(given.types)
         self._texts = Texts()
         self._grouped = bool(by)
+        self._timed = ENDINGS[window.name].timed
+        self._due = self._timed and self._sharded
         with self._text.apart() as body:
             write_filters(self._text, given)
             self._text.writer.line("g = groups[i]" if by else "g = 0")
-            with self._text.apart() as entering:
+            kept = " and ".join(self._text.writer.truth(condition) for condition in given.behind)
+            with self._text.apart(_DEEPER if kept else _BODY) as entering:
+                self._list()
                 self._enter()
                 self._rows = RowText(self._text, selection, by[0] if len(by) == 1 else None, given.sharded)
                 self._keep()
-            self._frame(window, entering)
+            self._frame(window, [f"{_BODY}if {kept}:", *entering] if kept else entering)
         self._text.writer.lines += body
         arrays = self._arrays()
         kinds = tuple(given.types[p] for p in by)
-        texts = dict.fromkeys(self._rows.texts, self._texts)
+        self._strings = (*self._rows.texts, *(["tkey"] if self._apart else []))
+        texts = dict.fromkeys(self._strings, self._texts)
         self.groups = Groups(query.selector_id, by, kinds, arrays, given.sharded, texts)
         self._telling = ("held" if self._own else "at", *(n for a in self._accumulators if a.forever for n in a.arrays))
         self._declare(arrays)
@@ -78,9 +87,24 @@ class Batching:
         arrays = {name: dtype for a in self._accumulators for name, dtype in a.arrays.items()}
         arrays |= self._rows.arrays
         arrays |= {"held": "int64", "row": "int64"} if self._own else {"at": "int64", "row": "int64"}
+        arrays |= {"tkey": "int32"} if self._apart else {}
         return arrays | ({"due": "int64"} if self._due else {})
 
     # ---- the loop
+
+    def _list(self) -> None:
+        """The lines that note which groups are in the batch."""
+        line = self._text.writer.line
+        if self._own:
+            return
+        line("if at[g] == 0:")
+        line("    members[seen] = g")
+        line("    seen += 1")
+        line("    at[g] = seen")
+        if self._due:
+            line("    due[g] = boundary")
+        if self._apart:
+            line("    tkey[g] = keys[i]")
 
     def _enter(self) -> None:
         """The lines for an event of the batch: the aggregators."""
@@ -107,18 +131,11 @@ class Batching:
 
     def _frame(self, window: WindowCall, entering: list[str]) -> None:
         """The lines around those of an event: where batches end, which groups are in them."""
-        text, line = self._text, self._text.writer.line
+        text = self._text
         ending = ENDINGS[window.name](window, text.writer, self._flush_key if self._own else self._flush, self._own)
-        self._timed = ending.timed
-        self._due = ending.timed and self._sharded
         ending.before()
-        if not self._own:
-            line("if at[g] == 0:")
-            line("    members[seen] = g")
-            line("    seen += 1")
-            line("    at[g] = seen")
-            if self._due:
-                line("    due[g] = boundary")
+        if self._own:
+            text.writer.line("touched[g] = True")
         text.writer.lines += entering
         ending.after()
         with text.apart("    ") as behind:
@@ -133,6 +150,8 @@ class Batching:
         line("if rows > 0:")
         line("    for q in range(rows):")
         line("        h = order[q]")
+        if self._apart:
+            line("        okey[k] = tkey[h]")
         for text in self._rows.put_out("h"):
             line(f"        {text}")
         line(f"    flushed[e] = {now}")
@@ -167,6 +186,8 @@ class Batching:
         own |= self._rows.parameters
         if self._grouped:
             own["groups"] = "const int32[]"
+        if self._apart:
+            own |= {"keys": "const int32[]", "okey": "int32[]"}
 
     # ---- a batch
 
@@ -183,12 +204,15 @@ class Batching:
         own: dict[str, Array | int] = {**groups.arrays, "touched": groups.touched, "groups": numbers, "until": until}
         own |= {"members": self._members, "order": self._order, "counts": self._counts, "clock": self._clock}
         own |= {"made": made, "flushed": flushed, **self._rows.given(stretch, self._texts)}
-        own |= self._rows.room(int(self._counts[ROWS]) + n)
+        room = int(self._counts[ROWS]) + n
+        own |= self._rows.room(room)
+        if self._apart and self._key is not None:
+            own |= {"keys": self._texts.ids(self._key_texts(stretch)), "okey": np.empty(room, np.int32)}
         self._loop(stretch, own)
         found = self._made(own, int(made[0]), flushed)
         if groups.may_sweep:
             groups.sweep(_NO_GROUPS, self._telling)
-        self._texts.sweep(groups.arrays[name] for name in self._rows.texts)
+        self._texts.sweep(groups.arrays[name] for name in self._strings)
         return found
 
     def _made(self, own: Mapping[str, Array | int], k: int, flushed: Longs) -> Stretch | None:
@@ -201,16 +225,27 @@ class Batching:
         chunk = of[:k]
         now = flushed[chunk]
         if self._key is not None and self._timed:
-            rows = self._by_key(og[:k], chunk)
-            now, chunk = now[rows], np.arange(k)
+            keys = own["okey"] if self._apart else og
+            assert not isinstance(keys, int)
+            rows = self._by_key(keys[:k], chunk)
+            now, chunk = now[rows], self._chunks(keys[rows], chunk[rows])
         return self._rows.stretch(own, rows, chunk, now, self.groups, self._texts)
 
     def _by_key(self, keys: Longs, ends: Longs) -> Longs:
         """The rows in the order of their batches' ends and their keys' texts."""
-        different, codes = coded(keys, self.groups.keys.room)
+        different, found = np.unique(keys, return_inverse=True)
+        texts = self._texts.column(different).array() if self._apart else self.groups.keys.array(different)
         rank = np.empty(len(different), np.int64)
-        rank[pc.sort_indices(self.groups.keys.array(different)).to_numpy()] = np.arange(len(different))
-        return np.lexsort((rank[codes], ends))
+        rank[pc.sort_indices(texts).to_numpy()] = np.arange(len(different))
+        return np.lexsort((rank[found], ends))
+
+    def _chunks(self, keys: Longs, ends: Longs) -> Longs:
+        """What comes out of one key at one end is one chunk."""
+        return np.concatenate([[0], np.cumsum((np.diff(keys) != 0) | (np.diff(ends) != 0))])
+
+    def _key_texts(self, stretch: Stretch) -> Column:
+        assert self._key is not None
+        return Column(texts_of((stretch.columns[self._key],), (self._kind,)))
 
     def next_timer(self) -> int | None:
         """When the batch that is open ends by itself."""
@@ -280,5 +315,6 @@ def _longer(array: Longs, size: int) -> Longs:
     return made
 
 
+_BODY, _DEEPER = " " * 8, " " * 12
 _NO_TERM = Term("")
 _NO_GROUPS = np.zeros(0, np.int32)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.jit import loop
@@ -23,7 +24,7 @@ _SWEEP = 1024  # groups from which on one looks for such that hold nothing
 
 class Groups:
     """Groups by the values of some attributes; without attributes there is one group, number 0. `sharded`: the
-    key of a group is that of its partition, and tells its key-group.
+    key of a group is that of its partition, and tells its key-group; where groups are by other attributes, too, it is the first one.
 
     `arrays` (name → dtype) are the aggregators'; the array of a name has an entry for each group, as have `touched` (set by who changes them, for the
     next delta), `opened` and `slot` (of the selection). A group that holds nothing is forgotten in time, its
@@ -44,7 +45,8 @@ class Groups:
         self._sharded = sharded
         self._by = by
         self._kinds = kinds
-        self._dtypes = dict(arrays)
+        self._prefixed = sharded and len(by) > 1
+        self._dtypes = {"prefix": "int32", **arrays} if self._prefixed else dict(arrays)
         self.keys = KeyTable()
         self.clear()
         for dtype in (np.int32, np.int64):  # what dumps call: a forked process must not have to compile it
@@ -68,7 +70,11 @@ class Groups:
     def numbers(self, given: Stretch) -> Array:
         """The group of each event."""
         columns = tuple(given.columns[p] for p in self._by)
-        return self._numbered(texts_of(columns, self._kinds))
+        found = self._numbered(texts_of(columns, self._kinds))
+        if self._prefixed:
+            texts = texts_of(columns[:1], self._kinds[:1])
+            self.arrays["prefix"][found] = pc.binary_length(texts).to_numpy()
+        return found
 
     def _numbered(self, texts: pa.Array) -> Array:
         found = self.keys.number(texts)
@@ -97,6 +103,8 @@ class Groups:
         """
         empty = np.ones(self.keys.bound, np.bool_)
         for name in self.arrays if telling is None else telling:
+            if name == "prefix":
+                continue
             empty &= self.arrays[name][: self.keys.bound] == 0
         empty[held] = False
         empty &= ~self.touched[: self.keys.bound]  # a delta is still to tell of them
@@ -123,7 +131,7 @@ class Groups:
         if not self._by:
             yield from self._blocks(0, np.zeros(1, np.int64), most)
             return
-        for group, ids in by_group(self.keys, self.keys.held(), self._sharded):
+        for group, ids in by_group(self.keys, self.keys.held(), self._sharded, self.arrays.get("prefix")):
             yield from self._blocks(group, ids, most)
 
     def _blocks(self, group: int, ids: Longs, most: int) -> Iterator[Block]:
@@ -148,6 +156,17 @@ class Groups:
         ends, data = block.arrays["ends"], block.arrays["texts"]
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
         return self._numbered(pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers))
+
+    def told(self, name: str, ids: Array) -> dict[str, Array]:
+        """Groups of something else, as arrays of its block: which of some groups each is."""
+        different, codes = coded(ids, self.keys.room)
+        return {name: codes, **{f"{name}.{part}": array for part, array in self.named(different).items()}}
+
+    def read(self, name: str, arrays: Mapping[str, Array]) -> Array:
+        """The numbers of what `told` told."""
+        known = {part: arrays[f"{name}.{part}"] for part in ("ends", "texts")}
+        found = self.numbers_of(Block(self.element, 0, "", known))
+        return found[arrays[name]]
 
     def apply(self, block: Block) -> None:
         """Groups as they are from now on."""

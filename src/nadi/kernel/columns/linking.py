@@ -57,4 +57,6 @@ class Links:
         arrays = {**self._groups.arrays, **self._by_group, **self._by_place}
         for one in self._extremes:
             values, nulls = (self._queue.arrays[f"{letter}{one.argument}"] for letter in "az")
+            if "kept" in self._queue.arrays:  # what a filter behind the window has dropped does not count
+                nulls = nulls | ~self._queue.arrays["kept"]
             one.chained(held, of, values, nulls, arrays)

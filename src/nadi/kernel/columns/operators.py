@@ -10,7 +10,7 @@ from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.waiting import Waiting
 from nadi.plan.islandwindows import BATCHES
-from nadi.plan.nodes import App, Attr, FilterStep, Partition, Query, SingleInput, StateInput, ValueKey
+from nadi.plan.nodes import App, Attr, FilterStep, Partition, Query, SingleInput, StateInput, ValueKey, WindowStep
 
 
 def operator(query: Query, app: App, is_read: bool) -> Operator:
@@ -27,8 +27,12 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
         return Sequence(query, app) if source.sequence else ChainPattern(query, app)
     assert isinstance(source, SingleInput)  # as islands says
     types = app.streams[source.source].schema.types
-    filters = tuple(s.condition for s in source.steps if isinstance(s, FilterStep))
-    given = Input(types, filters, is_read, _key(query, source.source, app), app.sharding.kind == "key")
+    at = next((n for n, step in enumerate(source.steps) if isinstance(step, WindowStep)), len(source.steps))
+    filters, behind = (
+        tuple(s.condition for s in steps if isinstance(s, FilterStep))
+        for steps in (source.steps[:at], source.steps[at:])
+    )
+    given = Input(types, filters, is_read, _key(query, source.source, app), app.sharding.kind == "key", behind)
     if source.window is not None and source.window.name in BATCHES:
         each = not query.selection.aggregates and not query.selection.group_by
         return Waiting(query, given) if each and given.key is None else Batching(query, given)

@@ -87,7 +87,7 @@ class Ring:
         made: dict[str, Array | int] = {f"h_{name}": array for name, array in self.arrays.items()}
         return made | {"ends": self.ends}
 
-    def held_keys(self) -> Array:
+    def held_groups(self) -> Array:
         """The groups of the events that are held."""
         head, tail = self.ends.tolist()
         return self.arrays["group"][head:tail]

@@ -32,7 +32,8 @@ class Waiting:
         self._timed = ending.timed
         ending.before()
         text.writer.line("of[k] = e")
-        self._picked = SelectionText(text, query.selection, Rule.EACH).picked
+        tests = [text.writer.truth(condition) for condition in given.behind]
+        self._picked = SelectionText(text, query.selection, Rule.EACH, tests).picked
         ending.after()
         with text.apart("    ") as behind:
             ending.end()
