@@ -59,6 +59,42 @@ def _filters(m: Maker) -> str:
     return "".join(f"[{truth(m)}]" for _ in range(m.number(0, 2)))
 
 
+def _behind(m: Maker) -> str:
+    """A filter after a window."""
+    return m.one("", "", "", "[v > 1]", "[b]", "[k != 'a' and f > 1]")
+
+
+def _order(m: Maker, names: Sequence[str]) -> str:
+    """Order by, limit and offset."""
+    made = ""
+    if m.maybe():
+        by = dict.fromkeys(m.of(names) for _ in range(m.number(1, 2)))
+        made = " order by " + ", ".join(f"{name}{m.one('', ' asc', ' desc')}" for name in by)
+    return made + m.one("", " limit 1", " limit 2", " limit 0") + m.one("", "", " offset 1")
+
+
+def _rate(m: Maker, kinds: Sequence[str] = ("", "all ", "first ", "last ")) -> str:
+    """An output rate."""
+    every = m.one("1 events", "2 events", "3 events", "5 events", "12 milliseconds", "40 milliseconds")
+    return f" output {m.of(kinds)}every {every}"
+
+
+def limited(m: Maker, source: str, target: str) -> str:
+    """An output rate, order by, limit and offset over a query that looks at each event by itself, or over aggregators."""
+    rate = _rate(m)
+    if m.maybe():
+        order = _order(m, ("k", "b", "w", "x", "v")) if m.maybe() else ""
+        chosen = f"k, b, {number(m, 'double')} as w, {number(m, 'float', 1)} as x, v"
+        return f"from {source}{_filters(m)} select {chosen}{order}{rate if m.maybe() else ''} insert into {target};"
+    windows = ("", "time(30 milliseconds)", "length(2)", *BATCHES)
+    window = m.of([w for w in windows if not (m.prelude and "milli" in rate and w.startswith("timeBatch"))])
+    grouped = m.maybe() and "first" not in rate and "last" not in rate
+    shape = f"#window.{window}" if window else ""
+    order = _order(m, ("k", "n0", "n1")) if m.maybe() else ""
+    chosen = f"{_aggregate(m, 0)}, {_aggregate(m, 1)}, k{' group by k, v' if grouped else ''}"
+    return f"from {source}{shape} select {chosen}{order}{rate} insert into {target};"
+
+
 def plain(m: Maker, source: str, target: str) -> str:
     """A query without state; onto a stream with the common attributes where the target is no output."""
     if target.startswith("Mid"):
@@ -67,6 +103,18 @@ def plain(m: Maker, source: str, target: str) -> str:
         extra = [f"{number(m, m.of(NUMBERS))} as x{i}" for i in range(m.number(0, 2))]
         chosen = ", ".join(["k", *extra, m.one("v", "'same' as s", "b", "d as e")])
     return f"from {source}{_filters(m)} select {chosen} insert into {target};"
+
+
+def _aggregate(m: Maker, i: int) -> str:
+    """Number `i` of a query's aggregators; the first one is a number."""
+    match m.number(0, 11):
+        case 0 | 1:
+            return f"count() as n{i}"
+        case 2 if i:
+            return f"{m.one('and', 'or')}({m.one('v > 1', 'b', 'not b', 'l is null')} and v < 4) as n{i}"
+        case _:
+            name = m.one("sum", "avg", "min", "max", "min", "max", "minForever", "maxForever", "stdDev")
+            return f"{name}({number(m, m.of(NUMBERS), 1, clocks=False)}) as n{i}"
 
 
 def sliding(m: Maker, source: str, target: str) -> str:
@@ -80,11 +128,7 @@ def sliding(m: Maker, source: str, target: str) -> str:
         "length(3)",
         "timeLength(30 milliseconds, 2)",
     )
-    names = ("sum", "avg") if window else ("sum", "avg", "min", "max", "minForever", "maxForever")
-    made = []
-    for i in range(m.number(1, 3)):
-        argument = number(m, m.of(NUMBERS), 1, clocks=False)
-        made.append("count() as n" + str(i) if m.rarely() else f"{m.of(names)}({argument}) as n{i}")
+    made = [_aggregate(m, i) for i in range(m.number(1, 3))]
     extra = m.one("", ", k", ", v", ", eventTimestamp() as at", f", {number(m, 'int')} as w")
     group = m.one("", "", " group by k", " group by v", " group by k, b", " group by l")
     having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having not (n0 > 2.0)", " having count() > 1L")
@@ -93,8 +137,39 @@ def sliding(m: Maker, source: str, target: str) -> str:
             ", k, v as v",
             m.one(" having k == 'a'", " having v > 1 and n0 > 0.0", " having k != 'a' or v is null"),
         )
-    shape = f"#window.{window}" if window else ""
+    shape = f"#window.{window}{_behind(m)}" if window else ""
     return f"from {source}{_filters(m)}{shape} select {', '.join(made)}{extra}{group}{having} insert into {target};"
+
+
+BATCHES = (
+    "timeBatch(30 milliseconds)",
+    "timeBatch(12 milliseconds)",
+    "timeBatch(75 milliseconds)",
+    "timeBatch(30 milliseconds, 7)",
+    "lengthBatch(1)",
+    "lengthBatch(2)",
+    "lengthBatch(5)",
+    "batch()",
+    "batch(2)",
+)
+
+
+def batched(m: Maker, source: str, target: str, inside: bool = False) -> str:
+    """A batch window, mostly with aggregators or groups."""
+    window = m.of(BATCHES)
+    made = [_aggregate(m, i) for i in range(m.number(1, 3))]
+    extra = m.one(
+        "", ", k", ", v, b", ", k, d", ", eventTimestamp() as at", f", {number(m, 'int', 1, clocks=False)} as w"
+    )
+    group = m.one("", "", " group by k", " group by v", " group by k, b", " group by l")
+    if not inside and m.rarely():
+        made = [f"{number(m, 'float', 1, clocks=False)} as n0"]
+    having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having count() > 1L", " having v > 1")
+    if "v > 1" in having:
+        extra = ", k, v"
+    chosen = ", ".join(made) + extra
+    order = _order(m, ["n0", *(["k"] if ", k" in extra else [])]) if m.maybe() else ""
+    return f"from {source}{_filters(m)}#window.{window}{_behind(m)} select {chosen}{group}{having}{order} insert into {target};"
 
 
 def partitioned(m: Maker, source: str, target: str) -> str:
@@ -106,14 +181,17 @@ def partitioned(m: Maker, source: str, target: str) -> str:
     return f"partition with ({m.one('k', 'k', 'v', 'b', 'l')} of {source}) begin\n{body}\nend;"
 
 
-def ungrouped(m: Maker, source: str, target: str) -> str:
-    """As `sliding`, without groups: those are the keys of the partition."""
-    return re.sub(r" group by [a-z, ]*(?= having| insert)", "", sliding(m, source, target))
+def aggregated(m: Maker, source: str, target: str) -> str:
+    """With aggregators, mostly without groups other than the keys of the partition."""
+    made = batched(m, source, target, inside=True) if m.maybe() else sliding(m, source, target)
+    if m.rarely() and "lengthBatch" not in made:
+        return made
+    return re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
 
 
-INSIDE = (plain, ungrouped, ungrouped)
+INSIDE = (plain, aggregated, aggregated)
 Shape = Callable[[Maker, str, str], str]
-SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, partitioned)
+SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, batched, limited, partitioned)
 """Makers of queries (maker, source, target); an operator adds its own."""
 
 
@@ -121,6 +199,8 @@ SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, partitioned)
 def columnar(draw: st.DrawFn, shapes: Sequence[Shape] = SHAPES) -> Generated:
     """One to three queries, each on an input or on what another one makes."""
     m = Maker(draw)
+    if m.rarely():
+        m.prelude.append("@app:playback")
     queries = []
     for _ in range(m.number(1, 3)):
         make = m.of(shapes)
@@ -129,6 +209,5 @@ def columnar(draw: st.DrawFn, shapes: Sequence[Shape] = SHAPES) -> Generated:
             queries.append(plain(m, m.stream(), middle))
             m.streams.append(middle)
         queries.append(make(m, m.stream(), m.output()))
-    clock = "@app:playback\n" if m.rarely() else ""
     streams = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
-    return Generated(clock + "\n".join([*streams, *queries]), tuple(m.outputs), ())
+    return Generated("\n".join([*m.prelude, *streams, *queries]), tuple(m.outputs), ())

@@ -13,6 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from nadi.lang.tree import Events, Type
 from nadi.plan import matchable
 from nadi.plan.annotations import found
+from nadi.plan.islandwindows import BATCHES, of_batches, of_rate, of_timers, of_window
 from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
     OUTPUT,
@@ -46,11 +47,7 @@ from nadi.plan.walk import inside, read, replaced, searched
 
 FUNCTIONS = frozenset({"ifThenElse", "coalesce", "default", "currentTimeMillis", "eventTimestamp"})
 CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
-AGGREGATORS = frozenset({"sum", "avg", "count"})
-"""Those of sliding windows, which take values off again."""
-KEEPING = frozenset({"min", "max", "minForever", "maxForever"})
-"""Those that only look at what comes."""
-WINDOWS = frozenset({"time", "length", "timeLength"})
+AGGREGATORS = frozenset({"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "and", "or"})
 _GROUPS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 
 
@@ -94,8 +91,10 @@ def islands(app: App, rows: Collection[str] = ()) -> Islands:
     feeding = producers(app.elements)
     shared = next(_of_app(app), "")
     cycles = _cycles(app)
+    timers = of_timers(app)
     reasons = {
         query.id: next(_obstacles(query, app), "")
+        or timers.get(query.id, "")
         or shared
         or ("its state was written there" if query.id in rows else "")
         or next(_of_streams(query, app, feeding, cycles), "")
@@ -210,8 +209,7 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
         return
     if query.input.source.startswith("!"):
         yield f"it reads the fault stream '{query.input.source}'"
-    if query.rate is not None:
-        yield "it has an output rate"
+    yield from of_rate(query, app)
     if query.partition is not None:
         yield from _of_partition(query, query.input, app)
     yield from _of_output(query, app)
@@ -232,8 +230,6 @@ def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
         yield f"the key {written(key.value)} is no attribute of a type whose text Arrow makes as Java does"
     if isinstance(query.output, InsertIntoStream) and query.output.target.startswith("#"):
         yield "it inserts into an inner stream"
-    if query.selection.group_by:
-        yield "group by inside a partition has no operator yet"
 
 
 def _of_output(query: Query, app: App) -> Iterator[str]:
@@ -253,34 +249,26 @@ def _of_steps(source: SingleInput) -> Iterator[str]:
             case FunctionStep(name=name):
                 yield f"the stream function #{name} has no operator yet"
             case FilterStep(condition):
-                if windowed:
-                    yield "a filter after a window has no operator yet"
+                if windowed and any(isinstance(e, Call) and e.function in CLOCKS for e in inside(condition)):
+                    yield "a filter after a window looks at a clock, which is another one when the event leaves"
                 yield from _of_expression(condition)
             case WindowStep(call):
                 windowed = True
-                yield from _of_window(call)
-
-
-def _of_window(call: WindowCall) -> Iterator[str]:
-    if call.name not in WINDOWS:
-        yield f"the window '{call.name}' has no operator yet"
-    for argument in call.args:
-        value = argument.value if isinstance(argument, Const) else None
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            yield f"{written(argument)} is no number of at least 1, which the window '{call.name}' must have on columns"
+                yield from of_window(call)
 
 
 def _of_selection(query: Query, window: WindowCall | None) -> Iterator[str]:
     selection = query.selection
-    if selection.order_by or selection.limit is not None or selection.offset:
-        yield "order by, limit and offset have no operator yet"
-    if selection.group_by and not selection.aggregates:
+    batches = window is not None and window.name in BATCHES
+    if window is not None and batches:
+        yield from of_batches(query, window)
+    elif selection.group_by and not selection.aggregates:
         yield "group by without an aggregator has no operator yet"
     for key in selection.group_by:
         if not isinstance(key, Attr) or key.slot != 0 or key.type not in _GROUPS:
             yield f"the group {written(key)} is no attribute of a type whose text Arrow makes as Java does"
     for aggregate in selection.aggregates:
-        yield from _of_aggregate(aggregate, window is not None)
+        yield from _of_aggregate(aggregate)
     for value in selection.values:
         if value.type is not Type.STRING:
             yield from _of_expression(value)
@@ -301,11 +289,13 @@ def having_of(selection: Selection) -> Expr:
     return replaced(selection.having, behind)
 
 
-def _of_aggregate(aggregate: Aggregate, windowed: bool) -> Iterator[str]:
+def _of_aggregate(aggregate: Aggregate) -> Iterator[str]:
     name = aggregate.function
-    if name not in AGGREGATORS and (windowed or name not in KEEPING):
-        yield f"the aggregator {name}() has no operator here yet"
+    if name not in AGGREGATORS:
+        yield f"the aggregator {name}() has no operator yet"
     for argument in aggregate.args:
+        if name in ("and", "or") and not isinstance(argument, (Comparison, Logic, Negation, NullCheck)):
+            yield f"{name}() fails where {written(argument)} is null"
         if name != "count" or argument.type is not Type.STRING:
             yield from _of_expression(argument)
         if any(isinstance(e, Call) and e.function in CLOCKS for e in inside(argument)):

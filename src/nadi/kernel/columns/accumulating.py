@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nadi.kernel.columns.code import Term, Writer
+from nadi.kernel.columns.remembering import Deviation, Extreme, Truths
 from nadi.kernel.columns.stretch import DTYPES
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Aggregate, Expr
@@ -63,6 +64,8 @@ class Accumulator:
         """The lines for an event that leaves."""
         n, g = self.number, group
         self._load(write, g)
+        if self.forever:
+            return
         if self.function == "count":
             self._store(write, Term(""), g, [f"n{n}_ -= 1"])
             return
@@ -70,6 +73,15 @@ class Accumulator:
         if not self._whole:  # what rounding leaves of a sum whose last value went is nothing
             lines.append(f"if n{n}_ == 0 and abs(s{n}_) <= 1e-9 * abs({value.text}): s{n}_ *= 0.0")
         self._store(write, value, g, lines)
+
+    @property
+    def forever(self) -> bool:
+        """Whether it outlasts the end of a batch."""
+        return self.function.endswith("Forever")
+
+    def clear(self, group: str) -> tuple[str, ...]:
+        """The lines that let a group be as if it had seen nothing."""
+        return () if self.forever else tuple(f"{name}[{group}] = 0" for name in self.arrays)
 
     def _load(self, write: Writer, group: str) -> None:
         """Names for what a group holds: the compiler cannot know that no other array is the same memory."""
@@ -110,8 +122,12 @@ class Accumulator:
         return f"n{n}_ == 0" if self.function == "count" else f"n{n}_ == 0 and s{n}_ == 0"
 
 
-def accumulators(aggregates: Sequence[Aggregate]) -> tuple[tuple[Accumulator, ...], tuple[Expr, ...]]:
-    """The accumulators of a query, and the different arguments that they look at."""
+Aggregator = Accumulator | Extreme | Deviation | Truths
+"""What is written for an aggregator."""
+
+
+def accumulators(aggregates: Sequence[Aggregate], removes: bool) -> tuple[tuple[Aggregator, ...], tuple[Expr, ...]]:
+    """The accumulators of a query, and the different arguments that they look at. `removes`: events leave again."""
     arguments: list[Expr] = []
     made = []
     for aggregate in aggregates:
@@ -121,5 +137,16 @@ def accumulators(aggregates: Sequence[Aggregate]) -> tuple[tuple[Accumulator, ..
                 arguments.append(aggregate.args[0])
             argument = arguments.index(aggregate.args[0])
         kind = aggregate.args[0].type if aggregate.args else Type.LONG
-        made.append(Accumulator(aggregate.number, aggregate.function, argument, kind))
+        made.append(_accumulator(aggregate, argument, kind, removes))
     return tuple(made), tuple(arguments)
+
+
+def _accumulator(aggregate: Aggregate, argument: int | None, kind: Type, removes: bool) -> Aggregator:
+    number, name = aggregate.number, aggregate.function
+    if argument is not None and name == "stdDev":
+        return Deviation(number, name, argument, kind)
+    if argument is not None and name in ("and", "or"):
+        return Truths(number, name, argument, kind)
+    if argument is not None and name in ("min", "max") and removes:
+        return Extreme(number, name, argument, kind)
+    return Accumulator(number, name, argument, kind)

@@ -79,6 +79,7 @@ PLAIN: dict[str, object] = {
     "float_to_int": java.float_to_int,
     "float_to_long": java.float_to_long,
     "nan": math.nan,
+    "sqrt": math.sqrt,
 }
 """What generated loops refer to, as Python."""
 
@@ -92,5 +93,6 @@ COMPILED: dict[str, object] = {
     "float_to_int": _float_to_int,
     "float_to_long": _float_to_long,
     "nan": math.nan,
+    "sqrt": math.sqrt,
 }
 """The same, compiled."""

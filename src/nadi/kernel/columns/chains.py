@@ -19,21 +19,24 @@ _BY_KEY = ("first", "last", "count", "taken")
 
 
 class Chains:
-    """`columns`: name → dtype of what is held of an event. Its key is a group of `groups`.
+    """`columns`: name → dtype of what is held of an event. Its key is a group of `keys`, and its group too, unless there are `groups` apart from the keys.
 
     By place: `following`, the next event of the same key, and `number`, which tells it from all others, -1 where nothing is held. By key: `first`, `last`,
     `count`, and `taken`, how many went of those that the last delta knew. `came` and `came_number` note what came since that.
     """
 
-    def __init__(self, element: str, columns: Mapping[str, str], groups: Groups) -> None:
+    def __init__(self, element: str, columns: Mapping[str, str], keys: Groups, groups: Groups | None = None) -> None:
         self._element = element
-        self._dtypes = dict(columns)
-        self._groups = groups
+        self._dtypes = dict(columns) if groups is None else {"group": "int32", **columns}
+        self._keys, self._groups = keys, groups
+        self._named(groups is not None)
+        self.version = 0  # of the places
         self.clear()
         _walk(_NO_KEYS, _NO_KEYS, _NO_KEYS, _NO_KEYS, _NO_KEYS)  # a forked process must not have to compile it
 
     def clear(self) -> None:
         """Forget all."""
+        self.version += 1
         self.arrays = {name: np.zeros(_FEWEST, dtype) for name, dtype in self._dtypes.items()}
         self._following = np.zeros(_FEWEST, np.int64)
         self._number = np.full(_FEWEST, -1, np.int64)
@@ -77,43 +80,45 @@ class Chains:
             "counts": self._counts,
         }
 
-    any_left = "count[g] > 0"
-    oldest = "first[g]"
-    held = "count[g]"
-    before = ("spare = counts[0]", "new = counts[1]", "next_number = counts[2]", "told = counts[3]")
-    after = ("counts[0] = spare", "counts[1] = new", "counts[2] = next_number")
-    take = (
-        "j = first[g]",
-        "h = g",
-        "first[g] = following[j]",
-        "count[g] -= 1",
-        "if number[j] < told: taken[g] += 1",
-        "number[j] = -1",
-        "free[spare] = j",
-        "spare += 1",
-    )
-    """The lines that take the oldest event of key `g`: its place is `j`, its group `h`."""
-    append = (
-        "spare -= 1",
-        "j = free[spare]",
-        "if count[g] == 0:",
-        "    first[g] = j",
-        "else:",
-        "    following[last[g]] = j",
-        "last[g] = j",
-        "count[g] += 1",
-        "key[j] = g",
-        "number[j] = next_number",
-        "came[new] = j",
-        "came_number[new] = next_number",
-        "new += 1",
-        "next_number += 1",
-    )
-    """The lines that append an event to key `g`: its place is `j`."""
+    def _named(self, apart: bool) -> None:
+        """The texts and lines of a loop. The key is `p` where groups are apart from keys, else `g`."""
+        key = "p" if apart else "g"
+        self.any_left = f"count[{key}] > 0"
+        self.oldest = f"first[{key}]"
+        self.held = f"count[{key}]"
+        self.before = ("spare = counts[0]", "new = counts[1]", "next_number = counts[2]", "told = counts[3]")
+        self.after = ("counts[0] = spare", "counts[1] = new", "counts[2] = next_number")
+        self.take: tuple[str, ...] = (  # takes the oldest event of the key: its place is `j`, its group `h`
+            f"j = first[{key}]",
+            "h = h_group[j]" if apart else "h = g",
+            f"first[{key}] = following[j]",
+            f"count[{key}] -= 1",
+            f"if number[j] < told: taken[{key}] += 1",
+            "number[j] = -1",
+            "free[spare] = j",
+            "spare += 1",
+        )
+        self.append: tuple[str, ...] = (  # appends an event of group `g` to the key: its place is `j`
+            "spare -= 1",
+            "j = free[spare]",
+            f"if count[{key}] == 0:",
+            f"    first[{key}] = j",
+            "else:",
+            f"    following[last[{key}]] = j",
+            f"last[{key}] = j",
+            f"count[{key}] += 1",
+            f"key[j] = {key}",
+            "number[j] = next_number",
+            "came[new] = j",
+            "came_number[new] = next_number",
+            "new += 1",
+            "next_number += 1",
+            *(("h_group[j] = g",) if apart else ()),
+        )
 
     def room(self, more: int) -> None:
         """Make room for so many events, and for the keys there are."""
-        keys = self._groups.keys.room
+        keys = self._keys.keys.room
         if keys > len(self._by_key["first"]):
             self._by_key = {name: longer(array, keys) for name, array in self._by_key.items()}
         if self._counts[1] + more > len(self._came):
@@ -144,13 +149,27 @@ class Chains:
 
     def held_keys(self) -> Longs:
         """The keys that hold events."""
-        return np.flatnonzero(self._by_key["count"][: self._groups.keys.bound])
+        return np.flatnonzero(self._by_key["count"][: self._keys.keys.bound])
+
+    def places(self) -> tuple[Longs, Array]:
+        """The places of the events, the oldest of each key first, and their keys."""
+        found = self._walked(self.held_keys())
+        return found, self._group[found] if self._groups is None else self.arrays["group"][found]
+
+    def held_groups(self) -> Array:
+        """The groups of the events that are held."""
+        return self.held_keys() if self._groups is None else self.places()[1]
+
+    def _walked(self, ids: Longs) -> Longs:
+        places = np.empty(int(self._by_key["count"][ids].sum()), np.int64)
+        _walk(ids, self._by_key["first"], self._by_key["count"], self._following, places)
+        return places
 
     # ---- state
 
     def changes(self) -> Iterator[Block]:
         """What went and what came, of the keys that were touched."""
-        ids = np.flatnonzero(self._groups.touched)
+        ids = np.flatnonzero(self._keys.touched)
         if not len(ids):
             return
         places = self._came[self._alive()]
@@ -162,12 +181,11 @@ class Chains:
         """All events, key by key."""
         self._settle()
         most = BLOCK_BYTES // (sum(array.itemsize for array in self.arrays.values()) + 8)
-        for group, ids in by_group(self._groups.keys, self.held_keys(), sharded):
-            places = np.empty(int(self._by_key["count"][ids].sum()), np.int64)
-            _walk(ids, self._by_key["first"], self._by_key["count"], self._following, places)
+        for group, ids in by_group(self._keys.keys, self.held_keys(), sharded):
+            places = self._walked(ids)
             for start in range(0, len(places), most):
                 some = places[start : start + most]
-                different, codes = coded(self._group[some], self._groups.keys.room)
+                different, codes = coded(self._group[some], self._keys.keys.room)
                 yield self._block(group, different, np.zeros(len(different), np.int64), some, codes)
 
     def _settle(self) -> None:
@@ -177,19 +195,25 @@ class Chains:
 
     def _block(self, group: int, ids: Array, taken: Longs, places: Longs, codes: Array) -> Block:
         arrays = {name: array[places] for name, array in self.arrays.items()}
-        told = {**self._groups.named(ids), "taken": taken, "key": codes.astype(np.int32)}
+        told = {**self._keys.named(ids), "taken": taken, "key": codes.astype(np.int32)}
+        if self._groups is not None:
+            arrays |= self._groups.told("group", arrays["group"])
         return Block(self._element, group, "k", {**told, **arrays}, keys=len(ids))
 
     def apply(self, block: Block) -> None:
         """Take events off keys, append others."""
-        ids = self._groups.numbers_of(block).astype(np.int64)
+        ids = self._keys.numbers_of(block).astype(np.int64)
         keys = ids[block.arrays["key"]]
         self.room(len(keys))
         _take(ids, block.arrays["taken"], **self._taking())
+        self.version += 1
         places = np.empty(len(keys), np.int64)
         _append(keys, places, **self._appending())
+        given = dict(block.arrays)
+        if self._groups is not None:
+            given["group"] = self._groups.read("group", given)
         for name, array in self.arrays.items():
-            array[places] = block.arrays[name]
+            array[places] = given[name]
         self._settle()
 
     def _taking(self) -> dict[str, Array]:

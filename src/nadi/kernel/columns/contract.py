@@ -16,7 +16,7 @@ from nadi.plan.nodes import Expr
 class Input:
     """What the operator of a query is made from, beside the query.
 
-    `types` of the columns that it reads, `filters` before its window; `read`: another query reads what comes out. `key` is the attribute by which the
+    `types` of the columns that it reads, `filters` before its window, `behind` those after it; `read`: another query reads what comes out. `key` is the attribute by which the
     query's partition splits the events, None outside of partitions; `sharded`: key-groups count.
     """
 
@@ -25,6 +25,7 @@ class Input:
     read: bool
     key: int | None = None
     sharded: bool = False
+    behind: tuple[Expr, ...] = ()
 
 
 class Operator(Protocol):
@@ -36,6 +37,15 @@ class Operator(Protocol):
         `given` has the stretch of each stream that the query reads and that has events; after them timers fire that are due up to `until` (ms). It is
         called where there are events, and where `next_timer` is due.
         """
+        ...
+
+
+@runtime_checkable
+class Begins(Protocol):
+    """An operator that counts time from the start of the app."""
+
+    def begin(self, now: int) -> None:
+        """The app starts, at a clock (ms)."""
         ...
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from nadi.errors import NadiError, error
 from nadi.kernel.columns.arrivals import Clocks, Gatherer
-from nadi.kernel.columns.contract import Operator, Stateful
+from nadi.kernel.columns.contract import Begins, Operator, Stateful
 from nadi.kernel.columns.flat import Block, decode, encode
 from nadi.kernel.columns.operators import operator
 from nadi.kernel.columns.outputs import Numbering
@@ -75,6 +75,9 @@ class ColumnsKernel:
     def start(self, now: int) -> None:
         """Begin at clock `now` (ms); in playback event time begins at 0."""
         self._clocks = Clocks(0 if self._playback else now, now)
+        for one in self._running:
+            if isinstance(one.operator, Begins):
+                one.operator.begin(self._clocks.now)
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.jit import loop
@@ -14,16 +16,19 @@ from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs, Stretch
 from nadi.lang.tree import Type
 
+if TYPE_CHECKING:
+    from nadi.kernel.columns.texts import Texts
+
 _SWEEP = 1024  # groups from which on one looks for such that hold nothing
 
 
 class Groups:
     """Groups by the values of some attributes; without attributes there is one group, number 0. `sharded`: the
-    key of a group is that of its partition, and tells its key-group.
+    key of a group is that of its partition, and tells its key-group; where groups are by other attributes, too, it is the first one.
 
     `arrays` (name → dtype) are the aggregators'; the array of a name has an entry for each group, as have `touched` (set by who changes them, for the
     next delta), `opened` and `slot` (of the selection). A group that holds nothing is forgotten in time, its
-    number goes to another one.
+    number goes to another one. Arrays that are named in `texts` have ids of strings.
     """
 
     def __init__(
@@ -33,12 +38,15 @@ class Groups:
         kinds: tuple[Type, ...],
         arrays: Mapping[str, str],
         sharded: bool = False,
+        texts: Mapping[str, Texts] | None = None,
     ) -> None:
         self.element = element
+        self._texts = texts or {}
         self._sharded = sharded
         self._by = by
         self._kinds = kinds
-        self._dtypes = dict(arrays)
+        self._prefixed = sharded and len(by) > 1
+        self._dtypes = {"prefix": "int32", **arrays} if self._prefixed else dict(arrays)
         self.keys = KeyTable()
         self.clear()
         for dtype in (np.int32, np.int64):  # what dumps call: a forked process must not have to compile it
@@ -62,7 +70,11 @@ class Groups:
     def numbers(self, given: Stretch) -> Array:
         """The group of each event."""
         columns = tuple(given.columns[p] for p in self._by)
-        return self._numbered(texts_of(columns, self._kinds))
+        found = self._numbered(texts_of(columns, self._kinds))
+        if self._prefixed:
+            texts = texts_of(columns[:1], self._kinds[:1])
+            self.arrays["prefix"][found] = pc.binary_length(texts).to_numpy()
+        return found
 
     def _numbered(self, texts: pa.Array) -> Array:
         found = self.keys.number(texts)
@@ -84,11 +96,16 @@ class Groups:
         """Whether there are so many groups that it is worth while to look for those that hold nothing."""
         return self.grouped and self.keys.count >= self._limit
 
-    def sweep(self, held: Array) -> None:
-        """Forget the groups that hold nothing; `held` are the groups of events that are still to leave."""
+    def sweep(self, held: Array, telling: Iterable[str] | None = None) -> None:
+        """Forget the groups that hold nothing; `held` are the groups of events that are still to leave.
+
+        `telling` are the arrays that are 0 where a group holds nothing, if not all are.
+        """
         empty = np.ones(self.keys.bound, np.bool_)
-        for array in self.arrays.values():
-            empty &= array[: self.keys.bound] == 0
+        for name in self.arrays if telling is None else telling:
+            if name == "prefix":
+                continue
+            empty &= self.arrays[name][: self.keys.bound] == 0
         empty[held] = False
         empty &= ~self.touched[: self.keys.bound]  # a delta is still to tell of them
         ids = self.keys.held()
@@ -114,13 +131,15 @@ class Groups:
         if not self._by:
             yield from self._blocks(0, np.zeros(1, np.int64), most)
             return
-        for group, ids in by_group(self.keys, self.keys.held(), self._sharded):
+        for group, ids in by_group(self.keys, self.keys.held(), self._sharded, self.arrays.get("prefix")):
             yield from self._blocks(group, ids, most)
 
     def _blocks(self, group: int, ids: Longs, most: int) -> Iterator[Block]:
         for start in range(0, len(ids), most):
             some = ids[start : start + most]
-            arrays = {name: array[some] for name, array in self.arrays.items()}
+            arrays = {name: array[some] for name, array in self.arrays.items() if name not in self._texts}
+            for name, texts in self._texts.items():
+                arrays |= texts.told(name, self.arrays[name][some])
             yield Block(self.element, group, "g", {**self.named(some), **arrays}, keys=int(start == 0))
 
     def named(self, ids: Array) -> dict[str, Array]:
@@ -138,11 +157,24 @@ class Groups:
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
         return self._numbered(pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers))
 
+    def told(self, name: str, ids: Array) -> dict[str, Array]:
+        """Groups of something else, as arrays of its block: which of some groups each is."""
+        different, codes = coded(ids, self.keys.room)
+        return {name: codes, **{f"{name}.{part}": array for part, array in self.named(different).items()}}
+
+    def read(self, name: str, arrays: Mapping[str, Array]) -> Array:
+        """The numbers of what `told` told."""
+        known = {part: arrays[f"{name}.{part}"] for part in ("ends", "texts")}
+        found = self.numbers_of(Block(self.element, 0, "", known))
+        return found[arrays[name]]
+
     def apply(self, block: Block) -> None:
         """Groups as they are from now on."""
         ids = self.numbers_of(block)
         for name, array in self.arrays.items():
-            if name in block.arrays:
+            if name in self._texts:
+                array[ids] = self._texts[name].read(name, block.arrays)
+            elif name in block.arrays:
                 array[ids] = block.arrays[name]
 
     def size(self) -> int:

@@ -11,7 +11,8 @@ The loop's body stands in `for i in range(n)`; `before` and `after` it stand lin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
@@ -31,6 +32,17 @@ class LoopText:
         self.own: dict[str, str] = {}
         self.before: list[str] = []
         self.after: list[str] = []
+
+    @contextmanager
+    def apart(self, indent: str = "        ") -> Iterator[list[str]]:
+        """Lines that are written meanwhile are collected, to be put where they belong; those behind the loop are indented by four."""
+        writer = self.writer
+        lines, before = writer.lines, writer.indent
+        writer.lines, writer.indent = [], indent
+        try:
+            yield writer.lines
+        finally:
+            writer.lines, writer.indent = lines, before
 
     def compiled(self, name: str) -> Loop:
         """The loop, compiled for the types of its parameters."""

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from nadi.kernel.columns.keytable import KeyTable
-from nadi.kernel.columns.stretch import Longs, Stretch, values_of
+from nadi.kernel.columns.stretch import Array, Longs, Stretch, values_of
 from nadi.kernel.keys import key_group
 
 
@@ -30,12 +30,15 @@ def partitioned(given: Stretch, key: int) -> Stretch | None:
     return Stretch(given.columns, given.ts, given.now, chunk, given.group, origin)
 
 
-def by_group(keys: KeyTable, ids: Longs, sharded: bool) -> Iterator[tuple[int, Longs]]:
-    """Ids of keys by their key-groups; all are in group 0 where the app is not sharded by key."""
+def by_group(keys: KeyTable, ids: Longs, sharded: bool, lengths: Array | None = None) -> Iterator[tuple[int, Longs]]:
+    """Ids of keys by their key-groups; all are in group 0 where the app is not sharded by key.
+
+    With `lengths`, of each id, the key of a partition is so many bytes at the beginning of a text.
+    """
     if not sharded:
         yield 0, ids
         return
-    groups = np.fromiter(map(_GROUP_OF, _texts(keys, ids)), np.int64, len(ids))
+    groups = np.fromiter(map(_GROUP_OF, _texts(keys, ids, lengths)), np.int64, len(ids))
     for group in np.unique(groups):
         yield int(group), ids[groups == group]
 
@@ -43,7 +46,8 @@ def by_group(keys: KeyTable, ids: Longs, sharded: bool) -> Iterator[tuple[int, L
 _GROUP_OF: Callable[[str], int] = key_group
 
 
-def _texts(keys: KeyTable, ids: Longs) -> Iterator[str]:
-    ends, data = keys.packed(ids)
+def _texts(keys: KeyTable, ids: Longs, lengths: Array | None) -> Iterator[str]:
+    found, data = keys.packed(ids)
     whole = data.tobytes()
-    return (whole[start:end].decode() for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+    ends = found[1:] if lengths is None else found[:-1] + lengths[ids]
+    return (whole[start:end].decode() for start, end in zip(found[:-1].tolist(), ends.tolist(), strict=True))

@@ -12,7 +12,7 @@ import numpy as np
 
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups, coded
-from nadi.kernel.columns.stretch import Array
+from nadi.kernel.columns.stretch import Array, Longs
 
 _FEWEST = 1024
 
@@ -28,6 +28,7 @@ class Ring:
         self._grouped = groups.grouped
         self._groups = groups
         self._dtypes = {"group": "int32", **columns} if self._grouped else dict(columns)
+        self.version = 0  # of the places
         self.clear()
 
     def clear(self) -> None:
@@ -35,6 +36,7 @@ class Ring:
         self.arrays: dict[str, Array] = {name: np.zeros(_FEWEST, dtype) for name, dtype in self._dtypes.items()}
         self.ends = np.zeros(2, np.int64)  # head, tail
         self._start = 0
+        self.version += 1
         self._told = (0, 0)  # head and tail when a delta was made last
 
     def __len__(self) -> int:
@@ -53,6 +55,7 @@ class Ring:
             made[:held] = array[head:tail].copy() if made is array else array[head:tail]
             self.arrays[name] = made
         self._start += head
+        self.version += 1
         self.ends[:] = 0, held
 
     # ---- in a loop
@@ -84,10 +87,15 @@ class Ring:
         made: dict[str, Array | int] = {f"h_{name}": array for name, array in self.arrays.items()}
         return made | {"ends": self.ends}
 
-    def held_keys(self) -> Array:
+    def held_groups(self) -> Array:
         """The groups of the events that are held."""
         head, tail = self.ends.tolist()
         return self.arrays["group"][head:tail]
+
+    def places(self) -> tuple[Longs, Array]:
+        """The places of the events, the oldest first, and their groups."""
+        found = np.arange(*self.ends.tolist())
+        return found, self.arrays["group"][found] if self._grouped else np.zeros(len(found), np.int32)
 
     # ---- state
 
@@ -128,4 +136,5 @@ class Ring:
         for name, array in self.arrays.items():
             array[tail : tail + count] = given[name]
         self.ends[1] = tail + count
+        self.version += 1
         self._told = int(self.ends[0]) + self._start, tail + count + self._start

@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 import pyarrow as pa
 
-from nadi.kernel.columns.code import Term
+from nadi.kernel.columns.code import Term, Writer
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.stretch import DTYPES, Array, Column, Longs, Stretch
 from nadi.lang.tree import Type
@@ -59,6 +59,24 @@ class Rule(Enum):
     GROUP = "one for each chunk and group in it"
 
 
+def picked_values(writer: Writer, selection: Selection) -> tuple[tuple[Picked, ...], list[Term | None]]:
+    """The output columns, and the terms of those that are computed: their lines are written."""
+    picked: list[Picked] = []
+    terms: list[Term | None] = []
+    for number, value in enumerate(selection.values):
+        if isinstance(value, Attr) and value.slot == 0:
+            picked.append(Passed(value.position))
+            terms.append(None)
+        elif value.type is Type.STRING:
+            picked.append(Same(str(value.value) if isinstance(value, Const) and value.value is not None else None))
+            terms.append(None)
+        else:
+            term = writer.term(value)
+            picked.append(Computed(number, DTYPES[value.type], bool(term.null)))
+            terms.append(term)
+    return tuple(picked), terms
+
+
 class SelectionText:
     """Writes the selection at the end of a loop's body.
 
@@ -69,7 +87,7 @@ class SelectionText:
 
     def __init__(self, text: LoopText, selection: Selection, rule: Rule, tests: Sequence[str] = ()) -> None:
         self._text = text
-        terms = self._values(selection)
+        self.picked, terms = picked_values(text.writer, selection)
         tests = list(tests)
         if selection.having is not None:
             text.writer.outputs = {i: term for i, term in enumerate(terms) if term is not None}
@@ -88,24 +106,6 @@ class SelectionText:
                 text.own[f"o{picked.number}"] = f"{picked.dtype}[]"
                 if picked.nullable:
                     text.own[f"x{picked.number}"] = "bool[]"
-
-    def _values(self, selection: Selection) -> list[Term | None]:
-        writer = self._text.writer
-        picked: list[Picked] = []
-        terms: list[Term | None] = []
-        for number, value in enumerate(selection.values):
-            if isinstance(value, Attr) and value.slot == 0:
-                picked.append(Passed(value.position))
-                terms.append(None)
-            elif value.type is Type.STRING:
-                picked.append(Same(str(value.value) if isinstance(value, Const) and value.value is not None else None))
-                terms.append(None)
-            else:
-                term = writer.term(value)
-                picked.append(Computed(number, DTYPES[value.type], bool(term.null)))
-                terms.append(term)
-        self.picked: tuple[Picked, ...] = tuple(picked)
-        return terms
 
     def _emit_each(self, terms: list[Term | None], tests: list[str]) -> None:
         """A row is written always, and counted if it is one: processors guess badly which events pass a filter."""

@@ -19,10 +19,12 @@ from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.groups import Groups
+from nadi.kernel.columns.linking import Links
 from nadi.kernel.columns.looping import LoopText
+from nadi.kernel.columns.remembering import Extreme
 from nadi.kernel.columns.ring import Ring
 from nadi.kernel.columns.selecting import Rule, Selected, SelectionText
-from nadi.kernel.columns.stretch import DTYPES, Array, Stretch
+from nadi.kernel.columns.stretch import DTYPES, Array, Longs, Stretch
 from nadi.plan.nodes import Attr, Const, Query, SingleInput, WindowCall
 
 
@@ -32,6 +34,8 @@ class Queue(Protocol):
     any_left: str
     oldest: str
     held: str
+    arrays: dict[str, Array]
+    version: int
 
     @property
     def before(self) -> tuple[str, ...]: ...
@@ -47,7 +51,8 @@ class Queue(Protocol):
     def own(self) -> dict[str, Array | int]: ...
 
     def room(self, more: int) -> None: ...
-    def held_keys(self) -> Array: ...
+    def held_groups(self) -> Array: ...
+    def places(self) -> tuple[Longs, Array]: ...
     def changes(self) -> Iterator[Block]: ...
     def contents(self, sharded: bool) -> Iterator[Block]: ...
     def apply(self, block: Block) -> None: ...
@@ -62,13 +67,20 @@ class Sliding:
         assert isinstance(query.input, SingleInput)
         window, selection = query.input.window, query.selection
         self._read, self._key, self._sharded = given.read, given.key, given.sharded
+        self._behind = given.behind
         self._window = "" if window is None else window.id
-        self._accumulators, self._arguments = accumulators(selection.aggregates)
+        self._accumulators, self._arguments = accumulators(selection.aggregates, window is not None)
         arrays = {name: dtype for a in self._accumulators for name, dtype in a.arrays.items()}
         by = tuple(key.position for key in selection.group_by if isinstance(key, Attr))
-        by = by if given.key is None else (given.key,)  # in a partition its keys are the groups
+        by = by if given.key is None else (given.key, *by)
         self.groups = Groups(query.selector_id, by, tuple(given.types[p] for p in by), arrays, given.sharded)
+        # in a partition its keys are the groups, unless there are groups for each key
+        self._keys = self.groups
+        if given.key is not None and len(by) > 1 and window is not None:
+            self._keys = Groups(self._window, by[:1], (given.types[given.key],), {}, given.sharded)
         self.queue = self._queue() if window is not None else None
+        extremes = [a for a in self._accumulators if isinstance(a, Extreme)]
+        self._links = Links(extremes, self.queue, self.groups) if self.queue is not None and extremes else None
         self._text = LoopText(given.types)
         self._write(given, window)
         rule = Rule.GROUP if selection.group_by else Rule.CHUNK
@@ -82,7 +94,11 @@ class Sliding:
         held = {"ts": "int64"}
         for number, argument in enumerate(self._arguments):
             held |= {f"a{number}": DTYPES[argument.type], f"z{number}": "bool"}
-        return (Ring if self._key is None else Chains)(self._window, held, self.groups)
+        if self._behind:
+            held["kept"] = "bool"
+        if self._key is None:
+            return Ring(self._window, held, self.groups)
+        return Chains(self._window, held, self._keys, None if self._keys is self.groups else self.groups)
 
     # ---- the loop
 
@@ -90,6 +106,9 @@ class Sliding:
         write, line = self._text.writer, self._text.writer.line
         write_filters(self._text, given)
         line("g = groups[i]" if self.groups.grouped else "g = 0")
+        if self._keys is not self.groups:
+            line("p = keys[i]")
+        kept = " and ".join(write.truth(condition) for condition in self._behind)
         values = tuple(write.term(argument) for argument in self._arguments)
         if window is not None and self.queue is not None:
             self._leave(window, self.queue)
@@ -99,9 +118,14 @@ class Sliding:
             for number, value in enumerate(values):
                 line(f"h_a{number}[j] = {value.text}")
                 line(f"h_z{number}[j] = {value.null or 'False'}")
+        line("touched[g] = True")
+        if self._keys is not self.groups:
+            line("keys_touched[p] = True")
+        if kept:
+            line(f"h_kept[j] = {kept}")
+            line("if not h_kept[j]: continue")
         for one in self._accumulators:
             one.add(write, _NO_TERM if one.argument is None else values[one.argument], "g")
-        line("touched[g] = True")
         write.aggregates = {one.number: one.shown(write) for one in self._accumulators}
 
     def _leave(self, window: WindowCall, queue: Queue) -> None:
@@ -123,13 +147,17 @@ class Sliding:
         write, line = self._text.writer, self._text.writer.line
         for text in queue.take:
             line(text)
+        line("touched[h] = True")
+        if self._keys is not self.groups:
+            line("keys_touched[p] = True")
+        if self._behind:
+            line("if not h_kept[j]: continue")
         values = []
         for number, argument in enumerate(self._arguments):
-            convert = {"i": "int", "f": "float"}[np.dtype(DTYPES[argument.type]).kind]
+            convert = {"i": "int", "f": "float", "b": "bool"}[np.dtype(DTYPES[argument.type]).kind]
             line(f"b{number} = {convert}(h_a{number}[j])")
             line(f"y{number} = h_z{number}[j]")
             values.append(Term(f"b{number}", f"y{number}"))
-        line("touched[h] = True")
         for one in self._accumulators:
             one.take(write, _NO_TERM if one.argument is None else values[one.argument], "h")
         sums = [f"s{a.number}" for a in self._accumulators if a.arrays.get(f"s{a.number}") == "float64"]
@@ -144,8 +172,11 @@ class Sliding:
         text.own |= {name: f"{dtype}[]" for name, dtype in arrays.items()} | {"touched": "bool[]"}
         if self.groups.grouped:
             text.own["groups"] = "const int32[]"
+        if self._keys is not self.groups:
+            text.own |= {"keys": "const int32[]", "keys_touched": "bool[]"}
         if self.queue is not None:
             text.own |= self.queue.parameters
+            text.own |= {} if self._links is None else self._links.parameters
             text.before += self.queue.before
             text.after += self.queue.after
 
@@ -160,13 +191,18 @@ class Sliding:
         own: dict[str, Array | int] = {**selected.own, "base": self._chunks, "alone": stretch.alone}
         if groups.grouped:
             own |= {"groups": groups.numbers(stretch), "opened": groups.opened, "slot": groups.slot}
+        if self._keys is not groups:
+            own |= {"keys": self._keys.numbers(stretch), "keys_touched": self._keys.touched}
         if self.queue is not None:
             self.queue.room(len(stretch))
             own |= self.queue.own
+            own |= {} if self._links is None else self._links.own()
         self._loop(stretch, {**own, **groups.arrays, "touched": groups.touched})
         self._chunks += int(stretch.chunk[-1]) + 1
         if groups.may_sweep:
-            groups.sweep(_NO_GROUPS if self.queue is None else self.queue.held_keys())
+            groups.sweep(_NO_GROUPS if self.queue is None else self.queue.held_groups())
+        if self._keys is not groups and isinstance(self.queue, Chains) and self._keys.may_sweep:
+            self._keys.sweep(self.queue.held_keys())
         return selected.stretch(stretch, self._read)
 
     def next_timer(self) -> int | None:
@@ -179,12 +215,16 @@ class Sliding:
         """What left and what came, and the groups that were touched."""
         if self.queue is not None:
             yield from self.queue.changes()
+        if self._keys is not self.groups:
+            self._keys.touched[:] = False
         yield from self.groups.changes()
 
     def contents(self) -> Iterator[Block]:
         """All that is held, then the groups."""
         if self.queue is not None:
             yield from self.queue.contents(self._sharded)
+        if self._keys is not self.groups:
+            self._keys.touched[:] = False
         yield from self.groups.contents()
 
     def apply(self, block: Block) -> None:
@@ -197,6 +237,7 @@ class Sliding:
     def clear(self) -> None:
         """Forget all."""
         self.groups.clear()
+        self._keys.clear()
         if self.queue is not None:
             self.queue.clear()
 

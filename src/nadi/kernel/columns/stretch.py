@@ -94,6 +94,12 @@ class Column:
             nulls = self.nulls()[source]
         return Column(None, self.values().take(source), nulls)
 
+    def part(self, start: int, stop: int) -> Column:
+        """The values from a place to another."""
+        if self._array is not None:
+            return Column(self._array.slice(start, stop - start))
+        return Column(None, self.values()[start:stop], None if self._nulls is None else self._nulls[start:stop])
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
@@ -115,6 +121,12 @@ class Stretch:
         origin = None if self.origin is None else self.origin.take(source)
         columns = tuple(column.take(source) for column in self.columns)
         return Stretch(columns, self.ts.take(source), self.now.take(source), self.chunk.take(source), group, origin)
+
+    def part(self, start: int, stop: int) -> Stretch:
+        """The events from a place to another."""
+        group = None if self.group is None else self.group[start:stop]
+        columns = tuple(column.part(start, stop) for column in self.columns)
+        return Stretch(columns, self.ts[start:stop], self.now[start:stop], self.chunk[start:stop], group)
 
     @property
     def alone(self) -> bool:
@@ -204,3 +216,13 @@ def _array_of(values: Array, nulls: Bools | None) -> pa.Array:
     if kind is None:
         return pa.array(values)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def empty(types: tuple[Type, ...], grouped: bool) -> Stretch:
+    """A stretch without events of a stream with such columns."""
+    none_of = np.zeros(0, np.int64)
+    columns = tuple(
+        Column(pa.array([], pa.string())) if kind not in DTYPES else Column(None, np.zeros(0, DTYPES[kind]))
+        for kind in types
+    )
+    return Stretch(columns, none_of, none_of, none_of, none_of if grouped else None)

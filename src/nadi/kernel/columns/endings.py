@@ -1,0 +1,123 @@
+"""When the batches of a batch window end, as lines of a loop (language text §6).
+
+`clock` is the window's state: the next boundary (never where nothing waits for one), the phase, whether there is a phase, how many events are in the batch.
+`flush(now)` writes what happens at an end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nadi.kernel.columns.code import Writer
+from nadi.plan.nodes import Const, WindowCall
+
+NEVER = 2**63 - 1
+BOUNDARY, PHASE, PHASED, SIZE = range(4)
+
+Flush = Callable[[str], None]
+
+
+class Ending:
+    """`before` and `after` an event of the window, and at the `end` of a stretch. `timed`: it ends by itself.
+
+    With `own` each key of a partition has batches of its own: `held` has how many events are in that of a key.
+    """
+
+    timed = False
+
+    def __init__(self, window: WindowCall, write: Writer, flush: Flush, own: bool = False) -> None:
+        self._own, self._size = own, "held[g]" if own else "size"
+        self._numbers = [a.value for a in window.args if isinstance(a, Const)]
+        self._line, self._write, self._flush = write.line, write, flush
+
+    def opened(self) -> tuple[str, ...]:
+        """The lines before the loop."""
+        return ("size = clock[3]",)
+
+    def closed(self) -> tuple[str, ...]:
+        """The lines at the very end."""
+        return ("clock[3] = size",)
+
+    def before(self) -> None:
+        """Where an event enters."""
+
+    def after(self) -> None:
+        """Where it has entered."""
+
+    def end(self) -> None:
+        """After the last event: what is due."""
+
+    def _flushed(self, test: str, now: str, then: str) -> None:
+        self._line(f"if {test}:")
+        with self._write.indented():
+            self._flush(now)
+            self._line(then)
+
+
+class AtLength(Ending):
+    """`lengthBatch(n)`: with the n-th event, of the window or of the key."""
+
+    def opened(self) -> tuple[str, ...]:
+        return () if self._own else super().opened()
+
+    def closed(self) -> tuple[str, ...]:
+        return () if self._own else super().closed()
+
+    def before(self) -> None:
+        self._line(f"{self._size} += 1")
+
+    def after(self) -> None:
+        self._flushed(f"{self._size} == {self._numbers[0]}", "now[i]", f"{self._size} = 0")
+
+
+class AtTime(Ending):
+    """`timeBatch(t [, start.time])`: at the next boundary after its first event. Boundaries are one for the window, whatever the partition key."""
+
+    timed = True
+
+    def opened(self) -> tuple[str, ...]:
+        return ("boundary = clock[0]", "phase = clock[1]")
+
+    def closed(self) -> tuple[str, ...]:
+        return ("clock[0] = boundary", "clock[1] = phase")
+
+    def before(self) -> None:
+        time = self._numbers[0]
+        self._flushed("now[i] >= boundary", "boundary", f"boundary = {NEVER}")
+        self._line(f"if boundary == {NEVER}:")
+        phase = f"now[i] + {time}"
+        if len(self._numbers) > 1:
+            phase += f" - remainder(int(now[i]) - {self._numbers[1]}, {time})"
+        for text in (
+            "if clock[2] == 0:",
+            "    clock[2] = 1",
+            f"    phase = {phase}",
+            f"boundary = phase if now[i] < phase else phase + ((now[i] - phase) // {time} + 1) * {time}",
+        ):
+            self._line("    " + text)
+
+    def end(self) -> None:
+        self._flushed("until >= boundary", "boundary", f"boundary = {NEVER}")
+
+
+class AtChunk(Ending):
+    """`batch([n])`: with the chunk, or each n of its events."""
+
+    def opened(self) -> tuple[str, ...]:
+        return ("size = 0", "opened = -1", "last = 0")
+
+    def closed(self) -> tuple[str, ...]:
+        return ()
+
+    def before(self) -> None:
+        full = f" or size == {self._numbers[0]}" if self._numbers else ""
+        self._flushed(f"chunk[i] != opened{full}", "last", "size = 0")
+        self._line("opened = chunk[i]")
+        self._line("last = now[i]")
+        self._line("size += 1")
+
+    def end(self) -> None:
+        self._flushed("size > 0", "last", "size = 0")
+
+
+ENDINGS: dict[str, type[Ending]] = {"lengthBatch": AtLength, "timeBatch": AtTime, "batch": AtChunk}

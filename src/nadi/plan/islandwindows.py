@@ -1,0 +1,99 @@
+"""Which windows run on columns: what `nadi.plan.islands` asks about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nadi.plan.nodes import App, Call, Const, Expr, Query, SingleInput, WindowCall
+from nadi.plan.render import written
+from nadi.plan.walk import inside, read
+
+SLIDING = frozenset({"time", "length", "timeLength"})
+BATCHES = frozenset({"timeBatch", "lengthBatch", "batch"})
+TIMED = frozenset({"timeBatch"})
+"""Windows that put something out by themselves."""
+
+
+def of_window(call: WindowCall) -> Iterator[str]:
+    """What keeps a window on rows."""
+    if call.name not in SLIDING | BATCHES:
+        yield f"the window '{call.name}' has no operator yet"
+        return
+    for number, argument in enumerate(call.args):
+        value = argument.value if isinstance(argument, Const) else None
+        if isinstance(value, bool):
+            yield f"stream.current.event of the window '{call.name}' has no operator yet"
+        elif isinstance(value, int) and number == 1 and call.name == "timeBatch":
+            continue  # the start time
+        elif not isinstance(value, int) or value <= 0:
+            yield f"{written(argument)} is no number of at least 1, which the window '{call.name}' must have on columns"
+
+
+def of_batches(query: Query, window: WindowCall) -> Iterator[str]:
+    """What keeps the selection of a batch window on rows."""
+    selection = query.selection
+    if query.partition is not None and not selection.aggregates:
+        yield f"the window '{window.name}' without an aggregator has no operator inside a partition yet"
+    if query.partition is not None and selection.group_by and window.name == "lengthBatch":
+        yield "group by over the window 'lengthBatch' inside a partition has no operator yet"
+    looking = (*selection.values, *(() if selection.having is None else (selection.having,)))
+    if window.name != "batch" and any(looks_at_clock(value) for value in looking):
+        yield "currentTimeMillis() is another one when the batch ends"
+
+
+def of_rate(query: Query, app: App) -> Iterator[str]:
+    """What keeps an output rate on rows."""
+    rate, selection = query.rate, query.selection
+    if rate is None:
+        return
+    window = query.input.window if isinstance(query.input, SingleInput) else None
+    if rate.kind == "snapshot":
+        yield "output snapshot has no operator yet"
+    if query.partition is not None:
+        yield "an output rate has no operator inside a partition yet"
+    if rate.kind != "all" and selection.group_by:
+        yield f"output {rate.kind} of each group has no operator yet"
+    if rate.every is not None and app.playback is not None and window is not None and window.name in TIMED:
+        yield "its output rate looks at the clock, which the end of a batch does not know in playback"
+    if rate.kind == "first" and window is not None and window.name in BATCHES:
+        if not selection.aggregates and not selection.group_by:
+            yield "output first counts the ends of batches"
+
+
+def looks_at_clock(expr: Expr) -> bool:
+    """Whether an expression has another value when the clock has."""
+    return any(isinstance(e, Call) and e.function == "currentTimeMillis" for e in inside(expr))
+
+
+def is_timed(query: Query) -> bool:
+    """Whether a query puts out something by itself, when it is time."""
+    window = query.input.window if isinstance(query.input, SingleInput) else None
+    ticks = query.rate is not None and query.rate.every is not None and query.rate.kind != "first"
+    return ticks or (window is not None and window.name in TIMED)
+
+
+def of_timers(app: App) -> dict[str, str]:
+    """The queries, by id, that stay on rows because of what timers of others put out, and why.
+
+    What two timers do that are due at the same time depends on their order; and in playback, what comes of a timer travels at a time that only the
+    other inputs know.
+    """
+    found: dict[str, str] = {}
+    fed: dict[str, str] = {}  # streams that timers fill, and the query that has them
+    waiting = [query for query in app.queries if is_timed(query)]
+    names = {query.id: query.name for query in waiting}
+    while waiting:
+        query = waiting.pop(0)
+        target = getattr(query.output, "target", None)
+        if target is None or target in fed:
+            continue
+        fed[target] = names[query.id]
+        for other in app.queries:
+            if target in read(other).values():
+                if is_timed(other):
+                    found[other.id] = f"{fed[target]} and it both put out something by themselves, when it is time"
+                elif app.playback is not None:
+                    found[other.id] = f"what {fed[target]} puts out in playback travels at a time that it does not know"
+                names.setdefault(other.id, fed[target])
+                waiting.append(other)
+    return found
