@@ -59,7 +59,7 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     yield from _of_sources(query, app)
     yield from _of_selection(query)
     if query.partition is not None:
-        yield from _of_partition(query, app)
+        yield from of_partition(query, app)
 
 
 def expressions(query: Query) -> Iterator[Expr]:
@@ -148,7 +148,8 @@ def partition_of(query: Query, app: App) -> Partition:
     return next(e for e in app.elements if isinstance(e, Partition) and e.id == query.partition)
 
 
-def _of_partition(query: Query, app: App) -> Iterator[str]:
+def of_partition(query: Query, app: App) -> Iterator[str]:
+    """What keeps a query that reads several streams in a partition on rows."""
     partition = partition_of(query, app)
     if partition.purge_idle is not None:
         yield "@purge of idle keys has no operator yet"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.filtering import Filtering
+from nadi.kernel.columns.joins import Join
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
-from nadi.plan.nodes import App, Attr, FilterStep, Partition, Query, SingleInput, StateInput, ValueKey
+from nadi.plan.nodes import App, Attr, FilterStep, JoinInput, Partition, Query, SingleInput, StateInput, ValueKey
 
 
 def operator(query: Query, app: App, is_read: bool) -> Operator:
@@ -14,6 +15,8 @@ def operator(query: Query, app: App, is_read: bool) -> Operator:
     source = query.input
     if isinstance(source, StateInput):
         return Sequence(query, app) if source.sequence else ChainPattern(query, app)
+    if isinstance(source, JoinInput):
+        return Join(query, app)
     assert isinstance(source, SingleInput)  # as islands says
     types = app.streams[source.source].schema.types
     filters = tuple(s.condition for s in source.steps if isinstance(s, FilterStep))

@@ -1,0 +1,308 @@
+"""The loop of a join as text: every event of a batch in order; it enters its window, and then meets what the other side holds (language text §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
+from nadi.kernel.columns.code import Equal, Term, Writer
+from nadi.kernel.columns.jit import generated
+from nadi.kernel.columns.joins import places
+from nadi.kernel.columns.joins.layout import Layout, Side, null_columns, read_columns, strings
+from nadi.kernel.columns.joins.places import AFTER, BITS, COUNT, FIXED, HASH, HEAD, NEXT, ROW, TS
+from nadi.kernel.columns.patterns import reading
+from nadi.kernel.columns.patterns.picking import Interned, Picked, dtypes
+from nadi.kernel.columns.selecting import Computed, Same
+from nadi.kernel.columns.stretch import DTYPES
+from nadi.lang.tree import Type
+from nadi.plan.nodes import Attr, Const, Expr
+
+_CALLED: dict[str, object] = {
+    name: getattr(places, name) for name in ("mixed", "bucket", "made", "enter", "pop", "expire", "fire", "timer")
+}
+_FIXED = {
+    **reading.FIXED,
+    "chunk": "const int64[]",
+    "opens": "const int64[]",
+    "base": "int64",
+    "stop": "int64[]",
+    "source": "int64[]",
+    "opened": "int64[]",
+}
+"""`opens`: the chunk in which what an event brings comes out. `base`: what the batch's chunks are counted on from. `stop`: the event to begin with, how many output
+rows there are; where the loop stopped for want of room: the side (from 1), the node that it had come to, and whether one before it met the event."""
+_HELD = {"words": "int64[]", "floats": "float64[]", "rows": "int64[]", "heads": "int64[]", "meta": "int64[]", "touched": "bool[]"}
+"""Of each side that is held, with its slot behind the name."""
+
+_FLOATS = (Type.FLOAT, Type.DOUBLE)
+_ZERO = {Type.FLOAT: "0.0", Type.DOUBLE: "0.0", Type.BOOL: "False"}
+
+
+class JoinText:
+    """Writes the loop. What it found: `picked`, the output columns; what Arrow is to compare before."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._writer = Writer(layout.sources.types)
+        self._own: dict[str, str] = {}
+        self._both = len(layout.sources.names) == 1
+        self.picked = _picked(layout.sides[0].values)
+        self._write()
+        held = {f"{name}{s.slot}": dtype for s in layout.sides if s.held for name, dtype in _HELD.items()}
+        self._own |= {name: f"{dtype}[]" for name, dtype in dtypes(self.picked).items()}
+        parameters = {**_FIXED, **held, **self._writer.parameters, **self._own}
+        self.source = "\n".join(
+            [
+                f"def join({', '.join(parameters)}):",
+                "    k = stop[1]",
+                "    begin = stop[2]",
+                "    node = 0",
+                "    found = False",
+                "    for i in range(stop[0], n):",
+                *self._writer.lines,
+                "    stop[0] = n",
+                "    stop[1] = k",
+                "",
+            ]
+        )
+        self.call: Any = generated(
+            self.source, "join", list(parameters.items()), {**COMPILED, **_CALLED}, {**PLAIN, **_CALLED}
+        )
+        self.parameters = tuple(parameters)
+
+    @property
+    def prepared(self) -> list[Equal]:
+        """Comparisons of strings that are made before the loop runs."""
+        return self._writer.prepared
+
+    # ---- blocks of lines
+
+    def _line(self, text: str) -> None:
+        self._writer.line(text)
+
+    def _open(self, text: str) -> None:
+        """A line after which one indents."""
+        self._line(text)
+        self._writer.indent += "    "
+
+    def _close(self, count: int = 1) -> None:
+        self._writer.indent = self._writer.indent[4 * count :]
+
+    def _conditions(self, conditions: Iterable[Expr]) -> int:
+        """The lines after which all conditions hold; how many blocks are open."""
+        count = 0
+        for condition in conditions:
+            self._open(f"if {self._writer.truth(condition)}:")
+            count += 1
+        return count
+
+    # ---- the loop
+
+    def _write(self) -> None:
+        layout = self._layout
+        self._line("resumed = begin")
+        self._line("begin = 0")
+        if layout.partitioned:
+            self._line("g = int(key[i])")
+            self._line("if g < 0: continue")
+        else:
+            self._line("g = 0")
+        self._line(f"at = g * {ROW}")
+        self._line("t = int(ts[i])")
+        self._line("clock = int(now[i])")
+        self._line("arrival = base + int(chunk[i]) + 1")
+        for number in range(len(layout.sources.names)):
+            sides = [side for side in layout.sides if side.source == number]
+            if not self._both:
+                self._open(f"if origin[i] == {number}:")
+            self._load(sides)
+            for side in sides:
+                self._side(side)
+            if not self._both:
+                self._close()
+
+    def _load(self, sides: list[Side]) -> None:
+        """The attributes at hand that anything reads, before any branch."""
+        writer, layout = self._writer, self._layout
+        for column in dict.fromkeys(c for side in sides for c in strings(layout, side)):
+            self._own[f"s{column}"] = "const int32[]"
+            self._line(f"s_{column} = int(s{column}[i])")
+            writer.bound[0, column] = Term(f"s_{column}", writer.null_of(column))
+        for side in sides:
+            for column in read_columns(layout, side):
+                writer.term(Attr(0, column, layout.sources.types[column]))
+            for column in null_columns(layout, side):
+                writer.null_of(column)
+
+    def _side(self, side: Side) -> None:
+        """An event of a side: it enters its window, then those that it meets. What was begun before the loop stopped is gone on with."""
+        other = self._layout.sides[1 - side.slot]
+        meets = side.triggers and (other.held or side.outer)
+        if not (side.held or meets):
+            return
+        self._line("meets = False")
+        self._open("if resumed == 0:" if side.slot == 0 else "if resumed != 2:")
+        blocks = self._conditions(side.filters)
+        if side.held:
+            self._enter(side)
+        if meets:
+            self._begin(side, other)
+            self._line("meets = True")
+        self._close(blocks + 1)
+        if meets:
+            self._open(f"if resumed == {side.slot + 1}:")
+            self._line("node = stop[3]")
+            self._line("found = stop[4] != 0")
+            self._line("meets = True")
+            self._close()
+            self._open("if meets:")
+            self._meet(side, other)
+            self._close()
+
+    # ---- the window of a side
+
+    def _enter(self, side: Side) -> None:
+        """The event at hand enters: the late ones leave before it."""
+        n = side.slot
+        queue = f"words{n}, rows{n}, at, meta{n}"
+        bits = ["0"]
+        if side.timed:
+            self._line(f"expire({queue}, heads{n}, clock - {side.span})")
+            self._line(f"bits = timer(rows{n}, at, t, clock - {side.span}, arrival)")
+            bits = ["bits"]
+        else:
+            self._line(f"if rows{n}[at + {COUNT}] >= {side.span}: pop({queue}, heads{n})")
+        self._line(f"entered = made({queue})")
+        self._line(f"words{n}[entered + {TS}] = t")
+        for position in side.captured:
+            term = self._term(side, position)
+            memory = "floats" if side.types[position] in _FLOATS else "words"
+            self._line(f"{memory}{n}[entered + {side.word(position)}] = {term.text}")
+            bits.append(f"({1 << side.null_bit(position)} if {term.null} else 0)")
+        self._line(f"words{n}[entered + {BITS}] = {' | '.join(bits)}")
+        if side.owner_word:
+            self._line(f"words{n}[entered + {side.owner_word}] = g")
+        if side.index:
+            self._line(f"words{n}[entered + {FIXED + HASH}] = 0")
+            self._open(f"if not ({self._unequal(side)}):")
+            self._line(f"enter(words{n}, heads{n}, meta{n}, entered, {self._hash(side)})")
+            self._close()
+        self._line(f"touched{n}[g] = True")
+
+    def _term(self, side: Side, position: int) -> Term:
+        """An attribute of the event at hand."""
+        column, kind = side.start + position, side.types[position]
+        return self._writer.bound[0, column] if kind is Type.STRING else self._writer.term(Attr(0, column, kind))
+
+    def _unequal(self, side: Side) -> str:
+        """The text that is true where the event at hand can be equal to none."""
+        return " or ".join(self._term(side, p).null for p in side.index)
+
+    def _hash(self, side: Side) -> str:
+        text = "g"
+        for position in side.index:
+            text = f"mixed({text}, int({self._term(side, position).text}))"
+        return text
+
+    # ---- those that an event meets
+
+    def _begin(self, side: Side, other: Side) -> None:
+        """The first node that the event may meet, after timers have done their work."""
+        n = other.slot
+        self._line("found = False")
+        if not other.held:
+            self._line("node = 0")
+            return
+        if other.timed:
+            call = f"fire(words{n}, rows{n}, at, meta{n}, heads{n}, clock - {other.span}, arrival)"
+            self._line(f"if {call}: touched{n}[g] = True")
+        if other.index:
+            first = f"heads{n}[bucket(meta{n}, {self._hash(side)})]"
+            self._line(f"node = 0 if {self._unequal(side)} else {first}")
+        else:
+            self._line(f"node = rows{n}[at + {HEAD}]")
+
+    def _meet(self, side: Side, other: Side) -> None:
+        if other.held:
+            following = FIXED + AFTER if other.index else NEXT
+            self._open("while node != 0:")
+            self._recall(other)
+            blocks = 0
+            if other.owner_word:  # events of other keys may have the same hash
+                self._open(f"if words{other.slot}[node + {other.owner_word}] == g:")
+                blocks = 1
+            blocks += self._conditions(side.on)
+            self._row(side)
+            self._line("found = True")
+            self._close(blocks)
+            self._line(f"node = words{other.slot}[node + {following}]")
+            self._close()
+        if side.outer:
+            self._open("if not found:")
+            for position in (*other.captured, *other.keyed):
+                zero = _ZERO.get(other.types[position], "0")
+                self._writer.bound[1, position] = Term(zero, "True")
+            self._row(side)
+            self._close()
+
+    def _recall(self, other: Side) -> None:
+        """The attributes of the held event."""
+        n, writer = other.slot, self._writer
+        for position in other.keyed:
+            writer.bound[1, position] = Term("g", "False")
+        if other.captured:
+            self._line(f"bits = words{n}[node + {BITS}]")
+        for position in other.captured:
+            kind, place = other.types[position], f"node + {other.word(position)}"
+            text = f"float(floats{n}[{place}])" if kind in _FLOATS else f"int(words{n}[{place}])"
+            self._line(f"b{position} = {f'words{n}[{place}] != 0' if kind is Type.BOOL else text}")
+            self._line(f"y{position} = (bits >> {other.null_bit(position)}) & 1 != 0")
+            writer.bound[1, position] = Term(f"b{position}", f"y{position}")
+
+    def _row(self, side: Side) -> None:
+        """An output row; where there is no room for it the loop stops."""
+        self._open("if k == len(source):")
+        for text in (
+            "stop[0] = i",
+            "stop[1] = k",
+            f"stop[2] = {side.slot + 1}",
+            "stop[3] = node",
+            "stop[4] = 1 if found else 0",
+            "return",
+        ):
+            self._line(text)
+        self._close()
+        terms = {number: self._value(value) for number, value in enumerate(side.values)}
+        self._writer.outputs = terms
+        blocks = self._conditions(() if side.having is None else (side.having,))
+        self._line("source[k] = i")
+        self._line(f"opened[k] = {f'2 * i + {side.slot}' if self._both else 'opens[i]'}")
+        for one in self.picked:
+            if isinstance(one, (Computed, Interned)):
+                self._line(f"o{one.number}[k] = {terms[one.number].text}")
+                self._line(f"x{one.number}[k] = {terms[one.number].null or 'False'}")
+        self._line("k += 1")
+        self._close(blocks)
+
+    def _value(self, value: Expr) -> Term:
+        if value.type is not Type.STRING:
+            return self._writer.term(value)
+        if isinstance(value, Attr):
+            return self._writer.bound[value.slot, value.position]
+        return Term("")
+
+
+def _picked(values: tuple[Expr, ...]) -> tuple[Picked, ...]:
+    """The output columns: strings as numbers, the rest as it is computed."""
+    made: list[Picked] = []
+    for number, value in enumerate(values):
+        if isinstance(value, Const) and value.type is Type.STRING:
+            made.append(Same(None if value.value is None else str(value.value)))
+        elif value.type is Type.STRING:
+            made.append(Interned(number, nullable=True))
+        else:
+            made.append(Computed(number, DTYPES[value.type], nullable=True))
+    return tuple(made)
+
+
