@@ -16,7 +16,7 @@ def operator(query: Query, app: App, is_read: bool) -> Operator:
     if isinstance(source, StateInput):
         return Sequence(query, app) if source.sequence else ChainPattern(query, app)
     if isinstance(source, JoinInput):
-        return Join(query, app)
+        return Join(query, app, is_read)
     assert isinstance(source, SingleInput)  # as islands says
     types = app.streams[source.source].schema.types
     filters = tuple(s.condition for s in source.steps if isinstance(s, FilterStep))

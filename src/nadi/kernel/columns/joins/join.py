@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from nadi.kernel.columns.flat import Block
-from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.joins.held import Held
 from nadi.kernel.columns.joins.layout import lay_out
-from nadi.kernel.columns.joins.text import JoinText
+from nadi.kernel.columns.joins.reading import Reading
+from nadi.kernel.columns.joins.rows import Rows
+from nadi.kernel.columns.joins.text import MADE, STOP, JoinText
 from nadi.kernel.columns.keytable import KeyTable
-from nadi.kernel.columns.patterns.picking import Picks
-from nadi.kernel.columns.patterns.reading import Reading
-from nadi.kernel.columns.stretch import Array, Longs, Stretch
+from nadi.kernel.columns.stretch import Stretch
 from nadi.plan.nodes import App, Query
 
 _LEAST = 256  # output rows that there is room for at first
@@ -27,12 +26,13 @@ class Join:
     Has no timers: an event that is late leaves before anybody looks. What a timer lets out on rows joins, too, but only current events come out.
     """
 
-    def __init__(self, query: Query, app: App) -> None:
+    def __init__(self, query: Query, app: App, read: bool) -> None:
         layout = lay_out(query, app)
-        self._both = len(layout.sources.names) == 1
+        sharded = app.sharding.kind == "key"
+        self._names = layout.sources.names
         self._table = KeyTable()
-        self._text = JoinText(layout)
-        self._held = tuple(Held(s, self._table, app.sharding.kind == "key") for s in layout.sides if s.held)
+        self._text = JoinText(layout, sharded, read)
+        self._held = tuple(Held(s, self._table, sharded) for s in layout.sides if s.held)
         self._by_element = {held.element: held for held in self._held}
         self._reading = Reading(self._text, layout.sources, self._table)
         self._chunks = 0  # how many chunks there were
@@ -44,35 +44,27 @@ class Join:
 
     def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
         """The output rows of a batch."""
-        stretch, read = self._reading.read(given)
-        n = len(stretch)
-        own: dict[str, Array | int] = {**read, "chunk": stretch.chunk, "opens": self._opens(stretch, read), "base": self._chunks}
+        own = self._reading.read(given)
+        events = sum(map(len, given.values()))
         for held in self._held:
-            held.ready(n)
+            held.ready(events)
             own |= held.own
-        picks = Picks(self._text.picked, int(n * self._ratio * 1.1) + _LEAST)
-        stop = own["stop"] = np.zeros(5, np.int64)
+        rows = Rows(self._text.picked, self._text.made, int(events * self._ratio * 1.1) + _LEAST)
+        stop = np.zeros(STOP, np.int64)
+        own |= {"base": self._chunks, "stop": stop}
+        ends = [len(given[name]) if name in given else 0 for name in self._names]
         while True:
-            own |= picks.arrays
+            own |= rows.arrays
             self._text.call(*(own[name] for name in self._text.parameters))
-            made = int(stop[1])
-            if stop[0] == n:
+            made = int(stop[MADE])
+            if stop[: len(ends)].tolist() == ends:
                 break
-            picks.grow(made)
-        self._ratio = made / n
-        self._chunks += int(stretch.chunk[-1]) + 1
-        result = picks.stretch(stretch, made, self._table) if made else None
+            rows.grow(made)
+        self._ratio = made / events
+        self._chunks += 1 + max(int(stretch.chunk[-1]) for stretch in given.values())
+        result = rows.stretch(made, self._table) if made else None
         self._sweep()
         return result
-
-    def _opens(self, stretch: Stretch, read: Mapping[str, Array | int]) -> Longs:
-        """The chunks of the output: what comes of a chunk of one stream is one; in a partition it is cut into runs of a key."""
-        key = read["key"]
-        if self._both or isinstance(key, int) or not len(key):
-            return stretch.chunk
-        opens = np.empty(len(stretch), np.int64)
-        _runs(stretch.chunk, key, opens)
-        return opens
 
     def _sweep(self) -> None:
         """Forget texts that nothing refers to, if there are many."""
@@ -115,13 +107,3 @@ class Join:
         """Events held, by window."""
         return {held.element: len(held) for held in self._held}
 
-
-@loop
-def _runs(chunk, key, opens):  # type: ignore[no-untyped-def]
-    """Numbers runs of one key in a chunk; an event without a key ends none."""
-    number, last_chunk, last_key = 0, -1, -1
-    for i in range(len(chunk)):
-        if key[i] >= 0 and (chunk[i] != last_chunk or key[i] != last_key):
-            number += 1
-            last_chunk, last_key = chunk[i], key[i]
-        opens[i] = number

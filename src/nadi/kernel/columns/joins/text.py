@@ -11,7 +11,6 @@ from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.joins import places
 from nadi.kernel.columns.joins.layout import Layout, Side, null_columns, read_columns, strings
 from nadi.kernel.columns.joins.places import AFTER, BITS, COUNT, FIXED, HASH, HEAD, NEXT, ROW, TS
-from nadi.kernel.columns.patterns import reading
 from nadi.kernel.columns.patterns.picking import Interned, Picked, dtypes
 from nadi.kernel.columns.selecting import Computed, Same
 from nadi.kernel.columns.stretch import DTYPES
@@ -21,17 +20,21 @@ from nadi.plan.nodes import Attr, Const, Expr
 _CALLED: dict[str, object] = {
     name: getattr(places, name) for name in ("mixed", "bucket", "made", "enter", "pop", "expire", "fire", "timer")
 }
-_FIXED = {
-    **reading.FIXED,
+_OF_SOURCE = {
+    "ts": "const int64[]",
+    "now": "const int64[]",
     "chunk": "const int64[]",
-    "opens": "const int64[]",
-    "base": "int64",
-    "stop": "int64[]",
-    "source": "int64[]",
-    "opened": "int64[]",
+    "group": "const int64[]",
+    "key": "const int32[]",
 }
-"""`opens`: the chunk in which what an event brings comes out. `base`: what the batch's chunks are counted on from. `stop`: the event to begin with, how many output
-rows there are; where the loop stopped for want of room: the side (from 1), the node that it had come to, and whether one before it met the event."""
+"""Of each source, with its number behind the name."""
+_FIXED = {"base": "int64", "stop": "int64[]"}
+"""`base`: what the batch's chunks are counted on from. `stop`: where to begin, and where the loop stopped for want of room, as the names below say."""
+_STOP = ("i_0", "i_1", "k", "begin", "node", "found", "run", "last_chunk", "last_key")
+STOP = len(_STOP)
+MADE = _STOP.index("k")
+"""The events to begin with; how many output rows there are; the side (from 1) that had been begun, the node that it had come to, and whether one before it met the
+event; the run of a key, its chunk and its key."""
 _HELD = {"words": "int64[]", "floats": "float64[]", "rows": "int64[]", "heads": "int64[]", "meta": "int64[]", "touched": "bool[]"}
 """Of each side that is held, with its slot behind the name."""
 
@@ -42,27 +45,30 @@ _ZERO = {Type.FLOAT: "0.0", Type.DOUBLE: "0.0", Type.BOOL: "False"}
 class JoinText:
     """Writes the loop. What it found: `picked`, the output columns; what Arrow is to compare before."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, grouped: bool, read: bool) -> None:
         self._layout = layout
+        self._made = {"ts_out": "int64", "opened": "int64"}
+        self._made |= ({"group_out": "int64"} if grouped else {}) | ({"now_out": "int64"} if read else {})
         self._writer = Writer(layout.sources.types)
         self._own: dict[str, str] = {}
         self._both = len(layout.sources.names) == 1
         self.picked = _picked(layout.sides[0].values)
         self._write()
         held = {f"{name}{s.slot}": dtype for s in layout.sides if s.held for name, dtype in _HELD.items()}
-        self._own |= {name: f"{dtype}[]" for name, dtype in dtypes(self.picked).items()}
-        parameters = {**_FIXED, **held, **self._writer.parameters, **self._own}
+        given = {f"{name}_{n}": dtype for n in range(len(layout.sources.names)) for name, dtype in _OF_SOURCE.items()}
+        self.made = {**self._made, **dtypes(self.picked)}
+        own = {**self._own, **{name: f"{dtype}[]" for name, dtype in self.made.items()}}
+        parameters = {**_FIXED, **given, **held, **self._writer.parameters, **own}
+        more = " or ".join(f"i_{n} < len(ts_{n})" for n in range(len(layout.sources.names)))
         self.source = "\n".join(
             [
                 f"def join({', '.join(parameters)}):",
-                "    k = stop[1]",
-                "    begin = stop[2]",
-                "    node = 0",
-                "    found = False",
-                "    for i in range(stop[0], n):",
+                *(f"    {name} = stop[{n}]" for n, name in enumerate(_STOP) if name != "found"),
+                f"    found = stop[{_STOP.index('found')}] != 0",
+                f"    while {more}:",
                 *self._writer.lines,
-                "    stop[0] = n",
-                "    stop[1] = k",
+                *(f"    stop[{n}] = i_{n}" for n in range(len(layout.sources.names))),
+                f"    stop[{MADE}] = k",
                 "",
             ]
         )
@@ -103,24 +109,38 @@ class JoinText:
         layout = self._layout
         self._line("resumed = begin")
         self._line("begin = 0")
-        if layout.partitioned:
-            self._line("g = int(key[i])")
+        for number in range(len(layout.sources.names)):
+            if number == 0 and not self._both:
+                self._open("if i_1 >= len(ts_1) or (i_0 < len(ts_0) and chunk_0[i_0] < chunk_1[i_1]):")
+            elif not self._both:
+                self._open("else:")
+            self._event(number)
+            if not self._both:
+                self._close()
+
+    def _event(self, number: int) -> None:
+        """The next event of a source."""
+        sides = [side for side in self._layout.sides if side.source == number]
+        self._line(f"i = i_{number}")
+        self._line(f"i_{number} += 1")
+        if self._layout.partitioned:
+            self._line(f"g = int(key_{number}[i])")
             self._line("if g < 0: continue")
+            if not self._both:
+                self._open(f"if chunk_{number}[i] != last_chunk or g != last_key:")
+                for text in ("run += 1", f"last_chunk = chunk_{number}[i]", "last_key = g"):
+                    self._line(text)
+                self._close()
         else:
             self._line("g = 0")
         self._line(f"at = g * {ROW}")
+        self._line(f"ts, now = ts_{number}, now_{number}")  # as functions of clocks call them
         self._line("t = int(ts[i])")
         self._line("clock = int(now[i])")
-        self._line("arrival = base + int(chunk[i]) + 1")
-        for number in range(len(layout.sources.names)):
-            sides = [side for side in layout.sides if side.source == number]
-            if not self._both:
-                self._open(f"if origin[i] == {number}:")
-            self._load(sides)
-            for side in sides:
-                self._side(side)
-            if not self._both:
-                self._close()
+        self._line(f"arrival = base + int(chunk_{number}[i]) + 1")
+        self._load(sides)
+        for side in sides:
+            self._side(side)
 
     def _load(self, sides: list[Side]) -> None:
         """The attributes at hand that anything reads, before any branch."""
@@ -151,12 +171,7 @@ class JoinText:
             self._line("meets = True")
         self._close(blocks + 1)
         if meets:
-            self._open(f"if resumed == {side.slot + 1}:")
-            self._line("node = stop[3]")
-            self._line("found = stop[4] != 0")
-            self._line("meets = True")
-            self._close()
-            self._open("if meets:")
+            self._open(f"if meets or resumed == {side.slot + 1}:")
             self._meet(side, other)
             self._close()
 
@@ -262,13 +277,10 @@ class JoinText:
 
     def _row(self, side: Side) -> None:
         """An output row; where there is no room for it the loop stops."""
-        self._open("if k == len(source):")
+        self._open("if k == len(opened):")
         for text in (
-            "stop[0] = i",
-            "stop[1] = k",
-            f"stop[2] = {side.slot + 1}",
-            "stop[3] = node",
-            "stop[4] = 1 if found else 0",
+            *(f"i_{side.source} = i", f"begin = {side.slot + 1}"),
+            *(f"stop[{n}] = {'1 if found else 0' if name == 'found' else name}" for n, name in enumerate(_STOP)),
             "return",
         ):
             self._line(text)
@@ -276,8 +288,11 @@ class JoinText:
         terms = {number: self._value(value) for number, value in enumerate(side.values)}
         self._writer.outputs = terms
         blocks = self._conditions(() if side.having is None else (side.having,))
-        self._line("source[k] = i")
-        self._line(f"opened[k] = {f'2 * i + {side.slot}' if self._both else 'opens[i]'}")
+        number = side.source
+        opened = "run" if self._layout.partitioned else f"chunk_{number}[i]"
+        told = {"ts_out": "t", "opened": f"2 * i + {side.slot}" if self._both else opened, "now_out": "clock", "group_out": f"group_{number}[i]"}
+        for name in self._made:
+            self._line(f"{name}[k] = {told[name]}")
         for one in self.picked:
             if isinstance(one, (Computed, Interned)):
                 self._line(f"o{one.number}[k] = {terms[one.number].text}")
