@@ -77,12 +77,28 @@ def _side(m: Maker, stream: str, name: str) -> str:
     return f"{stream}{filters}{m.of(_WINDOWS)} as {name}"
 
 
-def join(m: Maker, streams: tuple[str, str], target: str) -> str:
-    """A join of two streams."""
+def _totals(m: Maker, grouped: bool) -> tuple[str, str]:
+    """A selection with aggregators, with what comes behind it."""
+    made = []
+    for i in range(m.number(1, 3)):
+        argument = m.one("a.v", "b.v", "a.d", "b.f * 0.1", "a.l + b.l", "coalesce(b.d, a.d)", "a.f")
+        made.append("count() as n" + str(i) if m.rarely() else f"{m.one('sum', 'avg')}({argument}) as n{i}")
+    extra = m.one("", ", a.k as k", ", b.v as v", ", a.k as k, b.k as j", ", a.v + b.v as w")
+    group = m.one("", "", "a.k", "b.k", "a.v", "b.b", "b.l") if grouped else ""
+    having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having count() > 1L", " having a.v > 1")
+    return ", ".join(made) + extra, (f" group by {group}" if group else "") + having
+
+
+def join(m: Maker, streams: tuple[str, str], target: str, totals: str = "") -> str:
+    """A join of two streams. `totals`: aggregators may stand in its selection, "grouped" or not."""
     kind = m.one("join", "join", "inner join", "left outer join", "right outer join", "full outer join")
     one, other = _side(m, streams[0], "a"), _side(m, streams[1], "b")
     where = m.number(0, 5)  # 0: the left side alone triggers, 1: the right one
     sides = f"{one}{' unidirectional' if where == 0 else ''} {kind} {other}{' unidirectional' if where == 1 else ''}"
+    if totals and m.maybe():
+        selection, rest = _totals(m, totals == "grouped")
+        on = _on(m).replace("eventTimestamp() > a.l", "b.l > a.l")
+        return f"from {sides}{on} select {selection}{rest} insert into {target};"
     having = m.one("", "", "", " having a.v > 1", " having x0 is null", " having not (b.d > 1.0)")
     return f"from {sides}{_on(m)} select {_selection(m)}{having} insert into {target};"
 
@@ -92,18 +108,19 @@ def joining(draw: st.DrawFn) -> Generated:
     """One or two joins, with a partition by a key of one type or another, or without."""
     m = Maker(draw)
     queries = []
+    playback = m.rarely()  # aggregators over a join are on rows then
     for _ in range(m.number(1, 2)):
         streams = m.one(("S", "R"), ("S", "R"), ("R", "S"), ("S", "S"))
         key = m.one("", "", "", "k", "k", "v", "b")
         if key:
-            inner = "\n".join(join(m, streams, m.output()) for _ in range(m.one(1, 1, 2)))
+            inner = "\n".join(join(m, streams, m.output(), "" if playback else "alone") for _ in range(m.one(1, 1, 2)))
             with_ = ", ".join(f"{m.one(key, key, 'k')} of {s}" for s in ("S", "R"))
             queries.append(f"partition with ({with_}) begin\n{inner}\nend;")
         elif m.rarely():
             middle = f"Mid{len(queries)}"
-            queries += [plain(m, "S", middle), join(m, (middle, middle), m.output())]
+            queries += [plain(m, "S", middle), join(m, (middle, middle), m.output(), "" if playback else "grouped")]
         else:
-            queries.append(join(m, streams, m.output()))
-    clock = "@app:playback\n" if m.rarely() else ""
+            queries.append(join(m, streams, m.output(), "" if playback else "grouped"))
+    clock = "@app:playback\n" if playback else ""
     defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     return Generated(clock + "\n".join([*defined, *queries]), tuple(m.outputs), ())

@@ -9,6 +9,7 @@ from nadi.plan import matchable
 from nadi.plan.nodes import (
     App,
     Attr,
+    Call,
     Comparison,
     Const,
     Expr,
@@ -27,6 +28,8 @@ from nadi.plan.streams import producers
 from nadi.plan.walk import inside, read
 
 WINDOWS = ("time", "length")
+AGGREGATORS = ("sum", "avg", "count")
+CLOCKS = ("currentTimeMillis", "eventTimestamp")
 
 _MOST = 60  # attributes, each of which has a bit in one word
 
@@ -38,7 +41,7 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     for side in (join.left, join.right):
         yield from _of_side(side)
     yield from _of_sources(query, app)
-    yield from _of_selection(query)
+    yield from _of_selection(query, app)
     kept = {(part.slot, part.position) for part in inside((join.on, query.selection)) if isinstance(part, Attr)}
     if len(kept) > _MOST:
         yield f"it reads more than {_MOST} attributes"
@@ -55,6 +58,10 @@ def expressions(query: Query) -> Iterator[Expr]:
     if join.on is not None:
         yield matchable.flat(join.on)
     yield from (matchable.flat(value) for value in query.selection.values if value.type is not Type.STRING)
+    for aggregate in query.selection.aggregates:
+        yield from (
+            matchable.flat(a) for a in aggregate.args if aggregate.function != "count" or a.type is not Type.STRING
+        )
 
 
 def _of_side(side: JoinSide) -> Iterator[str]:
@@ -108,14 +115,16 @@ def _arrives(source: str, app: App) -> bool:
     return True
 
 
-def _of_selection(query: Query) -> Iterator[str]:
+def _of_selection(query: Query, app: App) -> Iterator[str]:
     selection = query.selection
     if query.rate is not None:
         yield "it has an output rate"
     if selection.order_by or selection.limit is not None or selection.offset:
         yield "order by, limit and offset have no operator yet"
-    if selection.aggregates or selection.group_by:
-        yield "aggregators and group by over a join have no operator yet"
+    if selection.aggregates:
+        yield from _of_aggregates(query, app)
+    elif selection.group_by:
+        yield "group by without an aggregator has no operator yet"
     for value in selection.values:
         if value.type is Type.STRING and not isinstance(value, (Attr, Const)):
             yield f"{written(value)} makes a string"
@@ -127,6 +136,26 @@ def _of_selection(query: Query) -> Iterator[str]:
             for link in links(comparison):
                 if any(isinstance(side, Const) for side in (link.left, link.right)):
                     yield f"{written(link)} compares a string of a joined event with a constant"
+
+
+def _of_aggregates(query: Query, app: App) -> Iterator[str]:
+    join, selection = query.input, query.selection
+    assert isinstance(join, JoinInput)
+    if len(selection.group_by) > 1 or (selection.group_by and query.partition is not None):
+        yield "group by several attributes of a join, or in a partition, has no operator yet"
+    for key in selection.group_by:
+        if not isinstance(key, Attr) or key.slot < 0 or key.type not in matchable.KEYS:
+            yield f"the group {written(key)} is no attribute of a type whose text Arrow makes as Java does"
+    for aggregate in selection.aggregates:
+        if aggregate.function not in AGGREGATORS:
+            yield f"the aggregator {aggregate.function}() has no operator over a join yet"
+        yield from (f"{written(c)} compares strings in an aggregator" for a in aggregate.args for c in _texts(a))
+    for part in inside((join.on, *(argument for a in selection.aggregates for argument in a.args))):
+        if isinstance(part, Call) and part.function in CLOCKS:
+            yield f"{part.function}() looks at a clock, which is another one when the event leaves"
+    windows = [side.input.window for side in (join.left, join.right)]
+    if app.playback is not None and any(window is not None and window.name == "time" for window in windows):
+        yield "in playback every event of the app may let others leave, which aggregators over a join would have to see"
 
 
 def _texts(expr: Expr | None) -> Iterator[Comparison]:

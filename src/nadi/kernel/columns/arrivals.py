@@ -82,7 +82,9 @@ class Gatherer:
             if len(mine) == 1:
                 part = slice(int(starts[mine[0]]), int(starts[mine[0] + 1]))
                 columns = tuple(map(Column, given[mine[0]].batch.columns[:width]))
-                made[key] = Stretch(columns, marks[3][part], now[part], chunk[part], None if group is None else group[part])
+                made[key] = Stretch(
+                    columns, marks[3][part], now[part], chunk[part], None if group is None else group[part]
+                )
                 continue
             at = order[np.isin(batch, mine)]
             shift = np.zeros(len(given), np.int64)  # from a place among all events to that among the input's

@@ -3,7 +3,7 @@
 Blocks have the letter `j`. Texts (of keys, and of strings that are kept) stand in `ends` and `texts`, and are named by their place there. A block has
 
 - `key`: the keys that it tells of; outside of partitions there is one without a text;
-- `row`: for each its latest timestamp, whether a timer is due, how many of its events went, how many came;
+- `row`: for each its numbers (`holding.TOLD`);
 - `nodes`: of those that came, key by key, the timestamp, the bits and the attributes.
 """
 
@@ -16,16 +16,16 @@ import pyarrow as pa
 
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.joins import holding, places
-from nadi.kernel.columns.joins.layout import Side
+from nadi.kernel.columns.joins.layout import NO_BIT, Side
 from nadi.kernel.columns.joins.places import BITS, END, INDEXED, LIVE, MASK, META, NEVER, ROW, TS, WIDTH
 from nadi.kernel.columns.keytable import KeyTable, longer
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs
+from nadi.kernel.columns.words import aligned
 from nadi.lang.tree import Type
 
 _ROOM = 1024  # nodes and buckets at first
 _NO = np.zeros(0, np.int64)
-_TOLD = 4  # numbers of a queue in a block
 
 
 class Held:
@@ -38,10 +38,11 @@ class Held:
         self._table = table
         self._grouped = grouped and side.partitioned
         texts = [p for p in side.captured if side.types[p] is Type.STRING]
-        self._told = np.array([TS, BITS, *map(side.word, side.captured)], np.int64)
-        self._texts = np.array([side.word(p) for p in texts], np.int64)
+        group = [side.group_word] if side.group_word else []
+        self._told = np.array([TS, BITS, *map(side.word, side.captured), *group], np.int64)
+        self._texts = np.array([*(side.word(p) for p in texts), *group], np.int64)
         self._columns = [self._told.tolist().index(word) for word in self._texts]
-        self._bits = np.array([side.null_bit(p) for p in texts], np.int64)
+        self._bits = np.array([*(side.null_bit(p) for p in texts), *(NO_BIT for _ in group)], np.int64)
         self._index = np.array([side.word(p) for p in side.index], np.int64)
         self._index_bits = np.array([side.null_bit(p) for p in side.index], np.int64)
         self.clear()
@@ -56,7 +57,7 @@ class Held:
         side = self._side
         self.meta = np.zeros(META, np.int64)
         self.meta[[END, WIDTH, INDEXED, MASK]] = side.node_width, side.node_width, bool(side.index), _ROOM - 1
-        self.words = np.zeros(_ROOM * side.node_width, np.int64)
+        self.words = aligned(_ROOM * side.node_width)
         self.heads = np.zeros(2 * _ROOM if side.index else 0, np.int64)
         self.rows, self.touched = np.zeros(0, np.int64), np.zeros(0, np.bool_)
         self._follow()
@@ -65,17 +66,22 @@ class Held:
 
     def ready(self, events: int) -> None:
         """Before a batch: room for so many events, for all keys."""
-        width = self._side.node_width
-        wanted = int(self.meta[END]) + events * width
+        width, held = self._side.node_width, int(self.meta[LIVE])
+        free = int(self.meta[END]) // width - 1 - held
+        wanted = int(self.meta[END]) + max(0, events - free) * width
         if wanted > len(self.words):
-            self.words = longer(self.words, max(wanted, 2 * len(self.words)))
-        most = int(self.meta[LIVE]) + events
-        if self._side.index and most > len(self.heads) // 2:
-            size = 1 << most.bit_length()
+            self.words = aligned(max(wanted, 2 * len(self.words)), self.words)
+        if self._side.index and held + events > len(self.heads) // 2:
+            size = 1 << (held + events).bit_length()
             old, self.heads = self.heads, np.zeros(2 * size, np.int64)
             self.meta[MASK] = size - 1
             places.reindex(self.words, old, self.heads, self.meta)
         self._follow()
+
+    def fire(self, now: int) -> None:
+        """Let go what timers have let go by now, if there would be no room without: nobody looks at keys that have no events any more."""
+        if self._side.timed and 2 * len(self.words) < 3 * (int(self.meta[LIVE]) + _ROOM) * self._side.node_width:
+            places.fire_all(self.words, self.rows, self.touched, self.meta, self.heads, now - self._side.span, 0)
 
     def _follow(self) -> None:
         """Arrays by key grow with the table."""
@@ -105,7 +111,8 @@ class Held:
         if len(self._texts):
             holding.mark_texts(self.words, self.meta, self._texts, self._bits, used)
 
-    def __len__(self) -> int:
+    def size(self) -> int:
+        """How many events there are."""
         return int(self.meta[LIVE])
 
     # ---- told
@@ -132,7 +139,7 @@ class Held:
 
     def _all(self, group: int, keys: Longs) -> Iterator[Block]:
         """The keys of a group; one with many events comes in several blocks."""
-        most = max(1, BLOCK_BYTES // (8 * max(len(self._told), _TOLD)))
+        most = max(1, BLOCK_BYTES // (8 * max(len(self._told), holding.TOLD)))
         nodes, counts = holding.fresh(self.words, self.rows, keys, True)
         ends = np.cumsum(counts)
         first = done = 0
@@ -147,7 +154,7 @@ class Held:
                 if last == first + 1:
                     told[0] = end - begin
                 rows = holding.told_rows(self.rows, some, told)
-                rows[2::_TOLD] = 0  # what went was told of an earlier state
+                rows[4 :: holding.TOLD] = 0  # what went was told of an earlier state
                 yield self._block(group, some, rows, nodes[begin:end], int(begin == done))
                 begin = end
                 if begin >= ends[last - 1]:

@@ -20,7 +20,9 @@ from nadi.kernel.columns.joins.places import (
     NEVER,
     NEXT,
     ROW,
+    SINCE,
     TAKEN,
+    WHEN,
     WIDTH,
     enter,
     made,
@@ -28,7 +30,8 @@ from nadi.kernel.columns.joins.places import (
     pop,
 )
 
-_TOLD = 4
+TOLD = 6
+"""Numbers of a queue that are told: its latest timestamp, whether a timer is due at once, when it was due and since when, how many events went, how many came."""
 
 
 @loop
@@ -55,14 +58,16 @@ def fresh(words, rows, keys, whole):  # type: ignore[no-untyped-def]
 
 @loop
 def told_rows(rows, keys, counts):  # type: ignore[no-untyped-def]
-    """Of each key its latest timestamp, whether a timer is due, how many went, how many are told."""
-    told = np.empty(len(keys) * _TOLD, np.int64)
+    """The numbers of some keys."""
+    told = np.empty(len(keys) * TOLD, np.int64)
     for i in range(len(keys)):
         at = keys[i] * ROW
-        told[i * _TOLD] = rows[at + LATEST]
-        told[i * _TOLD + 1] = 1 if rows[at + DUE] != 0 else 0
-        told[i * _TOLD + 2] = rows[at + TAKEN]
-        told[i * _TOLD + 3] = counts[i]
+        told[i * TOLD] = rows[at + LATEST]
+        told[i * TOLD + 1] = 1 if rows[at + DUE] != 0 else 0
+        told[i * TOLD + 2] = rows[at + WHEN]
+        told[i * TOLD + 3] = rows[at + SINCE]
+        told[i * TOLD + 4] = rows[at + TAKEN]
+        told[i * TOLD + 5] = counts[i]
     return told
 
 
@@ -108,11 +113,13 @@ def put(words, rows, heads, meta, columns, index, index_bits, owner, keys, told,
     n = 0
     for i in range(len(keys)):
         at = keys[i] * ROW
-        rows[at + LATEST] = told[i * _TOLD]
-        rows[at + DUE] = -told[i * _TOLD + 1]
-        for _ in range(told[i * _TOLD + 2]):
+        rows[at + LATEST] = told[i * TOLD]
+        rows[at + DUE] = -told[i * TOLD + 1]
+        rows[at + WHEN] = told[i * TOLD + 2]
+        rows[at + SINCE] = told[i * TOLD + 3]
+        for _ in range(told[i * TOLD + 4]):
             pop(words, rows, at, meta, heads)
-        for _ in range(told[i * _TOLD + 3]):
+        for _ in range(told[i * TOLD + 5]):
             node = made(words, rows, at, meta)
             for j in range(len(columns)):
                 words[node + columns[j]] = nodes[n, j]

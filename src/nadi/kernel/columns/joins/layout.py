@@ -9,9 +9,23 @@ from nadi.kernel.columns.joins.places import FIXED, LINKS
 from nadi.kernel.columns.patterns.sources import Sources, sources_named
 from nadi.lang.tree import Type
 from nadi.plan.islands import having_of
-from nadi.plan.nodes import OUTPUT, App, Attr, Comparison, Const, Expr, FilterStep, JoinInput, Query, WindowCall
+from nadi.plan.nodes import (
+    OUTPUT,
+    Aggregate,
+    App,
+    Attr,
+    Comparison,
+    Const,
+    Expr,
+    FilterStep,
+    JoinInput,
+    Query,
+    WindowCall,
+)
 from nadi.plan.walk import conjuncts, inside, read, replaced
 
+NO_BIT = 62
+"""Of what is never null."""
 _INDEXED = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 _WHOLE = (Type.INT, Type.LONG)
 
@@ -22,6 +36,7 @@ class Side:
 
     `held`: its window is looked into. Of a held event `captured` are the attributes that are kept, `keyed` those that are the text of the partition's key.
     `index` are the attributes that the other side wants to be equal to those at the same place of its own `index`.
+    `group` is the attribute by which output is grouped, if it is one of this side.
     `on` are the conditions under which an event of this side meets one of the other; there, and in `values` and `having`, the event at hand is in
     slot 0, by column, and the other one in slot 1, by position.
     """
@@ -39,6 +54,7 @@ class Side:
     captured: tuple[int, ...]
     keyed: frozenset[int]
     index: tuple[int, ...]
+    group: int | None
     on: tuple[Expr, ...]
     values: tuple[Expr, ...]
     having: Expr | None
@@ -75,17 +91,29 @@ class Side:
         return 1 + self.captured.index(position)
 
     @property
+    def group_word(self) -> int:
+        """Where a node has the number of its group's text, 0 for nowhere."""
+        return 0 if self.group is None else self.first_word + len(self.captured)
+
+    @property
     def node_width(self) -> int:
         """Words of a node."""
-        return self.first_word + len(self.captured)
+        return self.first_word + len(self.captured) + (0 if self.group is None else 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A join: its sources, its left and right side."""
+    """A join: its sources, its left and right side, its conditions and aggregators as the plan has them."""
 
     sources: Sources
     sides: tuple[Side, Side]
+    on: tuple[Expr, ...]
+    aggregates: tuple[Aggregate, ...]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether output is grouped by an attribute."""
+        return any(side.group is not None for side in self.sides)
 
     @property
     def partitioned(self) -> bool:
@@ -105,7 +133,13 @@ def lay_out(query: Query, app: App) -> Layout:
     parts = () if join.on is None else tuple(conjuncts(join.on))
     parts = tuple(part for part in parts if not _same_key(part, keys))
     pairs = tuple(pair for part in parts if (pair := _equal(part)) is not None)
-    looked = (*parts, *query.selection.values, *(() if query.selection.having is None else (query.selection.having,)))
+    by = tuple((key.slot, key.position) for key in query.selection.group_by if isinstance(key, Attr))
+    looked = (
+        *parts,
+        *query.selection.values,
+        *query.selection.aggregates,
+        *(() if query.selection.having is None else (query.selection.having,)),
+    )
     sides = []
     for slot, side in enumerate(given):
         start = sources.starts[numbers[slot]]
@@ -119,34 +153,37 @@ def lay_out(query: Query, app: App) -> Layout:
                 numbers[slot],
                 start,
                 types[slot],
-                tuple(_at_hand(s.condition, 0, start) for s in side.input.steps if isinstance(s, FilterStep)),
+                tuple(at_hand(s.condition, 0, start) for s in side.input.steps if isinstance(s, FilterStep)),
                 side.input.window,
                 query.partition is not None,
-                side.input.window is not None and given[1 - slot].triggers,
+                side.input.window is not None
+                and (given[1 - slot].triggers or (side.triggers and bool(query.selection.aggregates))),
                 side.triggers,
                 side.outer,
                 tuple(sorted(read_of - keyed)),
                 keyed,
                 index,
-                tuple(_at_hand(part, slot, start) for part in parts),
-                tuple(_at_hand(value, slot, start) for value in query.selection.values),
-                None if query.selection.having is None else _at_hand(having_of(query.selection), slot, start),
+                next((position for other, position in by if other == slot), None),
+                tuple(at_hand(part, slot, start) for part in parts),
+                tuple(at_hand(value, slot, start) for value in query.selection.values),
+                None if query.selection.having is None else at_hand(having_of(query.selection), slot, start),
             )
         )
-    return Layout(sources, (sides[0], sides[1]))
+    return Layout(sources, (sides[0], sides[1]), parts, query.selection.aggregates)
 
 
 def strings(layout: Layout, side: Side) -> Iterator[int]:
-    """The columns of a side whose strings its loop needs as numbers."""
+    """The columns of a side whose texts its loop needs as numbers: strings, and what groups."""
     positions = [*side.captured, *side.index] if side.held else list(side.index)
     columns = {side.start + p for p in positions}
-    columns |= {p.position for p in _attributes(_computed(side)) if p.slot == 0}
-    return (column for column in sorted(columns) if layout.sources.types[column] is Type.STRING)
+    columns |= {p.position for p in _attributes(_computed(layout, side)) if p.slot == 0}
+    grouped = set() if side.group is None else {side.start + side.group}
+    return (c for c in sorted(columns | grouped) if layout.sources.types[c] is Type.STRING or c in grouped)
 
 
 def read_columns(layout: Layout, side: Side) -> tuple[int, ...]:
     """The columns of a side that are no strings and that its loop reads."""
-    found = {p.position for p in _attributes((*side.filters, *_computed(side))) if p.slot == 0}
+    found = {p.position for p in _attributes((*side.filters, *_computed(layout, side))) if p.slot == 0}
     found |= {side.start + p for p in (*side.captured, *side.index)}
     return tuple(c for c in sorted(found) if layout.sources.types[c] is not Type.STRING)
 
@@ -157,11 +194,23 @@ def null_columns(layout: Layout, side: Side) -> tuple[int, ...]:
     return tuple(c for c in sorted(found) if layout.sources.types[c] is Type.STRING)
 
 
-def _computed(side: Side) -> tuple[Expr, ...]:
-    return (*side.on, *side.values, *(() if side.having is None else (side.having,)))
+def _computed(layout: Layout, side: Side) -> tuple[Expr, ...]:
+    having = () if side.having is None else (side.having,)
+    return (*side.on, *side.values, *having, *(at_hand(a, side.slot, side.start) for a in layout.aggregates))
 
 
-def _at_hand(expr: Expr, slot: int, start: int) -> Expr:
+def leaving(expr: Expr, slot: int) -> Expr:
+    """An expression as the loop computes it while the event of a slot leaves: that one is in slot 2, the other one in slot 1."""
+
+    def leaf(one: Expr) -> Expr:
+        if not isinstance(one, Attr) or one.slot == OUTPUT:
+            return one
+        return replace(one, slot=2 if one.slot == slot else 1)
+
+    return replaced(expr, leaf)
+
+
+def at_hand(expr: Expr, slot: int, start: int) -> Expr:
     """An expression as the loop computes it while the event of a slot is at hand."""
 
     def leaf(one: Expr) -> Expr:

@@ -25,9 +25,9 @@ AFTER, BEFORE, HASH = range(3)
 LINKS = 3
 
 # The words of a queue: its first and last node, how many there are, the latest timestamp, the arrival in which a timer was set that was due at once (0: none),
-# how many went of those that the last delta knew, the first one that it did not know.
-HEAD, TAIL, COUNT, LATEST, DUE, TAKEN, FRESH = range(7)
-ROW = 8
+# when it was due and at which clock it was set, how many went of those that the last delta knew, the first one that it did not know.
+HEAD, TAIL, COUNT, LATEST, DUE, WHEN, SINCE, TAKEN, FRESH = range(9)
+ROW = 9
 
 # What `meta` has: free nodes, where unused words begin, how many nodes there are, words of a node, whether there are buckets, how many buckets less one.
 FREE, END, LIVE, WIDTH, INDEXED, MASK = range(6)
@@ -37,6 +37,8 @@ NEVER = np.int64(-(1 << 63))
 """The latest timestamp of a queue that had none."""
 GONE = -1
 """The bits of a free node."""
+FAR = np.int64((1 << 63) - 1)
+"""When a timer is due that is not set."""
 
 
 @part
@@ -149,17 +151,50 @@ def fire(words, rows, at, meta, heads, before, arrival):  # type: ignore[no-unty
 
 
 @part
-def timer(rows, at, ts, before, arrival):  # type: ignore[no-untyped-def]
+def timer(rows, at, ts, now, time, arrival):  # type: ignore[no-untyped-def]
     """The lowest bit of an event that comes: whether its timer is still to fire. One that is due at once fires before the next arrival."""
     if rows[at + DUE] != arrival:
         rows[at + DUE] = 0
     if ts <= rows[at + LATEST]:
         return 0
     rows[at + LATEST] = ts
-    if ts > before:
+    if ts + time > now:
         return 1
-    rows[at + DUE] = arrival
+    if rows[at + DUE] == 0:
+        rows[at + DUE] = arrival
+        rows[at + WHEN] = ts + time
+        rows[at + SINCE] = now
     return 0
+
+
+@part
+def due(words, rows, at, now, time, arrival):  # type: ignore[no-untyped-def]
+    """When the next timer of a queue is due, if that is not after now."""
+    if rows[at + DUE] != 0 and rows[at + DUE] != arrival:
+        return rows[at + WHEN]
+    node = rows[at + HEAD]
+    while node != 0 and words[node + TS] + time <= now:
+        if words[node + BITS] & 1 != 0:
+            return words[node + TS] + time
+        node = words[node + NEXT]
+    return FAR
+
+
+@part
+def fired(rows, at, when, time, arrival):  # type: ignore[no-untyped-def]
+    """The timer that `due` found fires: the time of what is late for it."""
+    if rows[at + DUE] != 0 and rows[at + DUE] != arrival:
+        rows[at + DUE] = 0
+        return rows[at + SINCE] - time
+    return when - time
+
+
+@loop
+def fire_all(words, rows, touched, meta, heads, before, arrival):  # type: ignore[no-untyped-def]
+    """`fire` for all queues."""
+    for key in range(len(rows) // ROW):
+        if rows[key * ROW + HEAD] != 0 and fire(words, rows, key * ROW, meta, heads, before, arrival):
+            touched[key] = True
 
 
 @loop

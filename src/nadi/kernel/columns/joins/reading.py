@@ -25,8 +25,10 @@ class Reading:
         self._sources = sources
         self._table = table
         self._prepared = tuple(text.prepared)
-        self._named = tuple((name, name[0], int(name[1:])) for name in text.parameters if name[1:].isdigit() and name[0] in "cmsp")
-        self._numbered = frozenset(column for _name, kind, column in self._named if kind == "s") | {*sources.keys}
+        self._named = tuple(
+            (name, name[0], int(name[1:])) for name in text.parameters if name[1:].isdigit() and name[0] in "cmwp"
+        )
+        self._numbered = frozenset(column for _name, kind, column in self._named if kind == "w") | {*sources.keys}
         ends = [*sources.starts[1:], len(sources.types)]
         self._nothing = tuple(
             tuple(map(_nothing, sources.types[start:end])) for start, end in zip(sources.starts, ends, strict=True)
@@ -50,7 +52,7 @@ class Reading:
                     found[name] = columns[number].values()
                 case "m":
                     found[name] = columns[number].nulls()
-                case "s":
+                case "w":
                     found[name] = numbers[number]
                 case _:
                     found[name] = self._prepared[number].made(tuple(columns))

@@ -30,7 +30,13 @@ class Rows:
         """The rows as a stretch."""
         arrays = {name: array[:made] for name, array in self.arrays.items()}
         columns = tuple(self._column(one, arrays, made, keys) for one in self._picked)
-        return Stretch(columns, arrays["ts_out"], arrays.get("now_out", arrays["ts_out"]), arrays["opened"], arrays.get("group_out"))
+        return Stretch(
+            columns,
+            arrays["ts_out"],
+            arrays.get("now_out", arrays["ts_out"]),
+            arrays["opened"],
+            arrays.get("group_out"),
+        )
 
     def _column(self, one: Picked, arrays: Mapping[str, Array], made: int, keys: KeyTable) -> Column:
         match one:

@@ -24,6 +24,7 @@ from nadi.kernel.columns.patterns import pooling
 from nadi.kernel.columns.patterns.layout import Layout
 from nadi.kernel.columns.patterns.places import BUCKET, END, LAST, LIVE, META, NUMBERS, WIDTH
 from nadi.kernel.columns.stretch import Array, Longs
+from nadi.kernel.columns.words import aligned
 from nadi.lang.tree import Type
 
 _ROOM = 1024  # nodes at first
@@ -71,7 +72,7 @@ class Pool:
             layout.bucket_word,
             1,
         )
-        self.words = _aligned(_ROOM * layout.node_width)
+        self.words = aligned(_ROOM * layout.node_width)
         rows = self.table.room if self._partitioned else 1
         self.keys = np.zeros(rows * layout.key_width, np.int64)
         self.touched = np.zeros(rows, np.bool_)
@@ -88,9 +89,7 @@ class Pool:
         self._link()
         wanted = int(self.meta[END]) + events * self._layout.node_width
         if wanted > len(self.words):
-            words = _aligned(max(wanted, 2 * len(self.words)))
-            words[: len(self.words)] = self.words
-            self.words = words
+            self.words = aligned(max(wanted, 2 * len(self.words)), self.words)
         self._follow()
 
     def _follow(self) -> None:
@@ -234,7 +233,7 @@ class Pool:
         alive = _alive(keys, nodes[:, 0], np.concatenate(loaded.gone_keys), np.concatenate(loaded.gone))
         width = self._layout.node_width
         room = (len(alive) + 1 + _ROOM) * width
-        self.words = _aligned(max(room, len(self.words)))
+        self.words = aligned(max(room, len(self.words)))
         equal = np.zeros((self._layout.places, 2), np.int64)  # per place the word and bit of the string of its buckets
         for element in self._layout.elements:
             if element.equal is not None:
@@ -275,13 +274,3 @@ def _longer(array: Array, size: int) -> Array:
     made = np.zeros(size, array.dtype)
     made[: len(array)] = array
     return made
-
-
-def _aligned(size: int) -> Longs:
-    """Words that begin with a line of the processor's cache, so that a node of eight words lies in one."""
-    words = np.zeros(size + _LINE - 1, np.int64)
-    skipped = -(words.ctypes.data // words.itemsize) % _LINE
-    return words[skipped : skipped + size]
-
-
-_LINE = 8  # words
