@@ -31,7 +31,7 @@ from nadi.kernel.columns.joins.places import (
 )
 
 TOLD = 6
-"""Numbers of a queue that are told: its latest timestamp, whether a timer is due at once, when it was due and since when, how many events went, how many came."""
+"""Numbers of a queue that are told: its latest timestamp, whether a timer is due at once, when it was due and since when, how many events went and came."""
 
 
 @loop

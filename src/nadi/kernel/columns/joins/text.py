@@ -35,8 +35,8 @@ _FIXED = {"base": "int64", "stop": "int64[]"}
 _STOP = ("i_0", "i_1", "k", "begin", "node", "found", "run", "last_chunk", "last_key", "serial")
 STOP = len(_STOP)
 MADE, SERIAL = _STOP.index("k"), _STOP.index("serial")
-"""The events to begin with; how many output rows there are; the side (from 1) that had been begun, the node that it had come to, and whether one before it met the
-event; the run of a key, its chunk and its key; a number for what each event brings."""
+"""The events to begin with; how many output rows there are; the side (from 1) that had been begun, the node that it had come to, whether one before it met
+the event; the run of a key, its chunk and its key; a number for what each event brings."""
 _HELD = {
     "words": "int64[]",
     "floats": "float64[]",

@@ -15,9 +15,9 @@ _NO_TERM = Term("")
 class Totalling:
     """Writes them. Groups are the partition's keys, or the texts of an attribute by their numbers in the operator's table; there is one where there is neither.
 
-    The loop gets, by group: the aggregators' arrays, `changed` (set for the next delta), `seen` and `slot` (the event that brought a row to it last, by its number, and where
-    that row is). Where a side has no window an event of it empties all groups in the end: `dirty` has those that are to be emptied, `listed` says which these are, `counts[0]`
-    how many. `null_id` is the number of the text `null`.
+    The loop gets, by group: the aggregators' arrays, `changed` (set for the next delta), `seen` and `slot` (the event that brought a row to it last, by its
+    number, and where that row is). Where a side has no window an event of it empties all groups in the end: `dirty` has those that are to be emptied, `listed`
+    says which these are, `counts[0]` how many. `null_id` is the number of the text `null`.
     """
 
     def __init__(self, layout: Layout, writer: Writer) -> None:
@@ -34,7 +34,9 @@ class Totalling:
         return {
             "null_id": "int64",
             **{name: f"{dtype}[]" for name, dtype in self.arrays.items()},
-            **{"changed": "bool[]", "seen": "int64[]", "slot": "int64[]"},
+            "changed": "bool[]",
+            "seen": "int64[]",
+            "slot": "int64[]",
             **dirty,
         }
 
