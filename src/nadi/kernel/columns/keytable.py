@@ -113,10 +113,10 @@ class KeyTable:
         """The texts of ids as a string array; where there is null the id means nothing."""
         n = len(ids)
         ends = np.empty(n + 1, np.int32)
-        absent = _NONE if nulls is None or not nulls.any() else nulls
+        absent = nulls if nulls is not None and nulls.any() else _NONE
         data = np.empty(_measure(ids, absent, self._lengths, ends) + 8, np.uint8)
         _spell(ids, self._starts, self._texts, ends, data)
-        valid = None if absent is _NONE else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+        valid = pa.py_buffer(np.packbits(~absent, bitorder="little")) if len(absent) else None
         return pa.Array.from_buffers(pa.string(), n, [valid, pa.py_buffer(ends), pa.py_buffer(data[:-8])])
 
     def packed(self, ids: Array) -> tuple[Array, Array]:

@@ -83,7 +83,7 @@ class Join:
         if self._table.count < self._limit:
             return
         used = np.zeros(self._table.room, np.bool_)
-        for part in (*self._held, *self._totals):
+        for part in self._by_element.values():
             part.mark(used)
         ids = self._table.held()
         gone = ids[~used[ids]]
