@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch, values_of
+from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch, columns_of, values_of
 from nadi.kernel.contract import ArrivalBatch
 from nadi.plan.nodes import Schema
 
@@ -40,11 +40,9 @@ class Gatherer:
         return self._merged(given, clocks)
 
     def _one(self, arrival: ArrivalBatch, clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
-        width, columns = self._widths[arrival.input], arrival.batch.columns
-        order, position, run, ts, group = (values_of(c) for c in columns[width : width + 5])
-        stretch, after = self._marked(
-            tuple(map(Column, columns[:width])), (order, position, run, ts, group), _ZERO, clocks
-        )
+        width, batch = self._widths[arrival.input], arrival.batch
+        marks = tuple(values_of(batch.column(width + i)) for i in range(5))
+        stretch, after = self._marked(columns_of(batch, width), marks, _ZERO, clocks)
         return {arrival.input: stretch}, after
 
     def _marked(
@@ -81,7 +79,7 @@ class Gatherer:
             width = self._widths[key]
             if len(mine) == 1:
                 part = slice(int(starts[mine[0]]), int(starts[mine[0] + 1]))
-                columns = tuple(map(Column, given[mine[0]].batch.columns[:width]))
+                columns = columns_of(given[mine[0]].batch, width)
                 made[key] = Stretch(
                     columns, marks[3][part], now[part], chunk[part], None if group is None else group[part]
                 )
@@ -97,8 +95,11 @@ class Gatherer:
 
     def _marks(self, given: list[ArrivalBatch]) -> tuple[list[Array], Longs]:
         """The marks of batches, one after the other, and where each batch begins."""
-        columns = [a.batch.columns[self._widths[a.input] :] for a in given]
-        marks = [np.concatenate([values_of(of[i]) for of in columns]) for i in range(5)]
+        firsts = [self._widths[a.input] for a in given]
+        marks = [
+            np.concatenate([values_of(a.batch.column(first + i)) for a, first in zip(given, firsts, strict=True)])
+            for i in range(5)
+        ]
         return marks, np.cumsum([0, *(a.batch.num_rows for a in given)], dtype=np.int64)
 
 
