@@ -100,7 +100,7 @@ class Layout:
     @property
     def told(self) -> tuple[int, ...]:
         """The words of a node that its state consists of: all but links."""
-        last = (self.last_word,) if self.places > 1 else ()
+        last: tuple[int, ...] = (self.last_word,) if self.places > 1 else ()
         last += (self.far_word,) if self.pair else ()
         return (NUMBER, FIRST, *last, *range(self.null_word, self.node_width))
 
