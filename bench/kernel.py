@@ -41,24 +41,35 @@ _RISING = (
     "from every e1=In -> e2=In[price > e1.price] within 5 sec "
     "select e2.ts as ts, e2.sym as sym, e1.ts as since, e1.price as low, e2.price as high insert into Out;"
 )
+_JOIN = (
+    "define stream In2 (ts long, sym string, price double, vol int);\n"
+    "from In#window.time(1 sec) as a join In2#window.time(1 sec) as b on a.sym == b.sym "
+    "select a.sym as sym, a.price as p1, b.price as p2 insert into Out;"
+)
 _SEQUENCE = (
     "from every e1=In, e2=In[price > e1.price]+, e3=In[price < e2[last].price] "
     "select e1.sym as sym, e1.price as p1, e2[last].price as p2, e3.price as p3 insert into Out;"
 )
 
 Say = Callable[[str], object]
-Fed = list[tuple[ArrivalBatch, int]]
-"""Batches, and the clock at the end of each."""
+Fed = list[tuple[list[ArrivalBatch], int]]
+"""Batches, one for each stream, and the clock at the end of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelApp:
-    """`goal` in events/s with batches of 100,000 on a quiet machine; with batches of 1,000 it is half of that."""
+    """`goal` in events/s with batches of 100,000 on a quiet machine; with batches of 1,000 it is half of that.
+
+    `counts_rows`: what counts is rows out/s, because an event gives many. `streams` get the events in turn. `most`: so many events are enough.
+    """
 
     name: str
     text: str
     goal: int
     keys: int = 1_000
+    counts_rows: bool = False
+    streams: int = 1
+    most: int = 2_000_000_000
 
 
 KERNEL_APPS: dict[str, KernelApp] = {
@@ -79,6 +90,7 @@ KERNEL_APPS: dict[str, KernelApp] = {
         KernelApp("rising", f"{_IN}partition with (sym of In) begin {_RISING} end;", 7_400_000),
         KernelApp("flat", f"{_IN}{_PATTERN}", 2_200_000),
         KernelApp("sequence", f"{_IN}partition with (sym of In) begin {_SEQUENCE} end;", 8_600_000),
+        KernelApp("join", f"{_IN}{_JOIN}", 660_000, counts_rows=True, streams=2, most=400_000),
     )
 }
 
@@ -95,9 +107,11 @@ class KernelRun(msgspec.Struct, frozen=True):
 
 
 class KernelFigure(msgspec.Struct, frozen=True):
-    """Events/s: the median, least and greatest by the clock, the median by processor time, the same with deltas; the checksum of all output."""
+    """Events/s (rows out/s where `of` is "rows"): the median, least and greatest by the clock, the median by processor time, the same with deltas; the
+    checksum of all output."""
 
     events: int
+    of: str
     events_per_s: float
     least: float
     greatest: float
@@ -112,9 +126,10 @@ class KernelFigure(msgspec.Struct, frozen=True):
 
 def measure_kernel(app: KernelApp, size: int, count: int, repeat: int, say: Say) -> dict[str, Any]:
     """The figures of one app fed with batches of one size. Raises WrongOutputError: figures of wrong results are not given."""
+    count = min(count, app.most)
     say(f"{app.name}, {size:,}: comparing with rows")
     check(app, size)
-    fed = list(arrivals(0, count, size, app.keys))
+    fed = list(arrivals(0, count, size, app.keys, app.streams))
     run(_columns(app), fed, Total().add)  # what is compiled when it is first called is not what is measured
     runs, seen = [], set()
     for number in range(repeat):
@@ -125,13 +140,15 @@ def measure_kernel(app: KernelApp, size: int, count: int, repeat: int, say: Say)
     if len(seen) > 1:
         raise WrongOutputError(f"{app.name}: runs differ in what they put out: {seen}")
     ((rows, checksum),) = seen
-    wall = [count / r.wall_s for r in runs]
+    counted = rows if app.counts_rows else count
+    wall = [counted / r.wall_s for r in runs]
     goal = app.goal if size >= BATCHES[0] else app.goal // 2
     median = statistics.median(wall)
-    with_delta = statistics.median(count / (r.cpu_s + r.delta_cpu_s) for r in runs)
-    cpu = statistics.median(count / r.cpu_s for r in runs)
+    with_delta = statistics.median(counted / (r.cpu_s + r.delta_cpu_s) for r in runs)
+    cpu = statistics.median(counted / r.cpu_s for r in runs)
+    of = "rows" if app.counts_rows else "events"
     figure = KernelFigure(
-        count, median, min(wall), max(wall), cpu, with_delta, goal, median >= goal, rows, checksum, runs
+        count, of, median, min(wall), max(wall), cpu, with_delta, goal, median >= goal, rows, checksum, runs
     )
     told: dict[str, Any] = msgspec.to_builtins(figure)
     return told
@@ -139,7 +156,7 @@ def measure_kernel(app: KernelApp, size: int, count: int, repeat: int, say: Say)
 
 def check(app: KernelApp, size: int) -> None:
     """Raises WrongOutputError unless columns give exactly what rows give, batch for batch."""
-    fed = list(arrivals(0, max(CHECKED, size), size, app.keys))
+    fed = list(arrivals(0, max(CHECKED, size), size, app.keys, app.streams))
     registry = default_registry()
     expected: list[Outputs] = []
     found: list[Outputs] = []
@@ -156,9 +173,9 @@ def run(kernel: Kernel, fed: Fed, take: Callable[[Outputs], None]) -> KernelRun:
     gc.collect()
     wall = cpu = delta = delta_cpu = 0.0
     size = 0
-    for batch, until in fed:
+    for batches, until in fed:
         begin = time.perf_counter(), time.process_time()
-        outputs = kernel.process([batch], until)
+        outputs = kernel.process(batches, until)
         half = time.perf_counter(), time.process_time()
         size += len(kernel.delta())
         end = time.perf_counter(), time.process_time()
@@ -204,18 +221,23 @@ def words(start: int, stop: int) -> npt.NDArray[np.uint64]:
     return z ^ (z >> np.uint64(31))
 
 
-def arrivals(start: int, stop: int, size: int, keys: int) -> Iterator[tuple[ArrivalBatch, int]]:
-    """The events [start, stop) in batches, each event an arrival of its own; 100 in each millisecond."""
+def arrivals(start: int, stop: int, size: int, keys: int, streams: int = 1) -> Iterator[tuple[list[ArrivalBatch], int]]:
+    """The events [start, stop) in batches, each event an arrival of its own; 100 in each millisecond. With two streams they go to In and In2 in turn."""
     names = pa.array([f"S{k}" for k in range(keys)])
     attributes = [pa.field("ts", pa.int64()), pa.field("sym", pa.string()), pa.field("price", pa.float64())]
     schema = pa.schema([*attributes, pa.field("vol", pa.int32()), *ARRIVAL_COLUMNS])
     for first in range(start, stop, size):
         last = min(first + size, stop)
-        w, n = words(first, last), last - first
-        ts = FIRST_MS + np.arange(first, last) // 100
-        sym = names.take(pa.array((w >> np.uint64(40)) % np.uint64(keys)))
-        price = (((w >> np.uint64(8)) & np.uint64(0xFFFFF)) % np.uint64(10_000)).astype(np.int64) / 100.0
-        vol = ((w & np.uint64(0xFF)) % np.uint64(100) + np.uint64(1)).astype(np.int32)
-        marks = (ts, np.arange(first, last), np.zeros(n, np.int32), ts, np.zeros(n, np.int16))
-        columns = [pa.array(c) for c in (ts, sym, price, vol, *marks)]
-        yield ArrivalBatch("In", 0, 0, pa.RecordBatch.from_arrays(columns, schema=schema)), int(ts[-1])
+        batches = []
+        for ordinal in range(streams):
+            at = np.arange(first, last)[ordinal::streams]
+            w, n = words(first, last)[ordinal::streams], len(at)
+            ts = FIRST_MS + at // 100
+            sym = names.take(pa.array((w >> np.uint64(40)) % np.uint64(keys)))
+            price = (((w >> np.uint64(8)) & np.uint64(0xFFFFF)) % np.uint64(10_000)).astype(np.int64) / 100.0
+            vol = ((w & np.uint64(0xFF)) % np.uint64(100) + np.uint64(1)).astype(np.int32)
+            marks = (ts, at, np.zeros(n, np.int32), ts, np.zeros(n, np.int16))
+            columns = [pa.array(c) for c in (ts, sym, price, vol, *marks)]
+            batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+            batches.append(ArrivalBatch("In" if ordinal == 0 else "In2", ordinal, 0, batch))
+        yield batches, FIRST_MS + (last - 1) // 100

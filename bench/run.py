@@ -229,7 +229,9 @@ def run_kernel(asked: argparse.Namespace, screen: Screen) -> int:
                 label = f"{name}, {size:,}"
                 result.add(label, measure_kernel(app, size, asked.events, asked.repeat, screen.show))
                 told = result.told["apps"][label]
-                screen.say(f"{label}: {told['events_per_s'] / 1e6:.1f} M events/s (goal {told['goal'] / 1e6:.1f} M)")
+                screen.say(
+                    f"{label}: {told['events_per_s'] / 1e6:.1f} M {told['of']}/s (goal {told['goal'] / 1e6:.1f} M)"
+                )
 
     return measured(asked, screen, work)
 

@@ -74,6 +74,31 @@ def chain(m: Maker, streams: tuple[str, ...], target: str) -> str:
     return f"from {text}{within} select {_selection(m, width)}{having} insert into {target};"
 
 
+def led(m: Maker, streams: tuple[str, ...], target: str) -> str:
+    """A pattern that begins with two elements that are joined by `and`."""
+    width = m.one(3, 3, 4)
+    every = m.one("first", "first", "all", "")
+
+    def filters(slot: int) -> str:
+        if slot > 2:
+            return _filters(m, slot)
+        return m.one(
+            "",
+            "",
+            f"[{_condition(m, 1)}]",
+            f"[k == e{3 - slot}.k or e{3 - slot}.v is null]",
+            f"[coalesce(e{3 - slot}.v, 1) <= v]",
+        )
+
+    elements = [f"e{i}={m.of(streams)}{filters(i)}" for i in range(1, width + 1)]
+    first = f"{elements[0]} and {elements[1]}"
+    text = " -> ".join([f"every ({first})" if every == "first" else first, *elements[2:]])
+    text = f"every ({text})" if every == "all" else text
+    within = m.one("", "", " within 30 milliseconds", " within 100 milliseconds", " within 1 sec")
+    having = m.one("", "", "", " having e2.v > 1", " having x0 is null")
+    return f"from {text}{within} select {_selection(m, width)}{having} insert into {target};"
+
+
 @st.composite
 def matching(draw: st.DrawFn, make: Callable[[Maker, tuple[str, ...], str], str]) -> Generated:
     """One or two patterns or sequences, as `make` makes them, with a partition by a key of one type or another, or without."""

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nadi.plan.nodes import CountElement, EveryElement, NextElement, StateInput, StreamElement
+from nadi.plan.nodes import CountElement, EveryElement, LogicalElement, NextElement, StateInput, StreamElement
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The elements in order, and what `every` stands around: "first", "all" or nothing ("")."""
+    """The elements in order, and what `every` stands around: "first", "all" or nothing (""). `pair`: the first two are joined by `and`."""
 
     elements: tuple[StreamElement, ...]
     every: str
+    pair: bool = False
 
 
 def as_chain(plan: StateInput, compat: int) -> Chain | None:
@@ -33,6 +34,26 @@ def as_chain(plan: StateInput, compat: int) -> Chain | None:
     elements = (first, *others)
     plain = tuple(e for e in elements if isinstance(e, StreamElement))
     return Chain(plain, every) if len(plain) == len(elements) else None
+
+
+def as_led(plan: StateInput, compat: int) -> Chain | None:
+    """As `as_chain`; the first element may be two that are joined by `and`: `A and B -> C`."""
+    chain = as_chain(plan, compat)
+    if chain is not None or plan.sequence or compat == 4:
+        return chain
+    every, root = "", plan.root
+    if isinstance(root, EveryElement):
+        every, root = "all", root.element
+    if not isinstance(root, NextElement):
+        return None
+    first, *others = root.elements
+    if isinstance(first, EveryElement) and not every:
+        every, first = "first", first.element
+    if not (isinstance(first, LogicalElement) and first.op == "and"):
+        return None
+    elements = (first.left, first.right, *others)
+    plain = tuple(e for e in elements if isinstance(e, StreamElement))
+    return Chain(plain, every, pair=True) if len(plain) == len(elements) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 from nadi.lang.tree import Events, Type
-from nadi.plan import matchable
+from nadi.plan import joinable, matchable
 from nadi.plan.annotations import found
 from nadi.plan.islandwindows import BATCHES, of_batches, of_rate, of_timers, of_window
 from nadi.plan.mixing import Mixing
@@ -28,6 +28,7 @@ from nadi.plan.nodes import (
     FilterStep,
     FunctionStep,
     InsertIntoStream,
+    JoinInput,
     Logic,
     Negation,
     NullCheck,
@@ -196,16 +197,14 @@ def _of_streams(
 
 def _obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a query on rows."""
-    if isinstance(query.input, StateInput):
-        yield from matchable.obstacles(query, app)
+    if isinstance(query.input, (StateInput, JoinInput)):
+        kind = matchable if isinstance(query.input, StateInput) else joinable
+        yield from kind.obstacles(query, app)
         yield from _of_output(query, app)
-        for expr in matchable.expressions(query):
+        for expr in kind.expressions(query):
             yield from _of_expression(expr)
         if query.selection.having is not None:
             yield from _of_expression(matchable.flat(having_of(query.selection)))
-        return
-    if not isinstance(query.input, SingleInput):
-        yield "joins have no operator yet"
         return
     if query.input.source.startswith("!"):
         yield f"it reads the fault stream '{query.input.source}'"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nadi.lang.tree import Type
-from nadi.plan.chains import as_chain, as_run
+from nadi.plan.chains import Chain, as_led, as_run
 from nadi.plan.nodes import (
     OUTPUT,
     App,
@@ -35,7 +35,10 @@ KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 
 _FAR = 8  # how far into the events of a counted element one may look
 _MOST = 60  # attributes, each of which has a bit in one word
-_NO_CHAIN = "only chains of plain elements have an operator, no counts, logical or absent elements or nested scopes"
+_NO_CHAIN = (
+    "only chains of plain elements have an operator, whose first one may be two that are joined by 'and': "
+    "no counts, no other logical elements, no absent ones, no nested scopes"
+)
 _NO_SEQUENCE = (
     "only sequences have an operator whose first element takes at least one event and whose last one takes one, "
     "without logical and absent elements, and without two elements behind a counted one that need no event"
@@ -46,20 +49,21 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a pattern on rows, its expressions aside."""
     state = query.input
     assert isinstance(state, StateInput)  # the caller has looked
-    chain = as_run(state, app.compat) if state.sequence else as_chain(state, app.compat)
+    chain = as_run(state, app.compat) if state.sequence else as_led(state, app.compat)
     if chain is None:
         yield _NO_SEQUENCE if state.sequence else _NO_CHAIN
         return
     for element in chain.elements:
         inner = element.element if isinstance(element, CountElement) else element
-        yield from _of_element(inner, state.counted)
+        pair = isinstance(chain, Chain) and chain.pair
+        yield from _of_element(inner, state.counted, max(inner.slot, 1) if pair else inner.slot)
     kept = {(part.slot, part.position) for part in inside((state.root, query.selection)) if isinstance(part, Attr)}
     if len(kept) > _MOST:
         yield f"it reads more than {_MOST} attributes"
     yield from _of_sources(query, app)
     yield from _of_selection(query)
     if query.partition is not None:
-        yield from _of_partition(query, app)
+        yield from of_partition(query, app)
 
 
 def expressions(query: Query) -> Iterator[Expr]:
@@ -81,12 +85,13 @@ def flat(expr: Expr) -> Expr:
     return replaced(expr, leaf)
 
 
-def _of_element(element: StreamElement, counted: tuple[bool, ...]) -> Iterator[str]:
+def _of_element(element: StreamElement, counted: tuple[bool, ...], last: int) -> Iterator[str]:
+    """`last` is the last slot that may be bound."""
     for step in element.steps:
         if not isinstance(step, FilterStep):
             yield "stream functions in a pattern have no operator yet"
             continue
-        yield from _of_references(step.condition, element.slot, counted)
+        yield from _of_references(step.condition, last, counted)
         for part in inside(step.condition):
             if isinstance(part, Comparison) and part.left.type is Type.STRING:
                 yield from _of_texts(part, element.slot)
@@ -148,7 +153,8 @@ def partition_of(query: Query, app: App) -> Partition:
     return next(e for e in app.elements if isinstance(e, Partition) and e.id == query.partition)
 
 
-def _of_partition(query: Query, app: App) -> Iterator[str]:
+def of_partition(query: Query, app: App) -> Iterator[str]:
+    """What keeps a query that reads several streams in a partition on rows."""
     partition = partition_of(query, app)
     if partition.purge_idle is not None:
         yield "@purge of idle keys has no operator yet"

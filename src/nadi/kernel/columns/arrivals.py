@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch, values_of
+from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch, columns_of, values_of
 from nadi.kernel.contract import ArrivalBatch
 from nadi.plan.nodes import Schema
 
@@ -40,11 +40,9 @@ class Gatherer:
         return self._merged(given, clocks)
 
     def _one(self, arrival: ArrivalBatch, clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
-        width, columns = self._widths[arrival.input], arrival.batch.columns
-        order, position, run, ts, group = (values_of(c) for c in columns[width : width + 5])
-        stretch, after = self._marked(
-            tuple(map(Column, columns[:width])), (order, position, run, ts, group), _ZERO, clocks
-        )
+        width, batch = self._widths[arrival.input], arrival.batch
+        marks = tuple(values_of(batch.column(width + i)) for i in range(5))
+        stretch, after = self._marked(columns_of(batch, width), marks, _ZERO, clocks)
         return {arrival.input: stretch}, after
 
     def _marked(
@@ -61,29 +59,48 @@ class Gatherer:
         return stretch, Clocks(heard if self._playback else arrived, arrived)
 
     def _merged(self, given: list[ArrivalBatch], clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
-        """Several batches: put beside each other, merged, and told apart by input again."""
+        """Several batches: merged by their marks, and told apart by input again. An input with one batch keeps its columns as they are."""
         given = sorted(given, key=lambda a: (a.ordinal, a.partition))
-        starts = np.cumsum([0, *(a.batch.num_rows for a in given)], dtype=np.int64)
-        marks = [
-            np.concatenate([values_of(a.batch.column(self._widths[a.input] + i)) for a in given]) for i in range(5)
-        ]
-        places = np.array([(a.ordinal, a.partition) for a in given], np.int64).reshape(-1, 2)
-        merged = np.empty(starts[-1], np.int64)
+        marks, starts = self._marks(given)
+        places = np.array([(a.ordinal, a.partition) for a in given], np.int64).reshape(-1, 2).T.copy()
+        order = np.empty(starts[-1], np.int64)  # the events, one after the other
         batch = np.empty(starts[-1], np.int64)
-        _merge(marks[0], marks[1], marks[2], places[:, 0].copy(), places[:, 1].copy(), starts, merged, batch)
-        whole, after = self._marked((), tuple(m[merged] for m in marks), batch, clocks)
+        _merge(marks[0], marks[1], marks[2], places[0], places[1], starts, order, batch)
+        whole, after = self._marked((), tuple(m[order] for m in marks), batch, clocks)
+        now, chunk = np.empty_like(order), np.empty_like(order)
+        now[order], chunk[order] = whole.now, whole.chunk
+        group = None
+        if whole.group is not None:
+            group = np.empty_like(order)
+            group[order] = whole.group
         made = {}
         for key in dict.fromkeys(a.input for a in given):
             mine = [i for i, a in enumerate(given) if a.input == key]
+            width = self._widths[key]
+            if len(mine) == 1:
+                part = slice(int(starts[mine[0]]), int(starts[mine[0] + 1]))
+                columns = columns_of(given[mine[0]].batch, width)
+                made[key] = Stretch(
+                    columns, marks[3][part], now[part], chunk[part], None if group is None else group[part]
+                )
+                continue
+            at = order[np.isin(batch, mine)]
             shift = np.zeros(len(given), np.int64)  # from a place among all events to that among the input's
             sizes = np.diff(starts)[mine]
             shift[mine] = np.cumsum(sizes) - sizes - starts[mine]
-            at = np.flatnonzero(np.isin(batch, mine))
-            rows = merged[at] + shift[batch[at]]
-            columns = _joined([given[i].batch for i in mine], self._widths[key], rows)
-            group = None if whole.group is None else whole.group[at]
-            made[key] = Stretch(columns, whole.ts[at], whole.now[at], whole.chunk[at], group)
+            rows = at + np.repeat(shift, np.diff(starts))[at]
+            columns = _joined([given[i].batch for i in mine], width, rows)
+            made[key] = Stretch(columns, marks[3][at], now[at], chunk[at], None if group is None else group[at])
         return made, after
+
+    def _marks(self, given: list[ArrivalBatch]) -> tuple[list[Array], Longs]:
+        """The marks of batches, one after the other, and where each batch begins."""
+        firsts = [self._widths[a.input] for a in given]
+        marks = [
+            np.concatenate([values_of(a.batch.column(first + i)) for a, first in zip(given, firsts, strict=True)])
+            for i in range(5)
+        ]
+        return marks, np.cumsum([0, *(a.batch.num_rows for a in given)], dtype=np.int64)
 
 
 _ZERO = np.zeros(0, np.int64)

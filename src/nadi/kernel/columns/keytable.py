@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from nadi.kernel.columns.jit import PLAIN, loop
 from nadi.kernel.columns.stretch import Array, Column, Longs
-from nadi.kernel.columns.words import load
+from nadi.kernel.columns.words import load, store
 from nadi.lang.tree import Type
 
 BETWEEN = "\x1f"
@@ -109,10 +109,15 @@ class KeyTable:
         """All ids, ascending."""
         return np.flatnonzero(self._lengths[: self.bound] >= 0)
 
-    def array(self, ids: Array) -> pa.Array:
-        """The texts of ids as a string array."""
-        ends, data = self.packed(ids)
-        return pa.Array.from_buffers(pa.string(), len(ids), [None, pa.py_buffer(ends), pa.py_buffer(data)])
+    def array(self, ids: Array, nulls: Array | None = None) -> pa.Array:
+        """The texts of ids as a string array; where there is null the id means nothing."""
+        n = len(ids)
+        ends = np.empty(n + 1, np.int32)
+        absent = nulls if nulls is not None and nulls.any() else _NONE
+        data = np.empty(_measure(ids, absent, self._lengths, ends) + 8, np.uint8)
+        _spell(ids, self._starts, self._texts, ends, data)
+        valid = pa.py_buffer(np.packbits(~absent, bitorder="little")) if len(absent) else None
+        return pa.Array.from_buffers(pa.string(), n, [valid, pa.py_buffer(ends), pa.py_buffer(data[:-8])])
 
     def packed(self, ids: Array) -> tuple[Array, Array]:
         """The texts of ids: where each begins and the last ends (int32), and their bytes."""
@@ -124,6 +129,7 @@ class KeyTable:
 
 
 _NOTHING = np.zeros(1, np.uint8)
+_NONE = np.zeros(0, np.bool_)
 
 
 def texts_of(columns: tuple[Column, ...], kinds: tuple[Type, ...]) -> pa.Array:
@@ -273,3 +279,30 @@ def _pack(ids, starts, lengths, texts, ends, data):  # type: ignore[no-untyped-d
         k = ids[i]
         for j in range(lengths[k]):
             data[ends[i] + j] = texts[starts[k] + j]
+
+
+@loop
+def _measure(ids, nulls, lengths, ends):  # type: ignore[no-untyped-def]
+    """Where each text ends; -> where the last one does."""
+    end = 0
+    ends[0] = 0
+    for i in range(len(ids)):
+        if len(nulls) == 0 or not nulls[i]:
+            end += lengths[ids[i]]
+        ends[i + 1] = end
+    return end
+
+
+@loop
+def _spell(ids, starts, texts, ends, data):  # type: ignore[no-untyped-def]
+    """The texts one after the other; there are eight bytes more than they have."""
+    for i in range(len(ids)):
+        at, size = ends[i], ends[i + 1] - ends[i]
+        if size == 0:
+            continue
+        start = starts[ids[i]]
+        if size <= 8 and start + 8 <= len(texts):
+            store(data, at, load(texts, start))  # what is too much of it is written over by the next one
+        else:
+            for j in range(size):
+                data[at + j] = texts[start + j]

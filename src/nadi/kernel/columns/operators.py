@@ -6,11 +6,23 @@ from nadi.kernel.columns.batching import Batching
 from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
+from nadi.kernel.columns.joins import Join
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.waiting import Waiting
 from nadi.plan.islandwindows import BATCHES
-from nadi.plan.nodes import App, Attr, FilterStep, Partition, Query, SingleInput, StateInput, ValueKey, WindowStep
+from nadi.plan.nodes import (
+    App,
+    Attr,
+    FilterStep,
+    JoinInput,
+    Partition,
+    Query,
+    SingleInput,
+    StateInput,
+    ValueKey,
+    WindowStep,
+)
 
 
 def operator(query: Query, app: App, is_read: bool) -> Operator:
@@ -25,6 +37,8 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
     source = query.input
     if isinstance(source, StateInput):
         return Sequence(query, app) if source.sequence else ChainPattern(query, app)
+    if isinstance(source, JoinInput):
+        return Join(query, app, is_read)
     assert isinstance(source, SingleInput)  # as islands says
     types = app.streams[source.source].schema.types
     at = next((n for n, step in enumerate(source.steps) if isinstance(step, WindowStep)), len(source.steps))

@@ -28,15 +28,16 @@ class Numbering:
         """The rows of a stretch with their numbers."""
         n = len(made)
         numbers, chunks = np.empty(n, np.int64), np.empty(n, np.int64)
-        groups = np.zeros(n, np.int16)
         if made.group is None:
-            self._next[0] = _number(made.chunk, int(self._next[0]), numbers, chunks)
+            self._next[0], alone = _number(made.chunk, int(self._next[0]), numbers, chunks)
+            groups = _no_groups(n)
         else:
-            groups[:] = made.group
+            alone = False
+            groups = _array(_SHORT, made.group.astype(np.int16))
             _number_groups(made.chunk, made.group, self._next, numbers, chunks)
+        numbered = _array(_LONG, numbers)
         arrays = [column.array() for column in made.columns]
-        for values, kind in ((numbers, _LONG), (chunks, _LONG), (made.ts, _LONG), (groups, _SHORT)):
-            arrays.append(pa.Array.from_buffers(kind, n, [None, pa.py_buffer(values)]))
+        arrays += (numbered, numbered if alone else _array(_LONG, chunks), _array(_LONG, made.ts), groups)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     # ---- state
@@ -69,17 +70,34 @@ class Numbering:
 
 
 _LONG, _SHORT = pa.int64(), pa.int16()
+_NO_GROUPS = pa.array(np.zeros(1024, np.int16))
+
+
+def _array(kind: pa.DataType, values: Array) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def _no_groups(size: int) -> pa.Array:
+    """The group 0 of so many rows."""
+    global _NO_GROUPS  # noqa: PLW0603  # grows with the largest batch
+    if len(_NO_GROUPS) < size:
+        _NO_GROUPS = pa.array(np.zeros(max(size, 2 * len(_NO_GROUPS)), np.int16))
+    return _NO_GROUPS.slice(0, size)
 
 
 @loop
-def _number(chunk: Longs, first: int, numbers: Longs, chunks: Longs) -> int:
+def _number(chunk: Longs, first: int, numbers: Longs, chunks: Longs) -> tuple[int, bool]:
+    """-> the next number, and whether each row is a chunk of its own."""
     opened = first
+    alone = True
     for i in range(len(chunk)):
         if i == 0 or chunk[i] != chunk[i - 1]:
             opened = first + i
+        else:
+            alone = False
         numbers[i] = first + i
         chunks[i] = opened
-    return first + len(chunk)
+    return first + len(chunk), alone
 
 
 @loop

@@ -101,6 +101,31 @@ class Column:
         return Column(None, self.values()[start:stop], None if self._nulls is None else self._nulls[start:stop])
 
 
+class BatchColumn(Column):
+    """A column of a record batch, not touched before somebody asks for it: to make an Arrow array takes as long as a loop takes for hundreds of events."""
+
+    __slots__ = ("_at", "_batch")
+
+    def __init__(self, batch: pa.RecordBatch, at: int, size: int) -> None:
+        self._batch = batch
+        self._at = at
+        self._values = None
+        self._nulls = None
+        self.size = size
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_array":
+            raise AttributeError(name)
+        self._array = found = self._batch.column(self._at)
+        return found
+
+
+def columns_of(batch: pa.RecordBatch, count: int) -> tuple[Column, ...]:
+    """The first columns of a batch."""
+    size = batch.num_rows
+    return tuple(BatchColumn(batch, at, size) for at in range(count))
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """See the module's text."""

@@ -1,4 +1,4 @@
-"""The operator of patterns that are a chain of plain elements: `every e1=A -> e2=B[price > e1.price] within 5 sec`, in a partition and without."""
+"""The operator of patterns that are a chain: `every e1=A -> e2=B[price > e1.price] within 5 sec`, `A and B -> C`, in a partition and without."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nadi.kernel.columns.patterns.picking import Picks
 from nadi.kernel.columns.patterns.pool import Pool
 from nadi.kernel.columns.patterns.reading import Reading
 from nadi.kernel.columns.stretch import Stretch
-from nadi.plan.chains import as_chain
+from nadi.plan.chains import as_led
 from nadi.plan.nodes import App, Query, StateInput
 
 _LEAST = 256  # output rows that there is room for at first
@@ -24,7 +24,7 @@ class ChainPattern:
 
     def __init__(self, query: Query, app: App) -> None:
         assert isinstance(query.input, StateInput)
-        chain = as_chain(query.input, app.compat)
+        chain = as_led(query.input, app.compat)
         assert chain is not None  # as islands says
         layout = lay_out(query, app, chain)
         self._text = ChainText(layout)

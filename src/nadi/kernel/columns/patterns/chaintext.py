@@ -11,14 +11,15 @@ from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.patterns import places
 from nadi.kernel.columns.patterns.layout import Element, Layout, Reference, strings
 from nadi.kernel.columns.patterns.picking import Picked, dtypes, write_picks
-from nadi.kernel.columns.patterns.places import FRESH, HEAD
+from nadi.kernel.columns.patterns.places import BOUND, FRESH, HEAD
 from nadi.kernel.columns.patterns.reading import FIXED
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Expr
 from nadi.plan.walk import inside
 
 _CALLED: dict[str, object] = {
-    name: getattr(places, name) for name in ("made", "released", "append", "take", "expire", "settle", "spread")
+    name: getattr(places, name)
+    for name in ("made", "released", "append", "take", "expire", "expire_pair", "settle", "spread")
 }
 _FIXED = {
     **FIXED,
@@ -35,6 +36,7 @@ _FIXED = {
 """`stop`: the event to begin with, how many output rows there are, whether that event has been begun; the loop leaves there where it stopped for want of
 room."""
 
+_ZERO = {Type.FLOAT: "0.0", Type.DOUBLE: "0.0", Type.BOOL: "False"}
 _CONVERT = {Type.FLOAT: "float(floats[{}])", Type.DOUBLE: "float(floats[{}])", Type.BOOL: "(words[{}] != 0)"}
 
 
@@ -131,15 +133,19 @@ class ChainText:
         for slot in range(1, len(self._layout.elements)):
             at = self._layout.place(slot)
             call = f"expire(words, keys, base + {at}, meta, buckets, t, {within}, g)"
+            if self._layout.pair:
+                call = call.replace("expire(", "expire_pair(").replace(", g)", f", g, {self._layout.far_word})")
             self._open(f"if keys[base + {at + HEAD}] != 0 and {call}:")
             self._line("touched[g] = True")
-            if self._layout.every == "all":
-                self._line("keys[base] = 0")
+            if self._layout.every == "all" or (self._layout.pair and slot == 1):
+                self._line(f"keys[base] = {0 if self._layout.every else 1}")
             self._close()
         self._close()
 
     def _step(self, element: Element) -> None:
-        if element.slot == 0:
+        if self._layout.pair and element.slot < 2:
+            self._bind_one(element)
+        elif element.slot == 0:
             self._begin(element)
         else:
             self._go_on(element)
@@ -162,6 +168,41 @@ class ChainText:
         self._append(1)
         if self._layout.every != "first":
             self._line("keys[base] = 1")
+        self._close(blocks + 1)
+
+    def _bind_one(self, element: Element) -> None:
+        """One of two first elements: the match that has bound the other one goes on, else the one that has bound nothing binds this one."""
+        layout, slot = self._layout, element.slot
+        at = layout.place(1)
+        self._open(f"if keys[base] == {BOUND + 1 - slot}:")
+        self._line(f"node = keys[base + {at + HEAD}]")
+        blocks = self._conditions(element.alone)
+        self._recall(element.rest, set())
+        blocks += self._conditions(element.rest)
+        self._line(f"take(words, keys, base + {at}, meta, buckets, node)")
+        self._line(f"words[node + {layout.far_word}] = max(words[node + {places.FIRST}], t)")
+        self._line(f"words[node + {places.FIRST}] = min(words[node + {places.FIRST}], t)")
+        own = sum(1 << bit for bit, attribute in enumerate(layout.captured) if attribute[0] == slot)
+        if own:
+            self._line(f"words[node + {layout.null_word}] &= {~own}")
+        self._capture(slot)
+        self._append(2)
+        self._line(f"keys[base] = {0 if layout.every == 'first' else 1}")
+        self._close(blocks + 1)
+        self._open("elif free and keys[base] == 0:")
+        for other, position in {(p.slot - 1, p.position) for p in _attributes(element.rest) if p.slot > 0}:
+            zero = _ZERO.get(layout.type_of((other, position)), "0")
+            self._writer.bound[other + 1, position] = Term(zero, "True")
+        blocks = self._conditions((*element.alone, *element.rest))
+        self._line("node = made(words, meta)")
+        self._line(f"words[node + {places.FIRST}] = t")
+        self._line(f"words[node + {layout.far_word}] = t")
+        if layout.captured:
+            self._line(f"words[node + {layout.null_word}] = {(1 << len(layout.captured)) - 1 - own}")
+        self._capture(slot)
+        self._append(1)
+        self._line(f"keys[base + {at + FRESH}] = 0")  # it waits for the next element already
+        self._line(f"keys[base] = {BOUND + slot}")
         self._close(blocks + 1)
 
     def _go_on(self, element: Element) -> None:
@@ -266,7 +307,7 @@ class ChainText:
             memory = "floats" if kind in (Type.FLOAT, Type.DOUBLE) else "words"
             self._line(f"{memory}[node + {layout.word(attribute)}] = {term.text}")
             bits.append(f"({1 << bit} if {term.null} else 0)")
-        if slot == 0 and layout.captured:
+        if slot == 0 and layout.captured and not layout.pair:
             self._line(f"words[node + {layout.null_word}] = {' | '.join(bits) or '0'}")
         elif bits:
             self._line(f"words[node + {layout.null_word}] |= {' | '.join(bits)}")

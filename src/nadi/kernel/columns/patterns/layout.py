@@ -49,6 +49,8 @@ class Layout:
     """The attributes that a match keeps, but those that are its key."""
     keyed: frozenset[Reference]
     """The attributes that are the text of the key."""
+    pair: bool = False
+    """The first two elements are joined by `and`: a match that has bound one of them waits in the first place."""
 
     @property
     def places(self) -> int:
@@ -75,14 +77,19 @@ class Layout:
         return FIXED if self.places > 1 else FIXED - 1
 
     @property
+    def far_word(self) -> int:
+        """Where a node of a pair has the later one of its two first times, 0 for nowhere."""
+        return self.last_word + 1 if self.pair else 0
+
+    @property
     def bucket_word(self) -> int:
         """Where a node has its bucket's links, 0 for nowhere."""
-        return self.last_word + 1 if self.indexed else 0
+        return (self.far_word or self.last_word) + 1 if self.indexed else 0
 
     @property
     def null_word(self) -> int:
         """Where a node has the bits of its nulls, one per captured attribute."""
-        return self.last_word + (4 if self.indexed else 1)
+        return (self.far_word or self.last_word) + (4 if self.indexed else 1)
 
     def word(self, attribute: Reference) -> int:
         """Where a node has the value of a captured attribute."""
@@ -96,7 +103,8 @@ class Layout:
     @property
     def told(self) -> tuple[int, ...]:
         """The words of a node that its state consists of: all but links."""
-        last = (self.last_word,) if self.places > 1 else ()
+        last: tuple[int, ...] = (self.last_word,) if self.places > 1 else ()
+        last += (self.far_word,) if self.pair else ()
         return (NUMBER, FIRST, *last, *range(self.null_word, self.node_width))
 
     def type_of(self, attribute: Reference) -> Type:
@@ -114,7 +122,8 @@ def lay_out(query: Query, app: App, chain: Chain) -> Layout:
     assert isinstance(query.input, StateInput)
     sources = sources_of(query, app, chain.elements)
     starts = {e.slot: sources.starts[sources.names.index(e.source)] for e in chain.elements}
-    elements = tuple(_element(e, sources, starts, indexes=query.partition is None) for e in chain.elements)
+    flat, led = query.partition is None, 2 if chain.pair else 0
+    elements = tuple(_element(e, sources, starts, indexes=flat and e.slot >= led) for e in chain.elements)
     last, selection = len(elements) - 1, query.selection
     values = tuple(seen(value, last, starts) for value in selection.values)
     having = None if selection.having is None else seen(having_of(selection), last, starts)
@@ -133,7 +142,7 @@ def lay_out(query: Query, app: App, chain: Chain) -> Layout:
     }
     found |= {element.equal[1] for element in elements if element.equal is not None}
     captured = tuple(sorted(found - keyed))
-    return Layout(sources, elements, chain.every, query.input.within, values, having, captured, keyed)
+    return Layout(sources, elements, chain.every, query.input.within, values, having, captured, keyed, chain.pair)
 
 
 def _element(element: StreamElement, sources: Sources, starts: dict[int, int], indexes: bool) -> Element:

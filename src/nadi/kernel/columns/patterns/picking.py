@@ -85,16 +85,7 @@ class Picks:
                 return one.column(made)
             case Interned(number, nullable):
                 nulls = self.arrays[f"x{number}"][:made] if nullable else None
-                return Column(_texts(keys, self.arrays[f"o{number}"][:made], nulls))
+                return Column(keys.array(self.arrays[f"o{number}"][:made], nulls))
             case Computed(number, _dtype, nullable):
                 nulls = self.arrays[f"x{number}"][:made] if nullable else None
                 return Column(None, self.arrays[f"o{number}"][:made], nulls)
-
-
-def _texts(keys: KeyTable, numbers: Array, nulls: Array | None) -> object:
-    made = keys.array(numbers)
-    if nulls is None or not nulls.any():
-        return made
-    import pyarrow as pa
-
-    return made.take(pa.array(np.arange(len(numbers)), mask=nulls))

@@ -26,7 +26,8 @@ AFTER, BEFORE, NAME = range(3)
 # The words of a place: its first, last and first fresh match, and the latest first event of the fresh ones (UNORDERED once times did not ascend).
 HEAD, TAIL, FRESH, TOP = range(4)
 PLACE = 4
-USED = 0  # of a key: whether the match that has bound nothing is gone
+USED = 0  # of a key: whether the match that has bound nothing is gone (1); of a pair, BOUND and the slot of the one that is bound
+BOUND = 2
 STARTS = 1  # where the places of a key begin
 
 # What `meta` has: free nodes, nodes that a delta is still to tell the end of, where unused words begin, the next number, how many nodes there
@@ -171,6 +172,28 @@ def expire(words, keys, at, meta, buckets, now, within, key):  # type: ignore[no
         elif ascending:
             break
         fresh = after
+    return late
+
+
+@part
+def expire_pair(words, keys, at, meta, buckets, now, within, key, far):  # type: ignore[no-untyped-def]
+    """As `expire`, of matches of which two events must be no more than `within` ms away; the later one's time stands at `far`."""
+    late = False
+    fresh = keys[at + FRESH]
+    node = keys[at + HEAD]
+    pending = True
+    while node != 0:
+        after = words[node + NEXT]
+        pending = pending and node != fresh
+        if now - words[node + FIRST] > within or words[node + far] - now > within:
+            take(words, keys, at, meta, buckets, node)
+            released(words, meta, node, key)
+            late = True
+        elif pending and fresh == 0:
+            break
+        elif pending:
+            after = fresh
+        node = after
     return late
 
 

@@ -24,6 +24,7 @@ from nadi.kernel.columns.patterns import pooling
 from nadi.kernel.columns.patterns.layout import Layout
 from nadi.kernel.columns.patterns.places import BUCKET, END, LAST, LIVE, MASK, META, NUMBERS, WIDTH
 from nadi.kernel.columns.stretch import Array, Longs
+from nadi.kernel.columns.words import aligned
 from nadi.lang.tree import Type
 
 _ROOM = 1024  # nodes at first
@@ -77,7 +78,7 @@ class Pool:
             layout.bucket_word,
             1,
         )
-        self.words = _aligned(_ROOM * layout.node_width)
+        self.words = aligned(_ROOM * layout.node_width)
         rows = self.table.room if self._partitioned else 1
         self.keys = np.zeros(rows * layout.key_width, np.int64)
         self.touched = np.zeros(rows, np.bool_)
@@ -95,9 +96,7 @@ class Pool:
         self._link()
         wanted = int(self.meta[END]) + events * self._layout.node_width
         if wanted > len(self.words):
-            words = _aligned(max(wanted, 2 * len(self.words)))
-            words[: len(self.words)] = self.words
-            self.words = words
+            self.words = aligned(max(wanted, 2 * len(self.words)), self.words)
         self._follow()
 
     def _follow(self) -> None:
@@ -252,7 +251,7 @@ class Pool:
         alive = _alive(keys, nodes[:, 0], np.concatenate(loaded.gone_keys), np.concatenate(loaded.gone))
         width = self._layout.node_width
         room = (len(alive) + 1 + _ROOM) * width
-        self.words = _aligned(max(room, len(self.words)))
+        self.words = aligned(max(room, len(self.words)))
         pooling.link(
             self.words, self.keys, self._layout.key_width, self.meta, self.buckets, self._words_told, self._layout.null_word,
             self._equal, keys[alive].astype(np.int64), places[alive].astype(np.int64), nodes[alive],
@@ -288,13 +287,3 @@ def _longer(array: Array, size: int) -> Array:
     made = np.zeros(size, array.dtype)
     made[: len(array)] = array
     return made
-
-
-def _aligned(size: int) -> Longs:
-    """Words that begin with a line of the processor's cache, so that a node of eight words lies in one."""
-    words = np.zeros(size + _LINE - 1, np.int64)
-    skipped = -(words.ctypes.data // words.itemsize) % _LINE
-    return words[skipped : skipped + size]
-
-
-_LINE = 8  # words

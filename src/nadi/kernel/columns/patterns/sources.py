@@ -26,7 +26,11 @@ class Sources:
 
 def sources_of(query: Query, app: App, elements: Iterable[StreamElement]) -> Sources:
     """The sources of a query, in the order in which it names them."""
-    names = tuple(dict.fromkeys(e.source for e in elements))
+    return sources_named(query, app, tuple(dict.fromkeys(e.source for e in elements)))
+
+
+def sources_named(query: Query, app: App, names: tuple[str, ...]) -> Sources:
+    """The streams of some names as the sources of a query."""
     types: list[Type] = []
     starts = []
     for name in names:

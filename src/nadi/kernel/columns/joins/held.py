@@ -1,0 +1,203 @@
+"""What one side of a join holds, as arrays and as blocks.
+
+Blocks have the letter `j`. Texts (of keys, and of strings that are kept) stand in `ends` and `texts`, and are named by their place there. A block has
+
+- `key`: the keys that it tells of; outside of partitions there is one without a text;
+- `row`: for each its numbers (`holding.TOLD`);
+- `nodes`: of those that came, key by key, the timestamp, the bits and the attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from nadi.kernel.columns.flat import BLOCK_BYTES, Block
+from nadi.kernel.columns.joins import holding, places
+from nadi.kernel.columns.joins.layout import NO_BIT, Side
+from nadi.kernel.columns.joins.places import BITS, END, INDEXED, LIVE, MASK, META, NEVER, ROW, TS, WIDTH
+from nadi.kernel.columns.keytable import KeyTable, longer
+from nadi.kernel.columns.partitioning import by_group
+from nadi.kernel.columns.stretch import Array, Longs
+from nadi.kernel.columns.words import aligned
+from nadi.lang.tree import Type
+
+_ROOM = 1024  # nodes and buckets at first
+_NO = np.zeros(0, np.int64)
+
+
+class Held:
+    """The window of a side. `table` numbers keys and strings, for both sides; `grouped`: the app is sharded by key, so that keys have key-groups."""
+
+    def __init__(self, side: Side, table: KeyTable, grouped: bool) -> None:
+        assert side.window is not None
+        self.element = side.window.id
+        self._side = side
+        self._table = table
+        self._grouped = grouped and side.partitioned
+        texts = [p for p in side.captured if side.types[p] is Type.STRING]
+        group = [side.group_word] if side.group_word else []
+        self._told = np.array([TS, BITS, *map(side.word, side.captured), *group], np.int64)
+        self._texts = np.array([*(side.word(p) for p in texts), *group], np.int64)
+        self._columns = [self._told.tolist().index(word) for word in self._texts]
+        self._bits = np.array([*(side.null_bit(p) for p in texts), *(NO_BIT for _ in group)], np.int64)
+        self._index = np.array([side.word(p) for p in side.index], np.int64)
+        self._index_bits = np.array([side.null_bit(p) for p in side.index], np.int64)
+        self.clear()
+        for _ in self._all(0, _NO):  # a forked process must not have to compile what this calls
+            pass
+        holding.mark_keys(self.rows, np.zeros(len(self.touched), np.bool_))
+        self._block(0, _NO, holding.told_rows(self.rows, _NO, _NO), _NO)
+        self._settle(_NO)
+
+    def clear(self) -> None:
+        """Forget all."""
+        side = self._side
+        self.meta = np.zeros(META, np.int64)
+        self.meta[[END, WIDTH, INDEXED, MASK]] = side.node_width, side.node_width, bool(side.index), _ROOM - 1
+        self.words = aligned(_ROOM * side.node_width)
+        self.heads = np.zeros(2 * _ROOM if side.index else 0, np.int64)
+        self.rows, self.touched = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        self._follow()
+
+    # ---- room
+
+    def ready(self, events: int) -> None:
+        """Before a batch: room for so many events, for all keys."""
+        width, held = self._side.node_width, int(self.meta[LIVE])
+        free = int(self.meta[END]) // width - 1 - held
+        wanted = int(self.meta[END]) + max(0, events - free) * width
+        if wanted > len(self.words):
+            self.words = aligned(max(wanted, 2 * len(self.words)), self.words)
+        if self._side.index and held + events > len(self.heads) // 2:
+            size = 1 << (held + events).bit_length()
+            old, self.heads = self.heads, np.zeros(2 * size, np.int64)
+            self.meta[MASK] = size - 1
+            places.reindex(self.words, old, self.heads, self.meta)
+        self._follow()
+
+    def fire(self, now: int) -> None:
+        """Let go what timers have let go by now, if there would be no room without: nobody looks at keys that have no events any more."""
+        if self._side.timed and 2 * len(self.words) < 3 * (int(self.meta[LIVE]) + _ROOM) * self._side.node_width:
+            places.fire_all(self.words, self.rows, self.touched, self.meta, self.heads, now - self._side.span, 0)
+
+    def _follow(self) -> None:
+        """Arrays by key grow with the table."""
+        before, room = len(self.touched), self._table.room if self._side.partitioned else 1
+        if room > before:
+            self.rows = longer(self.rows, room * ROW)
+            self.rows[before * ROW + places.LATEST :: ROW] = NEVER
+            self.touched = longer(self.touched, room)
+
+    @property
+    def own(self) -> dict[str, Array | int]:
+        """What a loop gets."""
+        n = self._side.slot
+        return {
+            f"words{n}": self.words,
+            f"floats{n}": self.words.view(np.float64),
+            f"rows{n}": self.rows,
+            f"heads{n}": self.heads,
+            f"meta{n}": self.meta,
+            f"touched{n}": self.touched,
+        }
+
+    def mark(self, used: Array) -> None:
+        """Mark the texts that are in use."""
+        if self._side.partitioned:
+            holding.mark_keys(self.rows, used)
+        if len(self._texts):
+            holding.mark_texts(self.words, self.meta, self._texts, self._bits, used)
+
+    def size(self) -> int:
+        """How many events there are."""
+        return int(self.meta[LIVE])
+
+    # ---- told
+
+    def changes(self) -> Iterator[Block]:
+        """What went and what came, of the keys that were touched."""
+        keys = np.flatnonzero(self.touched)
+        if len(keys):
+            nodes = holding.fresh(self.words, self.rows, keys, False)
+            told = self._block(0, keys, holding.told_rows(self.rows, keys, nodes[1]), nodes[0])
+            self._settle(keys)
+            yield told
+
+    def contents(self) -> Iterator[Block]:
+        """All of it, in blocks of about a megabyte."""
+        keys = np.zeros(1, np.int64)
+        if self._side.partitioned:
+            used = np.zeros(self._table.room, np.bool_)
+            holding.mark_keys(self.rows, used)
+            keys = np.flatnonzero(used)
+        for group, mine in by_group(self._table, keys, self._grouped) if len(keys) else ():
+            yield from self._all(group, mine)
+        self._settle(keys)
+
+    def _all(self, group: int, keys: Longs) -> Iterator[Block]:
+        """The keys of a group; one with many events comes in several blocks."""
+        most = max(1, BLOCK_BYTES // (8 * max(len(self._told), holding.TOLD)))
+        nodes, counts = holding.fresh(self.words, self.rows, keys, True)
+        ends = np.cumsum(counts)
+        first = done = 0
+        while first < len(keys):
+            last = max(first + 1, int(np.searchsorted(ends, done + most, "right")))
+            last = min(last, first + most)
+            some = keys[first:last]
+            begin = done
+            while True:
+                end = min(int(ends[last - 1]), begin + most)
+                told = counts[first:last].copy()
+                if last == first + 1:
+                    told[0] = end - begin
+                rows = holding.told_rows(self.rows, some, told)
+                rows[4 :: holding.TOLD] = 0  # what went was told of an earlier state
+                yield self._block(group, some, rows, nodes[begin:end], int(begin == done))
+                begin = end
+                if begin >= ends[last - 1]:
+                    break
+            first, done = last, int(ends[last - 1])
+
+    def _settle(self, keys: Longs) -> None:
+        holding.settle(self.rows, keys)
+        self.touched[keys] = False
+
+    def _block(self, group: int, keys: Longs, rows: Longs, nodes: Longs, begins: int = 1) -> Block:
+        matrix = holding.told_words(self.words, self._told, nodes)
+        texts = [matrix[:, column] for column in self._columns]
+        valid = [(matrix[:, 1] >> bit) & 1 == 0 for bit in self._bits]
+        named = [keys] if self._side.partitioned else []
+        ids = np.unique(np.concatenate([_NO, *named, *(text[ok] for text, ok in zip(texts, valid))]))
+        for text, ok in zip(texts, valid):
+            text[...] = np.where(ok, np.searchsorted(ids, text), 0)
+        arrays: dict[str, Array] = {}
+        if self._side.partitioned or len(texts):
+            arrays["ends"], arrays["texts"] = self._table.packed(ids)
+        arrays["key"] = (np.searchsorted(ids, keys) if self._side.partitioned else keys).astype(np.int32)
+        arrays |= {"row": rows, "nodes": matrix.reshape(-1)}
+        return Block(self.element, group, "j", arrays, keys=begins * len(keys))
+
+    # ---- put back
+
+    def apply(self, block: Block) -> None:
+        """Let events go, put others behind them."""
+        given = block.arrays
+        keys = given["key"].astype(np.int64)
+        matrix = given["nodes"].reshape(-1, len(self._told)).copy()
+        if "ends" in given:
+            buffers = [None, pa.py_buffer(given["ends"]), pa.py_buffer(given["texts"])]
+            array = pa.Array.from_buffers(pa.string(), len(given["ends"]) - 1, buffers)
+            ids = self._table.number(array).astype(np.int64)
+            keys = ids[keys] if self._side.partitioned else keys
+            for column, bit in zip(self._columns, self._bits):
+                ok = (matrix[:, 1] >> bit) & 1 == 0
+                matrix[ok, column] = ids[matrix[ok, column]]
+        self.ready(len(matrix))
+        holding.put(
+            self.words, self.rows, self.heads, self.meta, self._told, self._index, self._index_bits,
+            self._side.owner_word, keys, given["row"], matrix,
+        )  # fmt: skip
+        self._settle(keys)

@@ -1,0 +1,123 @@
+"""The operator of joins of two streams: `from A#window.time(1 sec) as a join B#window.length(9) as b on a.k == b.k and a.v > b.v`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from nadi.kernel.columns.flat import Block
+from nadi.kernel.columns.joins.held import Held
+from nadi.kernel.columns.joins.layout import lay_out
+from nadi.kernel.columns.joins.reading import Reading
+from nadi.kernel.columns.joins.rows import Rows
+from nadi.kernel.columns.joins.text import MADE, SERIAL, STOP, JoinText
+from nadi.kernel.columns.joins.totals import Totals
+from nadi.kernel.columns.keytable import KeyTable
+from nadi.kernel.columns.stretch import Stretch
+from nadi.plan.nodes import App, Query
+
+_LEAST = 256  # output rows that there is room for at first
+_SWEEP = 1024  # texts from which on one looks for such that nothing refers to
+
+
+class Join:
+    """A query over two streams, or one that stands on both sides.
+
+    Has no timers: an event that is late leaves before anybody looks. What a timer lets out on rows joins, too, but only current events come out.
+    """
+
+    def __init__(self, query: Query, app: App, read: bool) -> None:
+        layout = lay_out(query, app)
+        sharded = app.sharding.kind == "key"
+        self._names = layout.sources.names
+        self._table = KeyTable()
+        self._text = JoinText(layout, sharded, read)
+        self._held = tuple(Held(s, self._table, sharded) for s in layout.sides if s.held)
+        named = layout.partitioned or layout.grouped
+        totalling = self._text.totalling
+        totals = () if totalling is None else (Totals(query.selector_id, totalling, self._table, named, sharded),)
+        self._totals: tuple[Totals, ...] = totals
+        self._by_element: dict[str, Held | Totals] = {part.element: part for part in (*self._held, *totals)}
+        self._reading = Reading(self._text, layout.sources, self._table)
+        self._chunks = self._serial = 0  # how many chunks there were, how many events that may bring rows
+        self._fired = layout.partitioned and totalling is None
+        self._clock = 0
+        self._ratio = 1.0  # output rows for an event, lately
+        self._limit = _SWEEP
+        self.elements = tuple(self._by_element)
+
+    # ---- a batch
+
+    def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
+        """The output rows of a batch."""
+        own = self._reading.read(given)
+        events = sum(map(len, given.values()))
+        for totals in self._totals:
+            own |= totals.own
+        for held in self._held:
+            if self._fired:
+                held.fire(self._clock)
+            held.ready(events)
+            own |= held.own
+        rows = Rows(self._text.picked, self._text.made, int(events * self._ratio * 1.1) + _LEAST)
+        stop = np.zeros(STOP, np.int64)
+        stop[SERIAL] = self._serial
+        own |= {"base": self._chunks, "stop": stop}
+        ends = [len(given[name]) if name in given else 0 for name in self._names]
+        while True:
+            own |= rows.arrays
+            self._text.call(*(own[name] for name in self._text.parameters))
+            made = int(stop[MADE])
+            if stop[: len(ends)].tolist() == ends:
+                break
+            rows.grow(made)
+        self._ratio, self._serial, self._clock = made / events, int(stop[SERIAL]), until
+        self._chunks += 1 + max(int(stretch.chunk[-1]) for stretch in given.values())
+        result = rows.stretch(made, self._table) if made else None
+        self._sweep()
+        return result
+
+    def _sweep(self) -> None:
+        """Forget texts that nothing refers to, if there are many."""
+        if self._table.count < self._limit:
+            return
+        used = np.zeros(self._table.room, np.bool_)
+        for part in self._by_element.values():
+            part.mark(used)
+        ids = self._table.held()
+        gone = ids[~used[ids]]
+        self._table.release(gone)
+        for totals in self._totals:
+            totals.forget(gone)
+        self._limit = max(_SWEEP, 2 * self._table.count)
+
+    def next_timer(self) -> int | None:
+        """Nothing comes out by itself."""
+        return None
+
+    # ---- state
+
+    def changes(self) -> Iterator[Block]:
+        """What left and what came, of both sides, and the groups that were changed."""
+        for part in self._by_element.values():
+            yield from part.changes()
+
+    def contents(self) -> Iterator[Block]:
+        """All that is held."""
+        for part in self._by_element.values():
+            yield from part.contents()
+
+    def apply(self, block: Block) -> None:
+        """Put back events of a side, or groups."""
+        self._by_element[block.element].apply(block)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._table.clear()
+        for part in self._by_element.values():
+            part.clear()
+
+    def size(self) -> dict[str, int]:
+        """Events held, by window, and groups that hold anything."""
+        return {element: part.size() for element, part in self._by_element.items()}

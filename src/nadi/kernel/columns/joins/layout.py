@@ -1,0 +1,246 @@
+"""What a join is made of, as its loop sees it: two sides, what each holds of its events, and what it asks of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from nadi.kernel.columns.joins.places import FIXED, LINKS
+from nadi.kernel.columns.patterns.sources import Sources, sources_named
+from nadi.lang.tree import Type
+from nadi.plan.islands import having_of
+from nadi.plan.nodes import (
+    OUTPUT,
+    Aggregate,
+    App,
+    Attr,
+    Comparison,
+    Const,
+    Expr,
+    FilterStep,
+    JoinInput,
+    Query,
+    WindowCall,
+)
+from nadi.plan.walk import conjuncts, inside, read, replaced
+
+NO_BIT = 62
+"""Of what is never null."""
+_INDEXED = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
+_WHOLE = (Type.INT, Type.LONG)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side. Positions are those of its stream; `start` is where its columns begin among those of all sources.
+
+    `held`: its window is looked into. Of a held event `captured` are the attributes that are kept, `keyed` those that are the text of the partition's key.
+    `index` are the attributes that the other side wants to be equal to those at the same place of its own `index`.
+    `group` is the attribute by which output is grouped, if it is one of this side.
+    `on` are the conditions under which an event of this side meets one of the other; there, and in `values` and `having`, the event at hand is in
+    slot 0, by column, and the other one in slot 1, by position.
+    """
+
+    slot: int
+    source: int
+    start: int
+    types: tuple[Type, ...]
+    filters: tuple[Expr, ...]
+    window: WindowCall | None
+    partitioned: bool
+    held: bool
+    triggers: bool
+    outer: bool
+    captured: tuple[int, ...]
+    keyed: frozenset[int]
+    index: tuple[int, ...]
+    group: int | None
+    on: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    having: Expr | None
+
+    @property
+    def span(self) -> int:
+        """The window's number: ms, or how many events."""
+        assert self.window is not None
+        argument = self.window.args[0]
+        assert isinstance(argument, Const)  # as islands says
+        return int(argument.value or 0)
+
+    @property
+    def timed(self) -> bool:
+        """Whether events leave the window by time."""
+        return self.window is not None and self.window.name == "time"
+
+    @property
+    def owner_word(self) -> int:
+        """Where a node has its key, 0 for nowhere: buckets of a partition may have events of several keys."""
+        return FIXED + LINKS if self.index and self.partitioned else 0
+
+    @property
+    def first_word(self) -> int:
+        """Where in a node the captured attributes begin."""
+        return FIXED + (LINKS if self.index else 0) + (1 if self.owner_word else 0)
+
+    def word(self, position: int) -> int:
+        """Where a node has the value of a captured attribute."""
+        return self.first_word + self.captured.index(position)
+
+    def null_bit(self, position: int) -> int:
+        """Which bit says that it is null; the lowest one says something else."""
+        return 1 + self.captured.index(position)
+
+    @property
+    def group_word(self) -> int:
+        """Where a node has the number of its group's text, 0 for nowhere."""
+        return 0 if self.group is None else self.first_word + len(self.captured)
+
+    @property
+    def node_width(self) -> int:
+        """Words of a node."""
+        return self.first_word + len(self.captured) + (0 if self.group is None else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A join: its sources, its left and right side, its conditions and aggregators as the plan has them."""
+
+    sources: Sources
+    sides: tuple[Side, Side]
+    on: tuple[Expr, ...]
+    aggregates: tuple[Aggregate, ...]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether output is grouped by an attribute."""
+        return any(side.group is not None for side in self.sides)
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether each key has windows of its own."""
+        return bool(self.sources.keys)
+
+
+def lay_out(query: Query, app: App) -> Layout:
+    """The layout of a join that `nadi.plan.joinable` lets through."""
+    join = query.input
+    assert isinstance(join, JoinInput)
+    sources = sources_named(query, app, tuple(dict.fromkeys(read(query).values())))
+    given = (join.left, join.right)
+    numbers = tuple(sources.names.index(side.input.source) for side in given)
+    keys = tuple(sources.keys[n] - sources.starts[n] if sources.keys else -1 for n in numbers)
+    types = tuple(app.streams[side.input.source].schema.types for side in given)
+    parts = () if join.on is None else tuple(conjuncts(join.on))
+    parts = tuple(part for part in parts if not _same_key(part, keys))
+    pairs = tuple(pair for part in parts if (pair := _equal(part)) is not None)
+    by = tuple((key.slot, key.position) for key in query.selection.group_by if isinstance(key, Attr))
+    looked = (
+        *parts,
+        *query.selection.values,
+        *query.selection.aggregates,
+        *(() if query.selection.having is None else (query.selection.having,)),
+    )
+    sides = []
+    for slot, side in enumerate(given):
+        start = sources.starts[numbers[slot]]
+        key = keys[slot]
+        index = tuple(pair[slot] for pair in pairs)
+        keyed = frozenset({key} if key >= 0 and types[slot][key] is Type.STRING and key not in index else ())
+        read_of = {part.position for part in _attributes(looked) if part.slot == slot}
+        sides.append(
+            Side(
+                slot,
+                numbers[slot],
+                start,
+                types[slot],
+                tuple(at_hand(s.condition, 0, start) for s in side.input.steps if isinstance(s, FilterStep)),
+                side.input.window,
+                query.partition is not None,
+                side.input.window is not None
+                and (given[1 - slot].triggers or (side.triggers and bool(query.selection.aggregates))),
+                side.triggers,
+                side.outer,
+                tuple(sorted(read_of - keyed)),
+                keyed,
+                index,
+                next((position for other, position in by if other == slot), None),
+                tuple(at_hand(part, slot, start) for part in parts),
+                tuple(at_hand(value, slot, start) for value in query.selection.values),
+                None if query.selection.having is None else at_hand(having_of(query.selection), slot, start),
+            )
+        )
+    return Layout(sources, (sides[0], sides[1]), parts, query.selection.aggregates)
+
+
+def strings(layout: Layout, side: Side) -> Iterator[int]:
+    """The columns of a side whose texts its loop needs as numbers: strings, and what groups."""
+    positions = [*side.captured, *side.index] if side.held else list(side.index)
+    columns = {side.start + p for p in positions}
+    columns |= {p.position for p in _attributes(_computed(layout, side)) if p.slot == 0}
+    grouped = set() if side.group is None else {side.start + side.group}
+    return (c for c in sorted(columns | grouped) if layout.sources.types[c] is Type.STRING or c in grouped)
+
+
+def read_columns(layout: Layout, side: Side) -> tuple[int, ...]:
+    """The columns of a side that are no strings and that its loop reads."""
+    found = {p.position for p in _attributes((*side.filters, *_computed(layout, side))) if p.slot == 0}
+    found |= {side.start + p for p in (*side.captured, *side.index)}
+    return tuple(c for c in sorted(found) if layout.sources.types[c] is not Type.STRING)
+
+
+def null_columns(layout: Layout, side: Side) -> tuple[int, ...]:
+    """The columns of strings of which filters ask whether they are null."""
+    found = {p.position for p in _attributes(side.filters)}
+    return tuple(c for c in sorted(found) if layout.sources.types[c] is Type.STRING)
+
+
+def _computed(layout: Layout, side: Side) -> tuple[Expr, ...]:
+    having = () if side.having is None else (side.having,)
+    return (*side.on, *side.values, *having, *(at_hand(a, side.slot, side.start) for a in layout.aggregates))
+
+
+def leaving(expr: Expr, slot: int) -> Expr:
+    """An expression as the loop computes it while the event of a slot leaves: that one is in slot 2, the other one in slot 1."""
+
+    def leaf(one: Expr) -> Expr:
+        if not isinstance(one, Attr) or one.slot == OUTPUT:
+            return one
+        return replace(one, slot=2 if one.slot == slot else 1)
+
+    return replaced(expr, leaf)
+
+
+def at_hand(expr: Expr, slot: int, start: int) -> Expr:
+    """An expression as the loop computes it while the event of a slot is at hand."""
+
+    def leaf(one: Expr) -> Expr:
+        if not isinstance(one, Attr) or one.slot == OUTPUT:
+            return one
+        return replace(one, slot=0, position=start + one.position) if one.slot == slot else replace(one, slot=1)
+
+    return replaced(expr, leaf)
+
+
+def _equal(expr: Expr) -> tuple[int, int] | None:
+    """The attributes of the left and the right side that a condition wants to be equal, where they can be looked up."""
+    if not isinstance(expr, Comparison) or expr.op != "==":
+        return None
+    sides = {s.slot: s for s in (expr.left, expr.right) if isinstance(s, Attr)}
+    if sides.keys() != {0, 1}:
+        return None
+    left, right = sides[0].type, sides[1].type
+    if left not in _INDEXED or not (left is right or (left in _WHOLE and right in _WHOLE)):
+        return None
+    return sides[0].position, sides[1].position
+
+
+def _same_key(expr: Expr, keys: tuple[int, ...]) -> bool:
+    """Whether a condition says no more than that both events are of one key of the partition."""
+    if _equal(expr) != keys:
+        return False
+    assert isinstance(expr, Comparison)
+    return expr.left.type is expr.right.type
+
+
+def _attributes(exprs: Iterable[Expr]) -> Iterator[Attr]:
+    return (part for expr in exprs for part in inside(expr) if isinstance(part, Attr) and part.slot != OUTPUT)

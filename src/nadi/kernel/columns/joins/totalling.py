@@ -1,0 +1,104 @@
+"""The lines for aggregators over a join: what is added for the rows that come, taken off for those of events that leave (language text §5, §8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nadi.kernel.columns.accumulating import Accumulator, accumulators
+from nadi.kernel.columns.code import Term, Writer
+from nadi.kernel.columns.joins.layout import Layout, Side, at_hand, leaving
+from nadi.plan.nodes import Expr
+
+_NO_TERM = Term("")
+
+
+class Totalling:
+    """Writes them. Groups are the partition's keys, or the texts of an attribute by their numbers in the operator's table; there is one where there is neither.
+
+    The loop gets, by group: the aggregators' arrays, `changed` (set for the next delta), `seen` and `slot` (the event that brought a row to it last, by its
+    number, and where that row is). Where a side has no window an event of it empties all groups in the end: `dirty` has those that are to be emptied, `listed`
+    says which these are, `counts[0]` how many. `null_id` is the number of the text `null`.
+    """
+
+    def __init__(self, layout: Layout, writer: Writer) -> None:
+        self._layout = layout
+        self._writer = writer
+        self.accumulators, self._arguments = accumulators(layout.aggregates)
+        self.arrays = {name: dtype for one in self.accumulators for name, dtype in one.arrays.items()}
+        self.empties = layout.grouped and any(side.triggers and side.window is None for side in layout.sides)
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What the loop gets."""
+        dirty = {"listed": "bool[]", "dirty": "int64[]", "counts": "int64[]"} if self.empties else {}
+        return {
+            "null_id": "int64",
+            **{name: f"{dtype}[]" for name, dtype in self.arrays.items()},
+            "changed": "bool[]",
+            "seen": "int64[]",
+            "slot": "int64[]",
+            **dirty,
+        }
+
+    def add(self, side: Side, other: str) -> None:
+        """The lines for a row that comes. `other` is the group of the event that is not at hand, where output is grouped by it."""
+        group = other if side.group is None else f"s_{side.start + side.group}"
+        values = self._begin(group, (at_hand(a, side.slot, side.start) for a in self._arguments))
+        shown = {}
+        for one in self.accumulators:
+            value = _NO_TERM if one.argument is None else values[one.argument]
+            one.add(self._writer, value, "h")
+            shown[one.number] = self._shown(one, value)
+        self._writer.aggregates = shown
+
+    def take(self, side: Side, own: str, other: str) -> None:
+        """The lines for a row of an event that leaves."""
+        values = self._begin(other if side.group is None else own, (leaving(a, side.slot) for a in self._arguments))
+        for one in self.accumulators:
+            one.take(self._writer, _NO_TERM if one.argument is None else values[one.argument], "h")
+        sums = [f"s{a.number}" for a in self.accumulators if a.arrays.get(f"s{a.number}") == "float64"]
+        if sums:  # as in a window: a group that is as if it had seen nothing begins anew
+            self._writer.line(f"if {' and '.join(a.fresh() for a in self.accumulators)}:")
+            for name in sums:
+                self._writer.line(f"    {name}[h] = 0.0")
+
+    def _begin(self, group: str, arguments: Iterable[Expr]) -> tuple[Term, ...]:
+        line = self._writer.line
+        line(f"h = {group}" if self._layout.grouped else "h = g")
+        line("changed[h] = True")
+        if self.empties:
+            line("if not listed[h]:")
+            for text in ("listed[h] = True", "dirty[counts[0]] = h", "counts[0] += 1"):
+                line(f"    {text}")
+        return tuple(self._writer.term(argument) for argument in arguments)
+
+    def _shown(self, one: Accumulator, value: Term) -> Term:
+        """A value after a row that came. More may have been taken off than was put in: a sum of no values is one as soon as a value was added."""
+        if one.function != "sum":
+            return one.shown(self._writer)
+        return Term(f"s{one.number}_", self._writer.name(f"n{one.number}_ == 0 and {value.null}") if value.null else "")
+
+    def place(self) -> str:
+        """The lines that find where a row is to be written: what an event brings to a group is one row, the last one."""
+        line = self._writer.line
+        for text in ("if seen[h] == serial:", "    place = slot[h]", "else:", "    place = k", "    k += 1"):
+            line(text)
+        line("    seen[h] = serial")
+        line("    slot[h] = place")
+        return "place"
+
+    def reset(self) -> None:
+        """The lines after an event of a side without a window: all groups are empty again."""
+        line = self._writer.line
+        if self.empties:
+            line("for each in range(counts[0]):")
+            line("    h = dirty[each]")
+            line("    listed[h] = False")
+        else:
+            line("h = g")
+        indent = "    " if self.empties else ""
+        line(f"{indent}changed[h] = True")
+        for name, dtype in self.arrays.items():
+            line(f"{indent}{name}[h] = {'0.0' if dtype == 'float64' else '0'}")
+        if self.empties:
+            line("counts[0] = 0")

@@ -1,0 +1,124 @@
+"""What the aggregators over a join hold per group, as arrays and as blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from nadi.kernel.columns.flat import BLOCK_BYTES, Block
+from nadi.kernel.columns.joins.totalling import Totalling
+from nadi.kernel.columns.keytable import KeyTable, longer
+from nadi.kernel.columns.partitioning import by_group
+from nadi.kernel.columns.stretch import Array, Longs
+
+_NO = np.zeros(0, np.int64)
+_NULL = pa.array(["null"])
+
+
+class Totals:
+    """Groups are numbers of `table` where there is more than one (`named`). `grouped`: the app is sharded by key, so that keys have key-groups.
+
+    A block has the letter `g`, the texts of groups in `ends` and `texts`, and an array of each name.
+    """
+
+    def __init__(self, element: str, totalling: Totalling, table: KeyTable, named: bool, grouped: bool) -> None:
+        self.element = element
+        self._dtypes: Mapping[str, str] = totalling.arrays
+        self._empties = totalling.empties
+        self._table = table
+        self._named = named
+        self._grouped = grouped and named
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.arrays: dict[str, Array] = {name: np.zeros(0, dtype) for name, dtype in self._dtypes.items()}
+        self.changed = np.zeros(0, np.bool_)
+        self._seen, self._slot, self._dirty = _NO, _NO, _NO
+        self._listed, self._counts = np.zeros(0, np.bool_), np.zeros(1, np.int64)
+        self._follow()
+
+    def _follow(self) -> None:
+        room = self._table.room if self._named else 1
+        if room > len(self.changed):
+            self.arrays = {name: longer(array, room) for name, array in self.arrays.items()}
+            self.changed, self._listed = longer(self.changed, room), longer(self._listed, room)
+            self._seen, self._slot, self._dirty = (longer(a, room) for a in (self._seen, self._slot, self._dirty))
+
+    @property
+    def own(self) -> dict[str, Array | int]:
+        """What a loop gets; the numbers of the batch's texts are made."""
+        null = int(self._table.number(_NULL)[0]) if self._named else 0
+        self._follow()
+        own: dict[str, Array | int] = {
+            "null_id": null,
+            "changed": self.changed,
+            "seen": self._seen,
+            "slot": self._slot,
+            **self.arrays,
+        }
+        if self._empties:
+            own |= {"listed": self._listed, "dirty": self._dirty, "counts": self._counts}
+        return own
+
+    def mark(self, used: Array) -> None:
+        """Mark the texts of groups that hold anything, or of which a delta is still to tell."""
+        if self._named:
+            used[: len(self.changed)] |= self.changed
+            for array in self.arrays.values():
+                used[: len(array)] |= array != 0
+
+    def forget(self, ids: Longs) -> None:
+        """Their numbers will be those of other texts."""
+        if self._named:
+            self._seen[ids] = 0
+
+    # ---- state
+
+    def changes(self) -> Iterator[Block]:
+        """The groups that were changed."""
+        ids = np.flatnonzero(self.changed)
+        self.changed[ids] = False
+        return self._blocks(0, ids, max(1, len(ids)))
+
+    def contents(self) -> Iterator[Block]:
+        """All groups that hold anything."""
+        self.changed[:] = False
+        held = np.zeros(len(self.changed), np.bool_)
+        for array in self.arrays.values():
+            held |= array != 0
+        most = BLOCK_BYTES // (24 + 8 * len(self.arrays))
+        ids = np.flatnonzero(held)
+        for group, mine in by_group(self._table, ids, self._grouped) if len(ids) else ():
+            yield from self._blocks(group, mine, most)
+
+    def _blocks(self, group: int, ids: Longs, most: int) -> Iterator[Block]:
+        for start in range(0, len(ids), most):
+            some = ids[start : start + most]
+            arrays: dict[str, Array] = {name: array[some] for name, array in self.arrays.items()}
+            if self._named:
+                arrays["ends"], arrays["texts"] = self._table.packed(some)
+            yield Block(self.element, group, "g", arrays, keys=int(start == 0))
+
+    def apply(self, block: Block) -> None:
+        """Groups as they are from now on."""
+        ids = np.zeros(1, np.int64)
+        if self._named:
+            ends, texts = block.arrays["ends"], block.arrays["texts"]
+            buffers = [None, pa.py_buffer(ends), pa.py_buffer(texts)]
+            ids = self._table.number(pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers)).astype(np.int64)
+            self._follow()
+        for name, array in self.arrays.items():
+            array[ids] = block.arrays[name]
+        if self._empties:
+            fresh = ids[~self._listed[ids]]
+            self._listed[fresh] = True
+            count = int(self._counts[0])
+            self._dirty[count : count + len(fresh)] = fresh
+            self._counts[0] += len(fresh)
+
+    def size(self) -> int:
+        """How many groups hold anything."""
+        return int(np.count_nonzero(np.any([array != 0 for array in self.arrays.values()], axis=0)))

@@ -1,0 +1,126 @@
+"""Joins of the shapes that run on columns: two streams or one on both sides, with windows and without, in partitions and without."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tests.generate.apps import Generated
+from tests.generate.choices import SCHEMA, Maker
+from tests.generate.columnar import plain, truth
+
+_NUMBERS = ("v", "l", "f", "d")
+_WINDOWS = (
+    "",
+    "#window.time(30 milliseconds)",
+    "#window.time(30 milliseconds)",
+    "#window.time(12 milliseconds)",
+    "#window.time(75 milliseconds)",
+    "#window.time(1 sec)",
+    "#window.length(1)",
+    "#window.length(3)",
+    "#window.length(20)",
+)
+
+
+def _condition(m: Maker) -> str:
+    """A condition on both sides."""
+    own = m.of(_NUMBERS)
+    return m.one(
+        f"a.{own} {m.one('>', '<', '>=', '!=')} b.{own}",
+        "a.v == b.v",
+        "b.l == a.l",
+        "a.v == b.l",
+        "a.b == b.b",
+        "a.d == b.d",
+        "b.k != a.k",
+        "a.v > 1",
+        "b.b",
+        "coalesce(a.v, 2) > b.v",
+        "(a.k == b.k or b.v > 2)",
+        "b.k is null",
+        "not (a.f < b.d)",
+        "eventTimestamp() > a.l",
+    )
+
+
+def _on(m: Maker) -> str:
+    if m.rarely():
+        return ""
+    parts = [m.one("a.k == b.k", "b.k == a.k", _condition(m))]
+    parts += [_condition(m) for _ in range(m.one(0, 0, 1, 2))]
+    return f" on {' and '.join(parts)}"
+
+
+def _selection(m: Maker) -> str:
+    chosen = []
+    for i in range(m.number(1, 4)):
+        chosen.append(
+            m.one(
+                f"{m.one('a', 'b')}.{m.one('k', 'k', 'v', 'l', 'f', 'd', 'b')}",
+                f"{m.one('a', 'b')}.{m.one('k', 'v', 'l', 'f', 'd', 'b')}",
+                "a.v + b.v",
+                "coalesce(b.l, a.l)",
+                "ifThenElse(a.b, a.d, b.d * 2)",
+                "ifThenElse(a.k == b.k, a.v, 7)",
+                "'same'" if i else "a.k",
+                "eventTimestamp()",
+                "currentTimeMillis()",
+                "b.v is null",
+            )
+            + f" as x{i}"
+        )
+    return ", ".join(chosen)
+
+
+def _side(m: Maker, stream: str, name: str) -> str:
+    filters = f"[{truth(m)}]" if m.rarely() else ""
+    return f"{stream}{filters}{m.of(_WINDOWS)} as {name}"
+
+
+def _totals(m: Maker, grouped: bool) -> tuple[str, str]:
+    """A selection with aggregators, with what comes behind it."""
+    made = []
+    for i in range(m.number(1, 3)):
+        argument = m.one("a.v", "b.v", "a.d", "b.f * 0.1", "a.l + b.l", "coalesce(b.d, a.d)", "a.f")
+        made.append("count() as n" + str(i) if m.rarely() else f"{m.one('sum', 'avg')}({argument}) as n{i}")
+    extra = m.one("", ", a.k as k", ", b.v as v", ", a.k as k, b.k as j", ", a.v + b.v as w")
+    group = m.one("", "", "a.k", "b.k", "a.v", "b.b", "b.l") if grouped else ""
+    having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having count() > 1L", " having a.v > 1")
+    return ", ".join(made) + extra, (f" group by {group}" if group else "") + having
+
+
+def join(m: Maker, streams: tuple[str, str], target: str, totals: str = "") -> str:
+    """A join of two streams. `totals`: aggregators may stand in its selection, "grouped" or not."""
+    kind = m.one("join", "join", "inner join", "left outer join", "right outer join", "full outer join")
+    one, other = _side(m, streams[0], "a"), _side(m, streams[1], "b")
+    where = m.number(0, 5)  # 0: the left side alone triggers, 1: the right one
+    sides = f"{one}{' unidirectional' if where == 0 else ''} {kind} {other}{' unidirectional' if where == 1 else ''}"
+    if totals and m.maybe():
+        selection, rest = _totals(m, totals == "grouped")
+        on = _on(m).replace("eventTimestamp() > a.l", "b.l > a.l")
+        return f"from {sides}{on} select {selection}{rest} insert into {target};"
+    having = m.one("", "", "", " having a.v > 1", " having x0 is null", " having not (b.d > 1.0)")
+    return f"from {sides}{_on(m)} select {_selection(m)}{having} insert into {target};"
+
+
+@st.composite
+def joining(draw: st.DrawFn) -> Generated:
+    """One or two joins, with a partition by a key of one type or another, or without."""
+    m = Maker(draw)
+    queries = []
+    playback = m.rarely()  # aggregators over a join are on rows then
+    for _ in range(m.number(1, 2)):
+        streams = m.one(("S", "R"), ("S", "R"), ("R", "S"), ("S", "S"))
+        key = m.one("", "", "", "k", "k", "v", "b")
+        if key:
+            inner = "\n".join(join(m, streams, m.output(), "" if playback else "alone") for _ in range(m.one(1, 1, 2)))
+            with_ = ", ".join(f"{m.one(key, key, 'k')} of {s}" for s in ("S", "R"))
+            queries.append(f"partition with ({with_}) begin\n{inner}\nend;")
+        elif m.rarely():
+            middle = f"Mid{len(queries)}"
+            queries += [plain(m, "S", middle), join(m, (middle, middle), m.output(), "" if playback else "grouped")]
+        else:
+            queries.append(join(m, streams, m.output(), "" if playback else "grouped"))
+    clock = "@app:playback\n" if playback else ""
+    defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
+    return Generated(clock + "\n".join([*defined, *queries]), tuple(m.outputs), ())

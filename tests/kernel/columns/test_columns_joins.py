@@ -1,0 +1,94 @@
+"""Joins on columns give what rows give: for generated joins, inputs, splits and restarts.
+
+`NADI_GENERATE=2000` runs so many examples instead of the few that every run can afford.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from nadi.plan.islands import islands
+from tests.generate.apps import Generated
+from tests.generate.feeding import Feeding, planned
+from tests.generate.inputs import Cut, Message, cuts, messages
+from tests.generate.joins import joining
+from tests.kernel.columns import test_columns_invariant as invariant
+from tests.kernel.columns.test_columns_invariant import CHOSEN, ColumnsFeeding, _split
+
+
+@CHOSEN
+@given(made=joining(), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+def test_joins_give_exactly_what_rows_give_for_every_split_and_restart(
+    made: Generated, sent: list[Message], parts: list[Cut], every: str
+) -> None:
+    plan = planned(made)
+    found = islands(plan)
+    assert found.columns, found.why
+    rows = _split(Feeding(made, plan), sent, [])
+    assert _split(ColumnsFeeding(made, plan), sent, []) == rows
+    assert _split(ColumnsFeeding(made, plan), sent, parts) == rows
+    everywhere = [Cut(i, 0, every) for i in range(len(sent))]
+    assert _split(ColumnsFeeding(made, plan), sent, everywhere) == rows
+
+
+@CHOSEN
+@given(made=joining(), sent=messages, parts=cuts, buckets=st.sampled_from((2, 3)))
+def test_each_key_group_of_a_join_gets_the_same_from_several_buckets(
+    made: Generated, sent: list[Message], parts: list[Cut], buckets: int
+) -> None:
+    plan = planned(made)
+    assume(plan.sharding.kind == "key")
+    rows = Feeding(made, plan)
+    _split(rows, sent, [])
+    several = ColumnsFeeding(made, plan, buckets)
+    _split(several, sent, parts)
+    assert several.by_group == rows.by_group
+
+
+_WIDE = "define stream S (k string, v int, l long, f float, d double, b bool);\ndefine stream R (b bool, d double, f float, l long, v int, k string);\n"
+"""The attributes of R stand in another order, so that nothing that is written for one side fits the other by accident."""
+
+LOOPS = {
+    "inner": "from S#window.time(30 milliseconds) as a join R#window.length(3) as b on a.k == b.k and a.d <= b.d"
+    " select a.k as x, b.k as y, a.l as p, b.f as q, b.b as r, a.v + b.l as s insert into Out;",
+    "full": "from S[v > 0]#window.length(2) as a full outer join R#window.time(75 milliseconds) as b on a.v == b.l"
+    " select a.k as x, b.k as y, b.v as p, coalesce(a.d, b.d) as q having not (b.d > 1.0) insert into Out;",
+    "self": "from S#window.time(30 milliseconds) as a left outer join S#window.time(12 milliseconds) as b on a.v == b.v and a.l < b.l"
+    " select a.k as x, b.k as y, b.l as p insert into Out;",
+    "partition": "partition with (k of S, k of R) begin from S#window.time(1 sec) as a join R#window.time(30 milliseconds) as b on a.v == b.v"
+    " select a.k as x, b.k as y, b.d as p, eventTimestamp() as t insert into Out; end;",
+    "totals": "from S#window.time(30 milliseconds) as a left outer join R#window.time(12 milliseconds) as b on a.k == b.k"
+    " select b.v as v, sum(b.d) as s, avg(a.l) as m, count() as n, sum(a.v) as w group by b.v insert into Out;",
+    "emptied": "from S as a right outer join R#window.length(3) as b on a.k == b.k select a.k as x, sum(b.l) as s, avg(b.f) as m group by b.b insert into Out;",
+    "totals in a partition": "partition with (v of S, v of R) begin from S#window.length(2) as a join R#window.time(30 milliseconds) as b"
+    " select sum(a.d * b.f) as s, count() as n having n > 1L insert into Out; end;",
+}
+
+
+def _reordered(message: Message) -> Message:
+    if message.stream == "S":
+        return message
+    return Message(message.order, "R", tuple((ts, tuple(reversed(row))) for ts, row in message.events))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_compiled_loops_of_joins_give_exactly_what_rows_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(invariant, "COMPILED", True)
+    made = Generated(_WIDE + LOOPS[name], ("Out",), ())
+    plan = planned(made)
+    assert islands(plan).columns, islands(plan).why
+
+    @settings(CHOSEN, max_examples=40)
+    @given(sent=messages, parts=cuts)
+    def holds(sent: list[Message], parts: list[Cut]) -> None:
+        sent = [_reordered(message) for message in sent]
+        assert _split(ColumnsFeeding(made, plan), sent, parts) == _split(Feeding(made, plan), sent, [])
+
+    holds()
