@@ -38,6 +38,7 @@ class Mixing:
         self.app = app
         self.rows = {query: reason for query, reason in rows.items() if reason}
         self._producers = producers(app.elements)
+        self._fails: dict[str, bool] = {}
         self._places = {q.id: i for i, e in enumerate(app.elements) for q in _queries(e)}
 
     @cached_property
@@ -99,16 +100,21 @@ class Mixing:
                 continue
             query = slot.reader
             if query is None or query.partition is None:
-                if query is None or may_fail(query, self.app):
+                if query is None or self._may_fail(query):
                     found.note(slot.element, _name(slot))
                 continue
             partition = self.app.elements[slot.element]
             assert isinstance(partition, Partition)  # it has a query in it
             if _keys_may_fail(partition):
                 found.note(slot.element, partition.id)
-            if may_fail(query, self.app):
+            if self._may_fail(query):
                 found.inside.setdefault(slot.element, query)
         return found
+
+    def _may_fail(self, query: Query) -> bool:
+        if query.id not in self._fails:
+            self._fails[query.id] = may_fail(query, self.app, self._producers)
+        return self._fails[query.id]
 
     # ---- what is handed on
 
