@@ -18,11 +18,18 @@ _FAILING = "#window.sort(2, v) select k"
 def _middle(m: Maker) -> None:
     """A stream with the common attributes that a query on columns makes, for others to read."""
     name, source = f"Mid{len(m.elements)}", m.stream()
-    match m.number(0, 3):
+    match m.number(0, 4):
         case 0:
             made = f"from {source} select {COLUMNS} insert into {name};"
         case 1:
             made = f"from {source}[{truth(m)}] select k, {number(m, 'int')} as v, l, f, d, b insert into {name};"
+        case 4:
+            over = m.one("e1=S -> e2=S", "e1=S -> e2=R[v > e1.v]", "e1=R, e2=S[v >= e1.v]", "e1=S, e2=S+, e3=R")
+            last = "e3" if "e3" in over else "e2"
+            chosen = f"e1.k as k, {last}.v as v, e1.l as l, e1.f as f, {last}.d as d, e1.b as b"
+            made = f"from every {over} within 100 milliseconds select {chosen} insert into {name};"
+            if m.maybe():
+                made = f"partition with (k of S, k of R) begin {made} end;"
         case 2:
             window = m.one("time(30 milliseconds)", "length(2)", "timeLength(75 milliseconds, 2)")
             made = f"from {source}#window.{window} select k, v, sum(v) as l, f, avg(d) as d, b group by k insert into {name};"
@@ -32,6 +39,23 @@ def _middle(m: Maker) -> None:
     m.prelude.append(f"define stream {name} ({SCHEMA});")
     m.elements.append(made)
     m.streams.append(name)
+    if not m.rarely():
+        m.elements.append(_on_rows(m, name))
+
+
+def _on_rows(m: Maker, source: str) -> str:
+    """A reader on rows: whether and where it fails is different."""
+    other = m.stream()
+    text = m.one(
+        f"from {source}#window.lengthBatch(2) select k, sum(v) as x insert all events",
+        f"from {source}#window.timeBatch(40 milliseconds) select k, count() as x insert all events",
+        f"from {source}#window.length(2) as x join {other}#window.length(2) as y on x.k == y.k"
+        " select x.v as v, y.l as l insert all events",
+        f"from {source}#window.sort(2, v) select k, l insert all events",
+        f"from {source} select str:upper(k) as x, v, l insert",
+        f"from every e1={source} -> e2={other}[v > e1.v] and e3={source} select e1.l as x, e2.l as y insert",
+    )
+    return f"{text} into {m.output()};"
 
 
 def _columns(m: Maker) -> None:
@@ -71,7 +95,7 @@ def mixed(draw: st.DrawFn) -> Generated:
     """Two to five parts in any order; names of streams that columns make are read by both."""
     m = Maker(draw)
     for _ in range(m.number(2, 5)):
-        m.of((_middle, _middle, _columns, _columns, _matching, _failing, _two_sided, m.of(ROWS)))(m)
+        m.of((_middle, _middle, _middle, _columns, _matching, _failing, _two_sided, m.of(ROWS)))(m)
     clock = "@app:playback\n" if m.number(0, 9) == 9 else ""
     streams = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     prelude = list(dict.fromkeys(m.prelude))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from nadi.lang.tree import Type
 from nadi.plan.nodes import (
     Aggregate,
@@ -34,8 +36,8 @@ _WINDOWS = frozenset({"time", "length", "timeLength", "timeBatch", "lengthBatch"
 _AGGREGATORS = frozenset({"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "distinctCount"})
 
 
-def may_fail(query: Query, app: App) -> bool:
-    """False only where it is known that no event of the right types can make a query fail.
+def may_fail(query: Query, app: App, made: Collection[str] | None = None) -> bool:
+    """False only where it is known that no event of the right types can make a query fail; `made` are the streams that queries make, if they are at hand.
 
     >>> from nadi.functions.registry import default_registry
     >>> from nadi.plan import plan_app
@@ -47,7 +49,7 @@ def may_fail(query: Query, app: App) -> bool:
     >>> [may_fail(query, app) for query in app.queries]
     [False, True]
     """
-    made = producers(app.elements)
+    made = producers(app.elements) if made is None else made
     if any(source in made or source not in app.streams for source in read(query).values()):
         return True  # what a query makes may have values of other classes than its stream says
     if not isinstance(query.output, InsertIntoStream) or query.output.target not in app.streams:

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from nadi.plan.chains import as_chain, as_run
 from nadi.plan.failing import may_fail, safe
-from nadi.plan.nodes import App, InsertIntoStream, Partition, Query, RangeKey, SingleInput
+from nadi.plan.nodes import App, InsertIntoStream, Partition, Query, RangeKey, SingleInput, StateInput
 from nadi.plan.streams import producers
 from nadi.plan.walk import read
 
@@ -38,6 +39,7 @@ class Mixing:
         self.app = app
         self.rows = {query: reason for query, reason in rows.items() if reason}
         self._producers = producers(app.elements)
+        self._fails: dict[str, bool] = {}
         self._places = {q.id: i for i, e in enumerate(app.elements) for q in _queries(e)}
 
     @cached_property
@@ -99,16 +101,21 @@ class Mixing:
                 continue
             query = slot.reader
             if query is None or query.partition is None:
-                if query is None or may_fail(query, self.app):
+                if query is None or self._may_fail(query):
                     found.note(slot.element, _name(slot))
                 continue
             partition = self.app.elements[slot.element]
             assert isinstance(partition, Partition)  # it has a query in it
             if _keys_may_fail(partition):
                 found.note(slot.element, partition.id)
-            if may_fail(query, self.app):
+            if self._may_fail(query):
                 found.inside.setdefault(slot.element, query)
         return found
+
+    def _may_fail(self, query: Query) -> bool:
+        if query.id not in self._fails:
+            self._fails[query.id] = may_fail(query, self.app, self._producers)
+        return self._fails[query.id]
 
     # ---- what is handed on
 
@@ -165,11 +172,17 @@ class Mixing:
             for source in dict.fromkeys(read(query).values()):
                 if self._parted(source, relevant):
                     yield query, f"'{source}' is read on rows before and behind it, and what it makes stands between"
-        several = {source: streams for source, streams in self.handed().items() if len(streams) > 1}
-        for query in giving if several else ():
-            roots = [s for s in several if query.partition is not None and query.id in self._under(s)]
-            if roots:
-                yield query, f"rows get what it makes of '{roots[0]}' key by key, in turn with other streams"
+        taken: dict[int, int] = {}
+        for query in giving:
+            if query.partition is None and not isinstance(query.input, StateInput):
+                continue
+            streams = len(tuple(self._flattened(_target(query), relevant)))
+            element = self._places[query.id]
+            if streams > 1 or (query.partition is not None and taken.get(element)):
+                turn = "key by key" if query.partition is not None else "match by match"
+                yield query, f"rows get what it makes {turn}, in turn with other streams"
+            else:
+                taken[element] = 1
 
     def _parted(self, stream: str, relevant: frozenset[str]) -> bool:
         """Whether readers on rows stand on both sides of one that hands something on."""
@@ -183,17 +196,6 @@ class Mixing:
         if any(len(kinds) > 1 for kinds in elements.values()):  # of one partition, that asks them in turn for each key
             return True
         return sum(here and not before for before, here in zip([False, *sides], sides)) > 1
-
-    def _under(self, source: str) -> set[str]:
-        """The queries on columns that read what comes of an input."""
-        found: set[str] = set()
-        waiting = [source]
-        while waiting:
-            for slot in self.readers.get(waiting.pop(), ()):
-                if slot.reader is not None and slot.reader.id not in self.rows and slot.reader.id not in found:
-                    found.add(slot.reader.id)
-                    waiting.append(_target(slot.reader))
-        return found
 
 
 @dataclass(slots=True)
@@ -218,8 +220,10 @@ class _Failing:
 
 
 def hands_on(query: Query) -> bool:
-    """Whether what a query makes on columns can be handed on to rows: rows that come with the events of one stream, in their chunks."""
+    """Whether what a query makes on columns can be handed on to rows: rows that come with the events that it reads, and never by themselves."""
     source, selection = query.input, query.selection
+    if isinstance(source, StateInput):
+        return (as_run(source, 5) if source.sequence else as_chain(source, 5)) is not None
     if not isinstance(source, SingleInput) or query.rate is not None:
         return False
     if selection.order_by or selection.limit is not None or selection.offset:

@@ -42,7 +42,8 @@ def merged(given: Mapping[str, Stretch], sources: Sources, wanted: Collection[in
     if parts[0][1].group is not None:
         group = _joined([part.group for _number, part in parts if part.group is not None], order)
     ts, now = (_joined([getattr(part, name) for _number, part in parts], order) for name in ("ts", "now"))
-    return Stretch(tuple(columns), ts, now, chunk[order], group), origin
+    came = np.concatenate([part.chunk if part.origin is None else part.origin for _number, part in parts])
+    return Stretch(tuple(columns), ts, now, chunk[order], group, came[order]), origin
 
 
 def _joined(arrays: list[Longs], order: Longs) -> Longs:

@@ -75,7 +75,8 @@ class Picks:
         source = self.arrays["source"][:made]
         columns = tuple(self._column(one, given, made, keys) for one in self._picked)
         group = None if given.group is None else given.group[source]
-        return Stretch(columns, given.ts[source], given.now[source], self.arrays["opened"][:made], group)
+        origin = (given.chunk if given.origin is None else given.origin)[source]
+        return Stretch(columns, given.ts[source], given.now[source], self.arrays["opened"][:made], group, origin)
 
     def _column(self, one: Picked, given: Stretch, made: int, keys: KeyTable) -> Column:
         match one:
