@@ -85,6 +85,16 @@ KERNEL_APPS: dict[str, KernelApp] = {
         KernelApp(
             "length", f"{_IN}from In#window.length(1000) select sym, avg(price) as a insert into Out;", 54_000_000
         ),
+        KernelApp(
+            "timebatch",
+            f"{_IN}from In#window.timeBatch(1 sec) select sym, sum(price) as s group by sym insert into Out;",
+            64_000_000,
+        ),
+        KernelApp(
+            "extremes",
+            f"{_IN}from In#window.time(1 sec) select sym, min(price) as a, max(price) as b group by sym insert into Out;",
+            20_000_000,
+        ),
         KernelApp("pattern", f"{_IN}partition with (sym of In) begin {_PATTERN} end;", 7_400_000),
         KernelApp("pattern100k", f"{_IN}partition with (sym of In) begin {_PATTERN} end;", 5_000_000, keys=100_000),
         KernelApp("rising", f"{_IN}partition with (sym of In) begin {_RISING} end;", 7_400_000),

@@ -89,7 +89,7 @@ def limited(m: Maker, source: str, target: str) -> str:
     windows = ("", "time(30 milliseconds)", "length(2)", *BATCHES)
     window = m.of([w for w in windows if not (m.prelude and "milli" in rate and w.startswith("timeBatch"))])
     grouped = m.maybe() and "first" not in rate and "last" not in rate
-    shape = f"#window.{window}" if window else ""
+    shape = f"{'[l > -9L]' if '(l' in window else ''}#window.{window}" if window else ""
     order = _order(m, ("k", "n0", "n1")) if m.maybe() else ""
     chosen = f"{_aggregate(m, 0)}, {_aggregate(m, 1)}, k{' group by k, v' if grouped else ''}"
     return f"from {source}{shape} select {chosen}{order}{rate} insert into {target};"
@@ -110,6 +110,8 @@ def _aggregate(m: Maker, i: int) -> str:
     match m.number(0, 11):
         case 0 | 1:
             return f"count() as n{i}"
+        case 3 if i:
+            return f"distinctCount({m.one('k', 'v', 'l', 'b')}) as n{i}"
         case 2 if i:
             return f"{m.one('and', 'or')}({m.one('v > 1', 'b', 'not b', 'l is null')} and v < 4) as n{i}"
         case _:
@@ -127,6 +129,7 @@ def sliding(m: Maker, source: str, target: str) -> str:
         "length(1)",
         "length(3)",
         "timeLength(30 milliseconds, 2)",
+        "externalTime(l, 30 milliseconds)",
     )
     made = [_aggregate(m, i) for i in range(m.number(1, 3))]
     extra = m.one("", ", k", ", v", ", eventTimestamp() as at", f", {number(m, 'int')} as w")
@@ -138,6 +141,8 @@ def sliding(m: Maker, source: str, target: str) -> str:
             m.one(" having k == 'a'", " having v > 1 and n0 > 0.0", " having k != 'a' or v is null"),
         )
     shape = f"#window.{window}{_behind(m)}" if window else ""
+    if "(l" in window:
+        shape = m.one("[l >= -9L and l < 900000L]", "[not (l is null)]") + shape
     return f"from {source}{_filters(m)}{shape} select {', '.join(made)}{extra}{group}{having} insert into {target};"
 
 
@@ -151,6 +156,8 @@ BATCHES = (
     "lengthBatch(5)",
     "batch()",
     "batch(2)",
+    "externalTimeBatch(l, 30 milliseconds)",
+    "externalTimeBatch(l, 12 milliseconds, 7)",
 )
 
 
@@ -169,7 +176,8 @@ def batched(m: Maker, source: str, target: str, inside: bool = False) -> str:
         extra = ", k, v"
     chosen = ", ".join(made) + extra
     order = _order(m, ["n0", *(["k"] if ", k" in extra else [])]) if m.maybe() else ""
-    return f"from {source}{_filters(m)}#window.{window}{_behind(m)} select {chosen}{group}{having}{order} insert into {target};"
+    asked = m.one("[l > -9L]", "[not (l is null)]") if "(l" in window else ""
+    return f"from {source}{_filters(m)}{asked}#window.{window}{_behind(m)} select {chosen}{group}{having}{order} insert into {target};"
 
 
 def partitioned(m: Maker, source: str, target: str) -> str:
@@ -184,7 +192,10 @@ def partitioned(m: Maker, source: str, target: str) -> str:
 def aggregated(m: Maker, source: str, target: str) -> str:
     """With aggregators, mostly without groups other than the keys of the partition."""
     made = batched(m, source, target, inside=True) if m.maybe() else sliding(m, source, target)
-    if m.rarely() and "lengthBatch" not in made:
+    own = "lengthBatch" in made or "externalTimeBatch" in made
+    if own:
+        made = made.replace("distinctCount(", "count(")
+    if m.rarely() and not own:
         return made
     return re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
 

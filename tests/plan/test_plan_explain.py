@@ -52,7 +52,7 @@ partition by a key of its input
   input Alerts (group keyed)
   input X (trigger)
   query all: Alerts → Out
-    runs on rows: order by, limit and offset have no operator yet
+    runs on rows: UUID() makes a string
     state: none
     timers: none
     pinned: UUID is a hash of element, order key and call

@@ -48,7 +48,9 @@ from nadi.plan.walk import inside, read, replaced, searched
 
 FUNCTIONS = frozenset({"ifThenElse", "coalesce", "default", "currentTimeMillis", "eventTimestamp"})
 CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
-AGGREGATORS = frozenset({"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "and", "or"})
+AGGREGATORS = frozenset(
+    {"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "and", "or", "distinctCount"}
+)
 _GROUPS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 
 
@@ -212,7 +214,7 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
     if query.partition is not None:
         yield from _of_partition(query, query.input, app)
     yield from _of_output(query, app)
-    yield from _of_steps(query.input)
+    yield from _of_steps(query, query.input, app)
     yield from _of_selection(query, query.input.window)
 
 
@@ -241,7 +243,7 @@ def _of_output(query: Query, app: App) -> Iterator[str]:
         yield f"its columns are not of the types of '{output.target}'"
 
 
-def _of_steps(source: SingleInput) -> Iterator[str]:
+def _of_steps(query: Query, source: SingleInput, app: App) -> Iterator[str]:
     windowed = False
     for step in source.steps:
         match step:
@@ -253,7 +255,7 @@ def _of_steps(source: SingleInput) -> Iterator[str]:
                 yield from _of_expression(condition)
             case WindowStep(call):
                 windowed = True
-                yield from of_window(call)
+                yield from of_window(query, call, app)
 
 
 def _of_selection(query: Query, window: WindowCall | None) -> Iterator[str]:
@@ -295,7 +297,9 @@ def _of_aggregate(aggregate: Aggregate) -> Iterator[str]:
     for argument in aggregate.args:
         if name in ("and", "or") and not isinstance(argument, (Comparison, Logic, Negation, NullCheck)):
             yield f"{name}() fails where {written(argument)} is null"
-        if name != "count" or argument.type is not Type.STRING:
+        if name == "distinctCount" and (not isinstance(argument, Attr) or argument.type not in _GROUPS):
+            yield f"distinctCount() of {written(argument)}, no attribute of a type whose text Arrow makes as Java does, has no operator yet"
+        elif name not in ("count", "distinctCount") or argument.type is not Type.STRING:
             yield from _of_expression(argument)
         if any(isinstance(e, Call) and e.function in CLOCKS for e in inside(argument)):
             yield f"{name}() looks at a clock, which is another one when the event leaves"

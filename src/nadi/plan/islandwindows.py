@@ -2,31 +2,109 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
-from nadi.plan.nodes import App, Call, Const, Expr, Query, SingleInput, WindowCall
+from nadi.plan.nodes import (
+    App,
+    Attr,
+    Call,
+    Comparison,
+    Const,
+    Expr,
+    FilterStep,
+    Logic,
+    Negation,
+    NullCheck,
+    Query,
+    SingleInput,
+    WindowCall,
+    WindowStep,
+    links,
+)
 from nadi.plan.render import written
 from nadi.plan.walk import inside, read
 
-SLIDING = frozenset({"time", "length", "timeLength"})
-BATCHES = frozenset({"timeBatch", "lengthBatch", "batch"})
+SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
+BATCHES = frozenset({"timeBatch", "lengthBatch", "batch", "externalTimeBatch"})
+EXTERNAL = frozenset({"externalTime", "externalTimeBatch"})
+"""Windows whose clock is their first parameter, an attribute."""
+STARTING = frozenset({"timeBatch", "externalTimeBatch"})
+"""Windows with a start time behind their period."""
 TIMED = frozenset({"timeBatch"})
 """Windows that put something out by themselves."""
 
 
-def of_window(call: WindowCall) -> Iterator[str]:
+def of_window(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     """What keeps a window on rows."""
     if call.name not in SLIDING | BATCHES:
         yield f"the window '{call.name}' has no operator yet"
         return
-    for number, argument in enumerate(call.args):
+    args = call.args
+    if call.name in EXTERNAL:
+        clock, args = args[0], args[1:]
+        if not _never_null(query, clock, app):
+            yield (
+                f"the window '{call.name}' fails where its time {written(clock)} is null: "
+                f"a filter such as [{written(clock)} > 0L] before it would do"
+            )
+    if len(args) > 2:
+        yield f"the window '{call.name}' with so many parameters has no operator yet"
+    for number, argument in enumerate(args):
         value = argument.value if isinstance(argument, Const) else None
         if isinstance(value, bool):
             yield f"stream.current.event of the window '{call.name}' has no operator yet"
-        elif isinstance(value, int) and number == 1 and call.name == "timeBatch":
-            continue  # the start time
+        elif isinstance(value, int) and number == 1 and call.name in STARTING:
+            continue
         elif not isinstance(value, int) or value <= 0:
             yield f"{written(argument)} is no number of at least 1, which the window '{call.name}' must have on columns"
+
+
+def _never_null(query: Query, value: Expr, app: App) -> bool:
+    """Whether an attribute of what reaches a query's window has a value for certain: a filter asks for it, or the query that makes it gives one."""
+    source = query.input
+    if not isinstance(source, SingleInput) or not isinstance(value, Attr):
+        return False
+    steps = itertools.takewhile(lambda step: not isinstance(step, WindowStep), source.steps)
+    if any(isinstance(step, FilterStep) and _asks_for(step.condition, value) for step in steps):
+        return True
+    made = [q for q in app.queries if getattr(q.output, "target", None) == source.source]
+    return len(made) == 1 and _gives(made[0], value.position, app)
+
+
+def _gives(query: Query, position: int, app: App) -> bool:
+    """Whether an output column of a query is never null."""
+    match query.selection.values[position]:
+        case Const(value=value):
+            return value is not None
+        case Call(function="eventTimestamp" | "currentTimeMillis", slot=None):
+            return True
+        case Call(function="default", args=(_, Const())):
+            return True
+        case Attr(slot=0) as value:
+            return _never_null(query, value, app)
+        case _:
+            return False
+
+
+def _asks_for(condition: Expr, value: Attr) -> bool:
+    """Whether a condition holds only where an attribute is not null."""
+    match condition:
+        case Negation(NullCheck(operand)):
+            return operand == value
+        case Comparison() | Logic():
+            chain = links(condition)
+        case _:
+            return False
+    asked = _asks_for(chain[0].left, value)
+    for link in chain:
+        if isinstance(link, Logic):
+            asked = (
+                asked or _asks_for(link.right, value) if link.op == "and" else asked and _asks_for(link.right, value)
+            )
+        else:
+            asked = isinstance(link, Comparison) and link.op != "!=" and value in (link.left, link.right)
+    return asked
 
 
 def of_batches(query: Query, window: WindowCall) -> Iterator[str]:
@@ -34,8 +112,11 @@ def of_batches(query: Query, window: WindowCall) -> Iterator[str]:
     selection = query.selection
     if query.partition is not None and not selection.aggregates:
         yield f"the window '{window.name}' without an aggregator has no operator inside a partition yet"
-    if query.partition is not None and selection.group_by and window.name == "lengthBatch":
-        yield "group by over the window 'lengthBatch' inside a partition has no operator yet"
+    if query.partition is not None and window.name in ("lengthBatch", "externalTimeBatch"):
+        if selection.group_by:
+            yield f"group by over the window '{window.name}' inside a partition has no operator yet"
+        if any(aggregate.function == "distinctCount" for aggregate in selection.aggregates):
+            yield f"distinctCount() over the window '{window.name}' inside a partition has no operator yet"
     looking = (*selection.values, *(() if selection.having is None else (selection.having,)))
     if window.name != "batch" and any(looks_at_clock(value) for value in looking):
         yield "currentTimeMillis() is another one when the batch ends"
@@ -55,9 +136,9 @@ def of_rate(query: Query, app: App) -> Iterator[str]:
         yield f"output {rate.kind} of each group has no operator yet"
     if rate.every is not None and app.playback is not None and window is not None and window.name in TIMED:
         yield "its output rate looks at the clock, which the end of a batch does not know in playback"
-    if rate.kind == "first" and window is not None and window.name in BATCHES:
-        if not selection.aggregates and not selection.group_by:
-            yield "output first counts the ends of batches"
+    plain = not selection.aggregates and not selection.group_by
+    if rate.kind == "first" and plain and window is not None and window.name in BATCHES:
+        yield "output first counts the ends of batches"
 
 
 def looks_at_clock(expr: Expr) -> bool:

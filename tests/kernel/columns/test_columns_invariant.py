@@ -114,6 +114,17 @@ LOOPS = {
     "running": "from S select k, sum(l) as s, min(d) as m, max(v) as x group by k insert into Out;",
     "time": "from S#window.time(30 millisec) select k, avg(d) as a, sum(v) as s, count() as n group by k insert into Out;",
     "length": "from S#window.length(3) select sum(f) as s, avg(l) as a having s > 0.0 insert into Out;",
+    "extremes": "from S#window.timeLength(30 millisec, 3) select k, min(d) as a, max(l) as c, stdDev(v) as e, and(v > 1) as g, maxForever(f) as h"
+    " group by k insert into Out;",
+    "behind": "from S#window.length(3)[v > 1] select sum(l) as s, min(f) as m, k insert into Out;",
+    "time batch": "from S#window.timeBatch(30 millisec) select k, f, d, sum(d) as s, stdDev(l) as e, count() as n group by k having n > 1L"
+    " order by s desc, k limit 2 insert into Out;",
+    "length batch": "from S#window.lengthBatch(3) select min(d) as a, max(v) as c, avg(f) as e, k insert into Out;",
+    "batch": "from S#window.batch(2)[b] select sum(v) as s, b, k group by b insert into Out;",
+    "waiting": "from S#window.timeBatch(30 millisec, 7) select k, v, b, d * 2.0 as e having e > 0.1 insert into Out;",
+    "limited": "from S select k, f, l % 7L as m order by k limit 2 output last every 30 millisec insert into Out;",
+    "batches of keys": "partition with (k of S) begin from S#window.timeBatch(30 millisec) select k, v, max(d) as m group by v insert into Out; end;",
+    "groups of keys": "partition with (k of S) begin from S#window.time(1 sec)[v > 1] select k, max(d) as m, avg(f) as s group by v insert into Out; end;",
     "partition": "partition with (k of S) begin from S#window.timeLength(1 sec, 2)"
     " select k, avg(d + 0.1) as a, sum(v * 2) as s insert into Out; end;",
 }

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nadi.kernel.columns.code import Term, Writer
+from nadi.kernel.columns.distinct import Distinct
 from nadi.kernel.columns.remembering import Deviation, Extreme, Truths
 from nadi.kernel.columns.stretch import DTYPES
 from nadi.lang.tree import Type
-from nadi.plan.nodes import Aggregate, Expr
+from nadi.plan.nodes import Aggregate, Attr, Expr
 
 _WHOLE = (Type.INT, Type.LONG)
 
@@ -122,7 +123,7 @@ class Accumulator:
         return f"n{n}_ == 0" if self.function == "count" else f"n{n}_ == 0 and s{n}_ == 0"
 
 
-Aggregator = Accumulator | Extreme | Deviation | Truths
+Aggregator = Accumulator | Distinct | Extreme | Deviation | Truths
 """What is written for an aggregator."""
 
 
@@ -132,7 +133,7 @@ def accumulators(aggregates: Sequence[Aggregate], removes: bool) -> tuple[tuple[
     made = []
     for aggregate in aggregates:
         argument = None
-        if aggregate.function != "count":
+        if aggregate.function not in ("count", "distinctCount"):
             if aggregate.args[0] not in arguments:
                 arguments.append(aggregate.args[0])
             argument = arguments.index(aggregate.args[0])
@@ -143,6 +144,10 @@ def accumulators(aggregates: Sequence[Aggregate], removes: bool) -> tuple[tuple[
 
 def _accumulator(aggregate: Aggregate, argument: int | None, kind: Type, removes: bool) -> Aggregator:
     number, name = aggregate.number, aggregate.function
+    if name == "distinctCount":
+        counted = aggregate.args[0]
+        assert isinstance(counted, Attr)  # as islands says
+        return Distinct(number, name, None, counted.position)
     if argument is not None and name == "stdDev":
         return Deviation(number, name, argument, kind)
     if argument is not None and name in ("and", "or"):

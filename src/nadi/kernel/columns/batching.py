@@ -4,7 +4,8 @@ Only current events come out, so that of a batch nothing is held but what its en
 to come out. An end puts out the rows in the order in which their groups came, and lets all groups be as if they had seen nothing.
 
 Of a group, beside what `accumulating` and `rowing` hold: `at`, its place among those of the batch, from 1; `row`, its place among those that have a row. In
-partitions the groups are the keys. Batches of a length are then each key's own (`held` has how many events are in it); those of a time end for all keys at once,
+partitions the groups are the keys. Batches of a length are then each key's own (`held` has how many events are in it); those of a time end for all keys at
+once,
 and what comes out is put into the order of the keys' texts, as their timers would on rows.
 """
 
@@ -18,7 +19,8 @@ import pyarrow.compute as pc
 from nadi.kernel.columns.accumulating import accumulators
 from nadi.kernel.columns.code import Term
 from nadi.kernel.columns.contract import Input
-from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, NEVER
+from nadi.kernel.columns.distinct import Distinct, Pairs
+from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, KEYED, NEVER, NO_CLOCK
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.groups import Groups
@@ -42,8 +44,8 @@ class Batching:
         assert window is not None  # as operators says
         self._key, self._sharded = given.key, given.sharded
         self._kind = Type.STRING if given.key is None else given.types[given.key]
-        self._window = window.id
-        self._own = given.key is not None and window.name == "lengthBatch"
+        self._window, self._ending = window.id, window.name
+        self._own = given.key is not None and window.name in KEYED
         self._accumulators, self._arguments = accumulators(selection.aggregates, removes=False)
         by = tuple(key.position for key in selection.group_by if isinstance(key, Attr))
         by = by if given.key is None else (given.key, *by)
@@ -53,10 +55,14 @@ class Batching:
         self._grouped = bool(by)
         self._timed = ENDINGS[window.name].timed
         self._due = self._timed and self._sharded
+        distinct = [a for a in self._accumulators if isinstance(a, Distinct)]
+        self._pairs = Pairs(distinct, query.selector_id, by, given.types, given.sharded, batches=True)
         with self._text.apart() as body:
             write_filters(self._text, given)
             self._text.writer.line("g = groups[i]" if by else "g = 0")
             kept = " and ".join(self._text.writer.truth(condition) for condition in given.behind)
+            for argument in window.args:  # what tells the end of batches stands before what follows
+                self._text.writer.term(argument)
             with self._text.apart(_DEEPER if kept else _BODY) as entering:
                 self._list()
                 self._enter()
@@ -69,7 +75,8 @@ class Batching:
         self._strings = (*self._rows.texts, *(["tkey"] if self._apart else []))
         texts = dict.fromkeys(self._strings, self._texts)
         self.groups = Groups(query.selector_id, by, kinds, arrays, given.sharded, texts)
-        self._telling = ("held" if self._own else "at", *(n for a in self._accumulators if a.forever for n in a.arrays))
+        held = tuple(KEYED[window.name]) if self._own else ("at",)
+        self._telling = (*held, *(n for a in self._accumulators if a.forever for n in a.arrays))
         self._declare(arrays)
         self._loop = self._text.compiled("batching")
         self._nothing = empty(given.types, given.sharded)
@@ -77,7 +84,7 @@ class Batching:
         self._reset()
 
     def _reset(self) -> None:
-        self._clock = np.array([NEVER, 0, 0, 0], np.int64)
+        self._clock = np.array(NO_CLOCK, np.int64)
         self._told = self._clock.copy()
         self._counts = np.zeros(2, np.int64)
         self._members, self._order = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -86,7 +93,7 @@ class Batching:
     def _arrays(self) -> dict[str, str]:
         arrays = {name: dtype for a in self._accumulators for name, dtype in a.arrays.items()}
         arrays |= self._rows.arrays
-        arrays |= {"held": "int64", "row": "int64"} if self._own else {"at": "int64", "row": "int64"}
+        arrays |= {**KEYED[self._ending], "row": "int64"} if self._own else {"at": "int64", "row": "int64"}
         arrays |= {"tkey": "int32"} if self._apart else {}
         return arrays | ({"due": "int64"} if self._due else {})
 
@@ -162,6 +169,9 @@ class Batching:
         for text in ("at[h] = 0", "row[h] = 0", "touched[h] = True", *self._cleared("h")):
             line(f"    {text}")
         line("seen = 0")
+        for one in self._accumulators:
+            for text in one.clear_pairs() if isinstance(one, Distinct) else ():
+                line(text)
 
     def _flush_key(self, now: str) -> None:
         """The same for the batch of one key."""
@@ -183,7 +193,7 @@ class Batching:
         own = self._text.own
         own |= {name: f"{dtype}[]" for name, dtype in arrays.items()} | {"touched": "bool[]", "until": "int64"}
         own |= dict.fromkeys(("members", "order", "counts", "clock", "flushed", "made"), "int64[]")
-        own |= self._rows.parameters
+        own |= {**self._rows.parameters, **self._pairs.parameters}
         if self._grouped:
             own["groups"] = "const int32[]"
         if self._apart:
@@ -203,6 +213,7 @@ class Batching:
         made, flushed = np.zeros(2, np.int64), np.empty(n + 2, np.int64)
         own: dict[str, Array | int] = {**groups.arrays, "touched": groups.touched, "groups": numbers, "until": until}
         own |= {"members": self._members, "order": self._order, "counts": self._counts, "clock": self._clock}
+        own |= self._pairs.given(stretch)
         own |= {"made": made, "flushed": flushed, **self._rows.given(stretch, self._texts)}
         room = int(self._counts[ROWS]) + n
         own |= self._rows.room(room)
@@ -212,6 +223,7 @@ class Batching:
         found = self._made(own, int(made[0]), flushed)
         if groups.may_sweep:
             groups.sweep(_NO_GROUPS, self._telling)
+        self._pairs.sweep()
         self._texts.sweep(groups.arrays[name] for name in self._strings)
         return found
 
@@ -261,11 +273,13 @@ class Batching:
         if (self._clock != self._told).any():
             yield self._told_clock()
         yield from self.groups.changes()
+        yield from self._pairs.changes()
 
     def contents(self) -> Iterator[Block]:
         """The window's clock, all groups."""
         yield self._told_clock()
         yield from self.groups.contents()
+        yield from self._pairs.contents()
 
     def _told_clock(self) -> Block:
         self._told = self._clock.copy()
@@ -276,6 +290,8 @@ class Batching:
         if block.element == self._window:
             self._clock[:] = block.arrays["clock"]
             self._told = self._clock.copy()
+        elif self._pairs.is_of(block):
+            self._pairs.apply(block)
         else:
             self.groups.apply(block)
             self._loaded = True
@@ -301,6 +317,7 @@ class Batching:
     def clear(self) -> None:
         """Forget all."""
         self.groups.clear()
+        self._pairs.clear()
         self._texts.clear()
         self._reset()
 

@@ -20,13 +20,23 @@ _BY_KEY = ("first", "last", "count", "taken")
 
 class Chains:
     """`columns`: name → dtype of what is held of an event. Its key is a group of `keys`, and its group too, unless there are `groups` apart from the keys.
+    Columns in `named`
+    are numbers of other tables.
 
     By place: `following`, the next event of the same key, and `number`, which tells it from all others, -1 where nothing is held. By key: `first`, `last`,
     `count`, and `taken`, how many went of those that the last delta knew. `came` and `came_number` note what came since that.
     """
 
-    def __init__(self, element: str, columns: Mapping[str, str], keys: Groups, groups: Groups | None = None) -> None:
+    def __init__(
+        self,
+        element: str,
+        columns: Mapping[str, str],
+        keys: Groups,
+        groups: Groups | None = None,
+        named: Mapping[str, Groups] | None = None,
+    ) -> None:
         self._element = element
+        self._tables = dict(named or {}) | ({} if groups is None else {"group": groups})
         self._dtypes = dict(columns) if groups is None else {"group": "int32", **columns}
         self._keys, self._groups = keys, groups
         self._named(groups is not None)
@@ -196,8 +206,8 @@ class Chains:
     def _block(self, group: int, ids: Array, taken: Longs, places: Longs, codes: Array) -> Block:
         arrays = {name: array[places] for name, array in self.arrays.items()}
         told = {**self._keys.named(ids), "taken": taken, "key": codes.astype(np.int32)}
-        if self._groups is not None:
-            arrays |= self._groups.told("group", arrays["group"])
+        for name, table in self._tables.items():
+            arrays |= table.told(name, arrays[name])
         return Block(self._element, group, "k", {**told, **arrays}, keys=len(ids))
 
     def apply(self, block: Block) -> None:
@@ -210,8 +220,8 @@ class Chains:
         places = np.empty(len(keys), np.int64)
         _append(keys, places, **self._appending())
         given = dict(block.arrays)
-        if self._groups is not None:
-            given["group"] = self._groups.read("group", given)
+        for name, table in self._tables.items():
+            given[name] = table.read(name, given)
         for name, array in self.arrays.items():
             array[places] = given[name]
         self._settle()

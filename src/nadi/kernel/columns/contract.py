@@ -16,7 +16,8 @@ from nadi.plan.nodes import Expr
 class Input:
     """What the operator of a query is made from, beside the query.
 
-    `types` of the columns that it reads, `filters` before its window, `behind` those after it; `read`: another query reads what comes out. `key` is the attribute by which the
+    `types` of the columns that it reads, `filters` before its window, `behind` those after it; `read`: another query reads what comes out. `key` is the
+    attribute by which the
     query's partition splits the events, None outside of partitions; `sharded`: key-groups count.
     """
 

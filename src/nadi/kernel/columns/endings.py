@@ -1,6 +1,7 @@
 """When the batches of a batch window end, as lines of a loop (language text §6).
 
-`clock` is the window's state: the next boundary (never where nothing waits for one), the phase, whether there is a phase, how many events are in the batch.
+`clock` is the window's state: the next boundary (never where nothing waits for one), the phase, whether there is a phase, how many events are in the batch,
+and of an external clock the end of the batch and the greatest time.
 `flush(now)` writes what happens at an end.
 """
 
@@ -9,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nadi.kernel.columns.code import Writer
+from nadi.lang.tree import Type
 from nadi.plan.nodes import Const, WindowCall
 
 NEVER = 2**63 - 1
-BOUNDARY, PHASE, PHASED, SIZE = range(4)
+BOUNDARY, PHASE, PHASED, SIZE, END, GREATEST = range(6)
+NO_CLOCK = (NEVER, 0, 0, 0, 0, 0)
 
 Flush = Callable[[str], None]
 
@@ -27,6 +30,7 @@ class Ending:
 
     def __init__(self, window: WindowCall, write: Writer, flush: Flush, own: bool = False) -> None:
         self._own, self._size = own, "held[g]" if own else "size"
+        self._time = window.args[0] if window.args else Const(0, Type.LONG)
         self._numbers = [a.value for a in window.args if isinstance(a, Const)]
         self._line, self._write, self._flush = write.line, write, flush
 
@@ -120,4 +124,50 @@ class AtChunk(Ending):
         self._flushed("size > 0", "last", "size = 0")
 
 
-ENDINGS: dict[str, type[Ending]] = {"lengthBatch": AtLength, "timeBatch": AtTime, "batch": AtChunk}
+class AtExternal(Ending):
+    """`externalTimeBatch(attribute, t [, start])`: before the first event whose time is not before the end; the end moves on by whole periods.
+
+    Of the window, or with `own` of each key, one holds from when on periods are counted, when the batch ends, the greatest time, and whether there has been
+    an event.
+    """
+
+    def opened(self) -> tuple[str, ...]:
+        return () if self._own else ("start = clock[1]", "end = clock[4]", "greatest = clock[5]")
+
+    def closed(self) -> tuple[str, ...]:
+        return () if self._own else ("clock[1] = start", "clock[4] = end", "clock[5] = greatest")
+
+    def before(self) -> None:
+        line = self._line
+        start, end, greatest, begun = (
+            ("xstart[g]", "xend[g]", "xgreatest[g]", "xbegun[g]")
+            if self._own
+            else ("start", "end", "greatest", "clock[2]")
+        )
+        time, period = self._write.term(self._time).text, self._numbers[0]
+        line(f"if {begun} == 0:")
+        line(f"    {begun} = 1")
+        line(f"    {greatest} = -1")
+        if len(self._numbers) > 1:
+            line(f"    {start} = {self._numbers[1]}")
+            line(f"    {end} = {time} + {period} - remainder({time} - {start}, {period})")
+        else:
+            line(f"    {start} = {time}")
+            line(f"    {end} = {time} + {period}")
+        line(f"if {time} > {greatest}: {greatest} = {time}")
+        moved = f"{end} = {greatest} + {period} - remainder({greatest} - {start}, {period})"
+        self._flushed(f"{time} >= {end}", "now[i]", moved)
+
+
+KEYED = {
+    "lengthBatch": {"held": "int64"},
+    "externalTimeBatch": dict.fromkeys(("xstart", "xend", "xgreatest", "xbegun"), "int64"),
+}
+"""What a key has where each has batches of its own."""
+
+ENDINGS: dict[str, type[Ending]] = {
+    "lengthBatch": AtLength,
+    "timeBatch": AtTime,
+    "batch": AtChunk,
+    "externalTimeBatch": AtExternal,
+}

@@ -39,7 +39,9 @@ class Groups:
         arrays: Mapping[str, str],
         sharded: bool = False,
         texts: Mapping[str, Texts] | None = None,
+        letter: str = "g",
     ) -> None:
+        self._letter = letter
         self.element = element
         self._texts = texts or {}
         self._sharded = sharded
@@ -140,7 +142,7 @@ class Groups:
             arrays = {name: array[some] for name, array in self.arrays.items() if name not in self._texts}
             for name, texts in self._texts.items():
                 arrays |= texts.told(name, self.arrays[name][some])
-            yield Block(self.element, group, "g", {**self.named(some), **arrays}, keys=int(start == 0))
+            yield Block(self.element, group, self._letter, {**self.named(some), **arrays}, keys=int(start == 0))
 
     def named(self, ids: Array) -> dict[str, Array]:
         """The texts of groups, for a block."""
@@ -158,15 +160,18 @@ class Groups:
         return self._numbered(pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers))
 
     def told(self, name: str, ids: Array) -> dict[str, Array]:
-        """Groups of something else, as arrays of its block: which of some groups each is."""
-        different, codes = coded(ids, self.keys.room)
+        """Groups of something else, as arrays of its block: which of some groups each is, -1 where it is none."""
+        there = ids >= 0
+        codes = np.full(len(ids), -1, np.int32)
+        different, codes[there] = coded(ids[there], self.keys.room)
         return {name: codes, **{f"{name}.{part}": array for part, array in self.named(different).items()}}
 
     def read(self, name: str, arrays: Mapping[str, Array]) -> Array:
         """The numbers of what `told` told."""
         known = {part: arrays[f"{name}.{part}"] for part in ("ends", "texts")}
         found = self.numbers_of(Block(self.element, 0, "", known))
-        return found[arrays[name]]
+        codes = arrays[name]
+        return np.where(codes < 0, np.int32(-1), found.take(codes, mode="clip") if len(found) else np.int32(-1))
 
     def apply(self, block: Block) -> None:
         """Groups as they are from now on."""

@@ -85,10 +85,8 @@ class OneOfCount:
         seen = self._seen.held[0]
         self._seen.held[0] = min(1, seen + len(rows)) if self._once else (seen + len(rows)) % self._count
         first = (self._place - seen) % self._count
-        if self._once:
-            chosen = np.zeros(0 if seen else 1, np.int64)
-        else:
-            chosen = np.arange(first, len(rows), self._count)
+        turns = np.arange(first, len(rows), self._count)
+        chosen = np.zeros(0 if seen else 1, np.int64) if self._once else turns
         return rows.take(chosen) if len(chosen) else None
 
     def next_timer(self) -> int | None:

@@ -1,7 +1,9 @@
 """Aggregators that remember more than a sum: the extremes of a sliding window, deviations, truths (language text §5).
 
-The least value of a window is the first one of a chain: the values held, without those that a later one undercuts. An event that comes takes from its end what it
-undercuts, and stands there; one that leaves takes itself from its front, if it is there. Chains go by the events' places in the queue and are no state: `chained`
+The least value of a window is the first one of a chain: the values held, without those that a later one undercuts. An event that comes takes from its end
+what it
+undercuts, and stands there; one that leaves takes itself from its front, if it is there. Chains go by the events' places in the queue and are no state:
+`chained`
 makes them anew.
 """
 
@@ -21,7 +23,8 @@ _WHOLE = (Type.INT, Type.LONG)
 class Extreme:
     """`min` and `max` of what a window holds: `n` whether there is a value, `s` the value.
 
-    By group `df` and `dl` have the first and the last place of the chain plus 1, by place `dp` and `dn` those before and after. Of zeros, which are equal and yet
+    By group `df` and `dl` have the first and the last place of the chain plus 1, by place `dp` and `dn` those before and after. Of zeros, which are equal
+    and yet
     two, the one that came first is shown as long as one is held (`zr`; `zc` counts them), as on rows. What has met NaN as its first value stays at it.
     """
 

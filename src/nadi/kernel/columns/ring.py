@@ -18,12 +18,15 @@ _FEWEST = 1024
 
 
 class Ring:
-    """`columns`: name → dtype of what is held of an event; `group` among them where events are grouped.
+    """`columns`: name → dtype of what is held of an event; `group` among them where events are grouped. Those in `named` are numbers of other tables.
 
     A loop appends at `tail` and takes from `head`, both relative to the arrays, and leaves them in `ends`.
     """
 
-    def __init__(self, element: str, columns: Mapping[str, str], groups: Groups) -> None:
+    def __init__(
+        self, element: str, columns: Mapping[str, str], groups: Groups, named: Mapping[str, Groups] | None = None
+    ) -> None:
+        self._named = named or {}
         self._element = element
         self._grouped = groups.grouped
         self._groups = groups
@@ -122,6 +125,8 @@ class Ring:
         if self._grouped:
             different, arrays["group"] = coded(arrays["group"], self._groups.keys.room)
             arrays |= self._groups.named(different)
+        for name, table in self._named.items():
+            arrays |= table.told(name, arrays[name])
         return Block(self._element, 0, "q", {"taken": np.array([taken], np.int64), **arrays}, keys)
 
     def apply(self, block: Block) -> None:
@@ -129,6 +134,8 @@ class Ring:
         given = dict(block.arrays)
         if self._grouped:
             given["group"] = self._groups.numbers_of(block)[given["group"]]
+        for name, table in self._named.items():
+            given[name] = table.read(name, given)
         count = len(given["ts"])
         self.ends[0] += int(given["taken"][0])
         self.room(count)

@@ -12,10 +12,12 @@ from typing import Protocol
 
 import numpy as np
 
+from nadi.functions.arithmetic import LONG_MIN
 from nadi.kernel.columns.accumulating import accumulators
 from nadi.kernel.columns.chains import Chains
 from nadi.kernel.columns.code import Term
 from nadi.kernel.columns.contract import Input
+from nadi.kernel.columns.distinct import Distinct, Pairs
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.groups import Groups
@@ -68,6 +70,9 @@ class Sliding:
         window, selection = query.input.window, query.selection
         self._read, self._key, self._sharded = given.read, given.key, given.sharded
         self._behind = given.behind
+        # the attribute that is the window's clock
+        first = window.args[0] if window is not None and window.name == "externalTime" else None
+        self._time = first if isinstance(first, Attr) else None
         self._window = "" if window is None else window.id
         self._accumulators, self._arguments = accumulators(selection.aggregates, window is not None)
         arrays = {name: dtype for a in self._accumulators for name, dtype in a.arrays.items()}
@@ -78,6 +83,8 @@ class Sliding:
         self._keys = self.groups
         if given.key is not None and len(by) > 1 and window is not None:
             self._keys = Groups(self._window, by[:1], (given.types[given.key],), {}, given.sharded)
+        distinct = [a for a in self._accumulators if isinstance(a, Distinct)]
+        self._pairs = Pairs(distinct, query.selector_id, by, given.types, given.sharded)
         self.queue = self._queue() if window is not None else None
         extremes = [a for a in self._accumulators if isinstance(a, Extreme)]
         self._links = Links(extremes, self.queue, self.groups) if self.queue is not None and extremes else None
@@ -96,9 +103,13 @@ class Sliding:
             held |= {f"a{number}": DTYPES[argument.type], f"z{number}": "bool"}
         if self._behind:
             held["kept"] = "bool"
+        if self._time is not None:
+            held["time"] = "int64"
+        named = self._pairs.named
+        held |= dict.fromkeys(named, "int32")
         if self._key is None:
-            return Ring(self._window, held, self.groups)
-        return Chains(self._window, held, self._keys, None if self._keys is self.groups else self.groups)
+            return Ring(self._window, held, self.groups, named)
+        return Chains(self._window, held, self._keys, None if self._keys is self.groups else self.groups, named)
 
     # ---- the loop
 
@@ -118,6 +129,11 @@ class Sliding:
             for number, value in enumerate(values):
                 line(f"h_a{number}[j] = {value.text}")
                 line(f"h_z{number}[j] = {value.null or 'False'}")
+            for one in self._accumulators:
+                if isinstance(one, Distinct):
+                    line(f"h_e{one.number}[j] = {one.held(write)}")
+            if self._time is not None:
+                line(f"h_time[j] = {write.term(self._time).text}")
         line("touched[g] = True")
         if self._keys is not self.groups:
             line("keys_touched[p] = True")
@@ -133,14 +149,22 @@ class Sliding:
         numbers = [argument.value for argument in window.args if isinstance(argument, Const)]
         write = self._text.writer
         tests = []
-        if window.name != "length":
+        if self._time is not None:  # all are longs: what would be beyond them is never due
+            clock = write.term(self._time).text
+            write.line(f"ripe = {clock} >= {LONG_MIN + numbers[-1]}")
+            write.line(f"before = {clock} - {numbers[-1]}")
+            tests.append(f"ripe and h_time[{queue.oldest}] <= before")
+        elif window.name != "length":
             write.line(f"before = now[i] - {numbers[0]}")
             tests.append(f"h_ts[{queue.oldest}] <= before")
-        if window.name != "time":
+        if window.name in ("length", "timeLength"):
             tests.append(f"{queue.held} >= {numbers[-1]}")
-        write.line(f"while {queue.any_left} and ({' or '.join(tests)}):")
-        with write.indented():
-            self._taken(queue)
+        for (
+            test
+        ) in tests:  # one that leaves for its length lets none go that stood behind it and is old already, as on rows
+            write.line(f"while {queue.any_left} and {test}:")
+            with write.indented():
+                self._taken(queue)
 
     def _taken(self, queue: Queue) -> None:
         """The lines for one event that leaves."""
@@ -170,6 +194,7 @@ class Sliding:
         """The operator's parameters."""
         text = self._text
         text.own |= {name: f"{dtype}[]" for name, dtype in arrays.items()} | {"touched": "bool[]"}
+        text.own |= self._pairs.parameters
         if self.groups.grouped:
             text.own["groups"] = "const int32[]"
         if self._keys is not self.groups:
@@ -189,6 +214,7 @@ class Sliding:
             return None
         selected, groups = Selected(self._picked, len(stretch)), self.groups
         own: dict[str, Array | int] = {**selected.own, "base": self._chunks, "alone": stretch.alone}
+        own |= self._pairs.given(stretch)
         if groups.grouped:
             own |= {"groups": groups.numbers(stretch), "opened": groups.opened, "slot": groups.slot}
         if self._keys is not groups:
@@ -203,6 +229,7 @@ class Sliding:
             groups.sweep(_NO_GROUPS if self.queue is None else self.queue.held_groups())
         if self._keys is not groups and isinstance(self.queue, Chains) and self._keys.may_sweep:
             self._keys.sweep(self.queue.held_keys())
+        self._pairs.sweep()
         return selected.stretch(stretch, self._read)
 
     def next_timer(self) -> int | None:
@@ -218,6 +245,7 @@ class Sliding:
         if self._keys is not self.groups:
             self._keys.touched[:] = False
         yield from self.groups.changes()
+        yield from self._pairs.changes()
 
     def contents(self) -> Iterator[Block]:
         """All that is held, then the groups."""
@@ -226,11 +254,14 @@ class Sliding:
         if self._keys is not self.groups:
             self._keys.touched[:] = False
         yield from self.groups.contents()
+        yield from self._pairs.contents()
 
     def apply(self, block: Block) -> None:
         """Put back events or groups."""
         if self.queue is not None and block.element == self._window:
             self.queue.apply(block)
+        elif self._pairs.is_of(block):
+            self._pairs.apply(block)
         else:
             self.groups.apply(block)
 
@@ -238,6 +269,7 @@ class Sliding:
         """Forget all."""
         self.groups.clear()
         self._keys.clear()
+        self._pairs.clear()
         if self.queue is not None:
             self.queue.clear()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from nadi.kernel.columns.contract import Input
-from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, NEVER
+from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, NEVER, NO_CLOCK
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.looping import LoopText
@@ -48,7 +48,7 @@ class Waiting:
         self._reset()
 
     def _reset(self) -> None:
-        self._clock = np.array([NEVER, 0, 0, 0], np.int64)
+        self._clock = np.array(NO_CLOCK, np.int64)
         self._told = self._clock.copy()
 
     def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
