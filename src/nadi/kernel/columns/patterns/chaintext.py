@@ -104,7 +104,8 @@ class ChainText:
         for number in range(len(layout.sources.names)):
             if len(layout.sources.names) > 1:
                 self._open(f"if origin[i] == {number}:")
-            for element in reversed(layout.elements):
+            led = 2 if layout.pair else 0  # of a pair the one that is written first is asked first
+            for element in (*reversed(layout.elements[led:]), *layout.elements[:led]):
                 if element.source == number:
                     self._step(element)
             if len(layout.sources.names) > 1:
@@ -182,7 +183,7 @@ class ChainText:
         self._line(f"take(words, keys, base + {at}, meta, buckets, node)")
         self._line(f"words[node + {layout.far_word}] = max(words[node + {places.FIRST}], t)")
         self._line(f"words[node + {places.FIRST}] = min(words[node + {places.FIRST}], t)")
-        own = sum(1 << bit for bit, attribute in enumerate(layout.captured) if attribute[0] == slot)
+        own, other = (sum(1 << bit for bit, a in enumerate(layout.captured) if a[0] == s) for s in (slot, 1 - slot))
         if own:
             self._line(f"words[node + {layout.null_word}] &= {~own}")
         self._capture(slot)
@@ -190,15 +191,15 @@ class ChainText:
         self._line(f"keys[base] = {0 if layout.every == 'first' else 1}")
         self._close(blocks + 1)
         self._open("elif free and keys[base] == 0:")
-        for other, position in {(p.slot - 1, p.position) for p in _attributes(element.rest) if p.slot > 0}:
-            zero = _ZERO.get(layout.type_of((other, position)), "0")
-            self._writer.bound[other + 1, position] = Term(zero, "True")
+        for reference in {(p.slot - 1, p.position) for p in _attributes(element.rest) if p.slot > 0}:
+            zero = _ZERO.get(layout.type_of(reference), "0")
+            self._writer.bound[reference[0] + 1, reference[1]] = Term(zero, "True")
         blocks = self._conditions((*element.alone, *element.rest))
         self._line("node = made(words, meta)")
         self._line(f"words[node + {places.FIRST}] = t")
         self._line(f"words[node + {layout.far_word}] = t")
         if layout.captured:
-            self._line(f"words[node + {layout.null_word}] = {(1 << len(layout.captured)) - 1 - own}")
+            self._line(f"words[node + {layout.null_word}] = {other}")
         self._capture(slot)
         self._append(1)
         self._line(f"keys[base + {at + FRESH}] = 0")  # it waits for the next element already
