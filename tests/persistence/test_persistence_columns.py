@@ -120,7 +120,8 @@ def test_rows_go_on_with_windows_and_aggregators_of_columns(
     try:
         _holds(made, sent, parts, at, to_rows=True)
     except AssertionError as refused:
-        assume("columns did not keep" not in str(refused))
+        # what columns did not keep, and what they keep in a form of their own, rows cannot have: said before anything is restored
+        assume("columns did not keep" not in str(refused) and "columns keep it in a form" not in str(refused))
         raise
 
 

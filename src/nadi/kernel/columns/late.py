@@ -40,7 +40,10 @@ class _Leaving:
 
     def __init__(self, query: Query, before: int) -> None:
         self._before = before
-        self._accumulators, self._arguments = accumulators(query.selection.aggregates)
+        made, self._arguments = accumulators(query.selection.aggregates, removes=True)
+        self._accumulators = [
+            one for one in made if isinstance(one, Accumulator)
+        ]  # all of them, as `nadi.plan.keeping` says
         self._waiting: set[str] = set()  # keys whose oldest event stays
         self._taken: dict[str, list[tuple[Any, ...]]] = {}
 

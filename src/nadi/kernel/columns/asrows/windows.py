@@ -22,7 +22,9 @@ class WindowState:
         self._query = query
         self._source = query.input
         self._width = len(app.streams[query.input.source].schema)
-        self._accumulators, self._arguments = accumulators(query.selection.aggregates)
+        self._accumulators, self._arguments = accumulators(
+            query.selection.aggregates, removes=self._source.window is not None
+        )
         key = _key(query, app)
         by = tuple(k for k in query.selection.group_by if isinstance(k, Attr))
         self._partitioned = key is not None

@@ -23,7 +23,10 @@ class Totalling:
     def __init__(self, layout: Layout, writer: Writer) -> None:
         self._layout = layout
         self._writer = writer
-        self.accumulators, self._arguments = accumulators(layout.aggregates)
+        made, self._arguments = accumulators(layout.aggregates, removes=True)
+        self.accumulators = tuple(
+            one for one in made if isinstance(one, Accumulator)
+        )  # all of them, as `nadi.plan.joinable` says
         self.arrays = {name: dtype for one in self.accumulators for name, dtype in one.arrays.items()}
         self.empties = layout.grouped and any(side.triggers and side.window is None for side in layout.sides)
 
