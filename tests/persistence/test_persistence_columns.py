@@ -274,7 +274,12 @@ def test_a_revision_tells_which_queries_columns_wrote(tmp_path: Path) -> None:
     write_revision(store, meta, state.parts, now=1_700_000_000_000)
     stored = read_revision(store, "Both")
     assert stored.on_columns(node.app) == {"p"} == written_on_columns(state, node.app)
-    assert {p.element for p in stored.revision.state[0] if p.flat} == {"app/clock", "p/pattern", "Out/output"}
+    assert {p.element for p in stored.revision.state[0] if p.flat} == {
+        "app/clock",
+        "app/layouts",
+        "p/pattern",
+        "Out/output",
+    }
     unsaid = [
         type(p)(**{f: getattr(p, f) for f in p.__struct_fields__ if f != "flat"}) for p in stored.revision.state[0]
     ]
