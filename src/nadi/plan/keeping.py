@@ -6,6 +6,7 @@ attributes that later conditions and the selection read. So a query that looks a
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 
 from nadi.plan.chains import as_chain, as_run
@@ -27,6 +28,9 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.walk import inside, read
 
+FORM = 1
+"""Of the blocks of operators: another number where columns write something else for the same query."""
+
 Reference = tuple[int, str, object]
 """Slot, attribute, and which event of a counted element: its index, None of an element that takes one."""
 
@@ -45,6 +49,15 @@ def goes_on(old: Query, old_app: App, new: Query, new_app: App) -> bool:
         for q, app in ((old, old_app), (new, new_app))
     ]
     return shapes[0] == shapes[1]
+
+
+def signature(query: Query, app: App) -> str:
+    """Sixteen hexadecimal digits: equal where the columns kernel keeps the same of a query, in the same form."""
+    layout = _layout(query, app)
+    if layout is None:
+        shape = (query.input, query.selection, query.rate, _schemas(query, app))
+        layout = canonical(shape, without=frozenset({"id"}))
+    return hashlib.sha256(f"{FORM} {layout}".encode()).hexdigest()[:16]
 
 
 def missing(old: Query, old_app: App, new: Query, new_app: App) -> str:

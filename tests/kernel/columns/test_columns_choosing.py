@@ -90,6 +90,30 @@ def test_a_profile_tells_queries_apart_on_both_kernels():
     assert {part.events for part in parts.values()} == {4}
 
 
+@pytest.mark.parametrize("deltas", [False, True])
+def test_state_of_a_query_that_keeps_something_else_now_is_refused(deltas):
+    first = _begun("auto")
+    state = [] if deltas else [*first.dump()]
+    _fed(first, 1, 2)
+    state.append(first.delta())
+    edited = _kernel("auto", APP.replace("as s", "as s, count() as c"))
+    if not deltas:
+        state = [*first.dump()]
+    with pytest.raises(NadiError, match=r"STATE_NOT_READABLE.*unnamed_1 keeps something else now.*restore"):
+        edited.load(state)
+    _kernel("auto", APP.replace("In#", "In[n > 1]#").replace("k, sum", "sum")).load(state)  # keeps the same
+
+
+def test_state_of_a_query_that_rows_have_to_run_now_is_refused():
+    first = _begun("auto")
+    _fed(first, 1, 2)
+    with pytest.raises(NadiError, match=r"STATE_NOT_READABLE.*unnamed_1, and rows have to run it now.*restore"):
+        _kernel(
+            "auto",
+            f"define stream More (k string); {APP.replace('insert', 'order by k insert')} from More select k insert into X;",
+        ).load(first.dump())
+
+
 def test_a_segment_tells_how_many_keys_begin_in_it():
     kernel = _begun("columns")
     _fed(kernel, 1, 2, 3)

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ from nadi.plan.islands import Islands, islands
 from nadi.plan.nodes import App
 from nadi.plan.on_demand import bind_on_demand
 from tests.generate.apps import Generated
+from tests.generate.choices import SCHEMA
 from tests.generate.feeding import Feeding, _run_scripts, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.mixed import mixed
@@ -104,3 +106,80 @@ def test_a_mixed_app_gives_exactly_what_rows_give_for_every_split_and_restart(
     assert _seen(_run(MixedFeeding, made, plan, sent, parts)) == rows
     everywhere = [Cut(i, 0, every) for i in range(len(sent))]
     assert _seen(_run(MixedFeeding, made, plan, sent, everywhere)) == rows
+
+
+# ---- what ties queries to rows ---------------------------------------------------------------------------------------
+
+_TABLE = f"define table T ({SCHEMA});\n"
+_IN = "from S select k, v, l, f, d, b insert into T;\n"
+_MIDDLE = "from S[v > 0] select k, v, l, f, d, b insert into Mid;\n"
+_JOINED = "from Mid join T on Mid.k == T.k select T.k as k, T.v as v insert into Out;\n"
+_SUMS = (
+    "from S#window.length(2) select k, sum(v) as s insert into A;"
+    " from S#window.length(3) select k, sum(v) as s insert into B;\n"
+)
+_BOTH = (
+    "from A#window.lengthBatch(2) join B#window.length(1) on A.k == B.k select A.s as x, B.s as y insert into Out;\n"
+)
+
+TIES: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "rows read the stream before and behind": (
+        f"{_TABLE} from S#window.timeBatch(50 milliseconds) select count() as n insert into N; {_MIDDLE} {_JOINED} {_IN}",
+        (),
+        "'S' is read on rows before and behind it",
+    ),
+    "rows read the stream behind": (_TABLE + _MIDDLE + _JOINED + _IN, ("unnamed_1",), ""),
+    "rows that may fail read it before": (_TABLE + _IN + _MIDDLE + _JOINED, (), "which that fails goes no further"),
+    "keys of one partition": (
+        "partition with (k of S, k of R) begin from S#window.length(3) select sum(v) as x insert into Out;\n"
+        "from every not R for 40 milliseconds select 1 as y insert into Out2; end;",
+        (),
+        "the keys of 'S' are keys of both",
+    ),
+    "a partition that hands on twice": (
+        f"partition with (k of S) begin {_SUMS} end; {_BOTH}",
+        (),
+        "rows get what it makes key by key, in turn with other streams",
+    ),
+    "two streams of one": (_SUMS + _BOTH, ("unnamed_1", "unnamed_2"), ""),
+    "what rows make": (
+        "from S#window.sort(2, l) select k, v insert into M; from M[v > 1] select k insert into Out;",
+        (),
+        "makes on rows",
+    ),
+    "the clock of events": (
+        "@app:playback define trigger X at every 1 sec; from S select k insert into Out;"
+        " from X select triggered_time as t insert into Out2;",
+        (),
+        "@app:playback moves one clock",
+    ),
+}
+
+
+def _steady(count: int) -> list[Message]:
+    """Messages of several events and keys, none of them null, now and then of the other stream."""
+    made = []
+    for i in range(count):
+        rows = tuple(
+            (30 * i, ("abca"[(i + j) % 4], (i * 3 + j) % 5, 30 * i, j / 2, i * 0.3, True)) for j in range(1 + i % 3)
+        )
+        made.append(Message(30 * i, "R" if i % 5 == 4 else "S", rows))
+    return made
+
+
+@pytest.mark.parametrize("what", TIES)
+def test_queries_are_on_columns_where_rows_would_have_seen_the_same(what: str) -> None:
+    text, on_columns, reason = TIES[what]
+    streams = "".join(f"define stream {name} ({SCHEMA});\n" for name in ("S", "R"))
+    clock = "@app:playback " if text.startswith("@app:playback ") else ""
+    outputs = ("Out", *(("Out2",) if "Out2" in text else ()))
+    made = Generated(clock + streams + text.removeprefix(clock), outputs, ())
+    plan = planned(made)
+    found = islands(plan)
+    assert set(found.order) == set(on_columns), found.queries
+    assert not reason or any(reason in island.why for island in found.queries.values()), found.queries
+    sent = _steady(12)
+    rows = _seen(_run(Feeding, made, plan, sent, []))
+    assert rows["Out"]
+    assert _seen(_run(MixedFeeding, made, plan, sent, [])) == rows
+    assert _seen(_run(MixedFeeding, made, plan, sent, [Cut(i, 0, "deltas") for i in range(12)])) == rows

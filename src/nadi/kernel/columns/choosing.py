@@ -99,7 +99,8 @@ class ChosenKernel:
         if lost := seen.flat - frozenset(part.order):
             raise error(
                 "STATE_NOT_READABLE",
-                reason=f"the columns kernel wrote that of {', '.join(sorted(lost))}, and rows have to run it: {part.why}",
+                reason=f"the columns kernel wrote that of {', '.join(sorted(lost))}, and rows have to run it now: {part.why}; go back to the text that made it,"
+                " ask for a revision, and restore that into this one",
             )
         return part
 

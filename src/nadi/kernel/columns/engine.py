@@ -16,6 +16,7 @@ from nadi.errors import NadiError, error
 from nadi.kernel.columns.arrivals import Clocks, Gatherer
 from nadi.kernel.columns.contract import Begins, Operator, Stateful
 from nadi.kernel.columns.flat import Block, decode, encode
+from nadi.kernel.columns.layouts import LAYOUTS, Layouts
 from nadi.kernel.columns.operators import operator
 from nadi.kernel.columns.outputs import Numbering
 from nadi.kernel.columns.stretch import Stretch
@@ -56,6 +57,7 @@ class ColumnsKernel:
                 raise error("STREAM_NOT_DEFINED", name=key, hint="name a stream of the app as output")
         self._numberings = {key: Numbering(key, schemas[key]) for key in outputs}
         self._stateful = [r.operator for r in self._running if isinstance(r.operator, Stateful)]
+        self._layouts = Layouts([queries[id] for id in plan.order], app)  # noqa: A001
         self._appliers = self._by_element()
         self._clocks = self._told = Clocks(0, 0)
         self._produced = {r.target for r in self._running}
@@ -64,7 +66,7 @@ class ColumnsKernel:
         """What the last `process` made of the streams that rows read."""
 
     def _by_element(self) -> dict[str, Callable[[Block], None]]:
-        found: dict[str, Callable[[Block], None]] = {_CLOCK: self._set_clocks}
+        found: dict[str, Callable[[Block], None]] = {_CLOCK: self._set_clocks, LAYOUTS: self._layouts.apply}
         found.update({n.element: n.apply for n in self._numberings.values()})
         for one in self._stateful:
             found.update(dict.fromkeys(one.elements, one.apply))
@@ -111,13 +113,13 @@ class ColumnsKernel:
         blocks = [*chain.from_iterable(numbers), *chain.from_iterable(one.changes() for one in self._stateful)]
         if self._clocks != self._told:
             blocks.append(self._clock())
-        return encode(blocks)
+        return encode([*self._layouts.changes(), *blocks])
 
     def dump(self) -> Iterator[Segment]:
         """All state, by element and key-group; each segment is made when it is asked for."""
         numbers = (n.contents() for n in self._numberings.values())
         states = (one.contents() for one in self._stateful)
-        for block in chain([self._clock()], *numbers, *states):
+        for block in chain([self._clock()], self._layouts.contents(), *numbers, *states):
             yield Segment(block.element, block.group, encode([block]))
 
     def load(self, state: Iterable[Segment | bytes]) -> None:
@@ -128,6 +130,7 @@ class ColumnsKernel:
 
     def clear(self) -> None:
         """Forget all state but the clocks."""
+        self._layouts.clear()
         for numbering in self._numberings.values():
             numbering.clear()
         for one in self._stateful:

@@ -11,6 +11,7 @@ from nadi.kernel.columns.contract import Stateful
 from nadi.kernel.columns.flat import Block, decode
 from nadi.kernel.columns.jit import interpreted
 from nadi.kernel.columns.late import without_late
+from nadi.kernel.columns.layouts import LAYOUTS, Layouts
 from nadi.kernel.columns.operators import operator
 from nadi.kernel.contract import Segment
 from nadi.plan.elements import of_query
@@ -36,6 +37,7 @@ class Folded:
                 if isinstance(made, Stateful):
                     self._operators[query.id] = made
                     self._by_element.update(dict.fromkeys(made.elements, made))
+        self._layouts = Layouts(self._queries.values(), app)
         self.numbers: dict[str, dict[int, int]] = {}
         self.clocks: Clocks | None = None
 
@@ -46,7 +48,9 @@ class Folded:
 
     def put(self, block: Block) -> None:
         """One block."""
-        if block.element == _CLOCK:
+        if block.element == LAYOUTS:
+            self._layouts.apply(block)
+        elif block.element == _CLOCK:
             self.clocks = Clocks(*block.arrays["now"].tolist())
         elif (found := self._by_element.get(block.element)) is not None:
             found.apply(block)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
-from nadi.kernel.contract import ORDER, Arrivals, Outputs, Row, Segment
-from nadi.kernel.control import CONTROL
+from nadi.kernel.contract import Arrivals, Outputs, Row, Segment
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.meter import Clock
 from nadi.kernel.rows.meter import Part as Charged
@@ -63,10 +62,6 @@ class MixedKernel:
         sides = self._sides
         here = [a for a in arrivals if a.input in sides.read]
         there = [a for a in arrivals if a.input not in sides.read or a.input in sides.also]
-        last = (a.batch.column(ORDER)[-1].as_py() for a in arrivals if a.batch.num_rows and a.input != CONTROL)
-        until = max(
-            until, max(last, default=until)
-        )  # neither clock stays behind because the other one had the latest event
         made = self.columns.process(here, until)
         if self._handing is not None:
             there = self._handing.arrivals(here, self.columns.given_on, there)

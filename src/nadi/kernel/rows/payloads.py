@@ -129,7 +129,7 @@ def is_version_1(payload: bytes) -> bool:
         return True
     if is_flat(payload):
         raise error(
-            "STATE_NOT_READABLE", reason="the columns kernel wrote it, which alone can go on with it (nadi.kernel)"
+            "STATE_NOT_READABLE", reason="the columns kernel wrote it: a revision of it can be restored to rows"
         )
     if payload[:2] != b"\x94\x02":
         raise ValueError("it is no state of a version that is known here")
