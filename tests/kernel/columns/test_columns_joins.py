@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from nadi.plan.islands import islands
 from tests.generate.apps import Generated
+from tests.generate.choices import SCHEMA
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.joins import joining
@@ -90,5 +91,54 @@ def test_compiled_loops_of_joins_give_exactly_what_rows_give(name: str, monkeypa
     def holds(sent: list[Message], parts: list[Cut]) -> None:
         sent = [_reordered(message) for message in sent]
         assert _split(ColumnsFeeding(made, plan), sent, parts) == _split(Feeding(made, plan), sent, [])
+
+    holds()
+
+
+_LATE = {
+    "of two streams": "from S#window.time(12 milliseconds) as a join R#window.time(30 milliseconds) as b select a.v as v, b.v as w insert into Out;",
+    "of one stream": "from S#window.time(30 milliseconds) as a join S#window.time(12 milliseconds) as b select a.v as v, b.v as w insert into Out;",
+    "in a partition": "partition with (k of S, k of R) begin from S#window.time(12 milliseconds) as a full outer join R#window.length(2) as b"
+    " select a.v as v, b.v as w insert into Out; end;",
+    "played back": "from S#window.time(12 milliseconds) as a join R#window.time(30 milliseconds) as b select a.v as v, b.v as w insert into Out;",
+    "added up": "from S#window.time(12 milliseconds) as a left outer join R#window.time(30 milliseconds) as b"
+    " select sum(a.d * b.d) as s, count() as n, avg(a.v) as m insert into Out;",
+    "of one stream, added up": "from S#window.time(30 milliseconds) as a join S#window.time(12 milliseconds) as b"
+    " select sum(a.d * b.d) as s, count() as n insert into Out;",
+}
+
+_EVENT = st.tuples(
+    st.sampled_from((-60, -40, -25, -13, -12, -11, -5, 0, 0, 0, 0, 6, 20)), st.sampled_from("ab"), st.integers(0, 3)
+)
+_LATE_MESSAGES = st.lists(
+    st.tuples(st.sampled_from((0, 1, 4, 12, 18, 30)), st.sampled_from("SR"), st.lists(_EVENT, min_size=1, max_size=3)),
+    min_size=8,
+    max_size=40,
+)
+
+
+def _late(given_: list[tuple[int, str, list[tuple[int, str, int]]]]) -> list[Message]:
+    made, now = [], 100
+    for gap, stream, events in given_:
+        now += gap
+        rows = tuple((now + jitter, (k, v, v, v / 2, v * 0.3, True)) for jitter, k, v in events)
+        made.append(Message(now, stream, rows))
+    return sorted(made, key=lambda m: (m.order, "SR".index(m.stream)))
+
+
+@pytest.mark.parametrize("name", _LATE)
+def test_a_late_event_is_seen_until_a_timer_or_an_event_of_its_side_lets_it_go(name: str) -> None:
+    clock = "@app:playback\n" if name == "played back" else ""
+    made = Generated(f"{clock}define stream S ({SCHEMA});\ndefine stream R ({SCHEMA});\n{_LATE[name]}", ("Out",), ())
+    plan = planned(made)
+    assert islands(plan).columns, islands(plan).why
+
+    @CHOSEN
+    @given(sent=_LATE_MESSAGES.map(_late), parts=cuts)
+    def holds(sent: list[Message], parts: list[Cut]) -> None:
+        expected = _split(Feeding(made, plan), sent, [])
+        assert _split(ColumnsFeeding(made, plan), sent, parts) == expected
+        everywhere = [Cut(i, 0, "deltas") for i in range(len(sent))]
+        assert _split(ColumnsFeeding(made, plan), sent, everywhere) == expected
 
     holds()

@@ -175,23 +175,3 @@ def test_joins_that_have_no_operator_run_on_rows_with_a_reason(query: str, reaso
     found = islands(plan_app(head + _STREAMS + query.removeprefix(_PLAYED), default_registry()))
     assert not found.columns
     assert any(reason in island.why for island in found.queries.values())
-
-
-@pytest.mark.parametrize("aggregates", ["", "sum"])
-def test_late_events_are_seen_until_a_timer_or_an_event_of_their_side_lets_them_go(aggregates: str) -> None:
-    chosen = "sum(a.v) as v, count() as n" if aggregates else "a.v as v, b.v as x"
-    text = f"{_STREAMS}from S#window.time(10 millisec) as a join R#window.time(10 millisec) as b select {chosen} insert into Out;"
-    plan = plan_app(text, default_registry())
-    columns, rows = _columns(plan), _rows(plan)
-    batches = [
-        [("S", 100, "k", 1), ("S", 5, "k", 2), ("R", 90, "k", 3)],
-        [("S", 100, "k", 4), ("R", 120, "k", 5), ("S", 99, "k", 6), ("R", 100, "k", 7), ("R", 110, "k", 8)],
-        [("R", 50, "k", 9), ("S", 220, "k", 10), ("R", 230, "k", 11), ("S", 130, "k", 12), ("R", 231, "k", 13)],
-    ]
-    position = 0
-    for batch in batches:
-        for split in (batch[:2], batch[2:]):
-            assert _feed(columns, plan, split, position, in_order=False) == _feed(
-                rows, plan, split, position, in_order=False
-            )
-            position += 40

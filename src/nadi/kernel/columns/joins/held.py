@@ -80,7 +80,7 @@ class Held:
 
     def fire(self, now: int) -> None:
         """Let go what timers have let go by now, if there would be no room without: nobody looks at keys that have no events any more."""
-        if self._side.timed and 2 * len(self.words) < 3 * (int(self.meta[LIVE]) + _ROOM) * self._side.node_width:
+        if self._side.timed and 3 * int(self.meta[LIVE]) * self._side.node_width > 2 * len(self.words):
             places.fire_all(self.words, self.rows, self.touched, self.meta, self.heads, now - self._side.span, 0)
 
     def _follow(self) -> None:

@@ -42,7 +42,7 @@ class Join:
         self._reading = Reading(self._text, layout.sources, self._table)
         self._chunks = self._serial = 0  # how many chunks there were, how many events that may bring rows
         self._fired = layout.partitioned and totalling is None
-        self._clock = 0
+        self._clock: int | None = None  # at the end of the last batch
         self._ratio = 1.0  # output rows for an event, lately
         self._limit = _SWEEP
         self.elements = tuple(self._by_element)
@@ -56,7 +56,7 @@ class Join:
         for totals in self._totals:
             own |= totals.own
         for held in self._held:
-            if self._fired:
+            if self._fired and self._clock is not None:
                 held.fire(self._clock)
             held.ready(events)
             own |= held.own
@@ -114,6 +114,7 @@ class Join:
 
     def clear(self) -> None:
         """Forget all."""
+        self._clock = None
         self._table.clear()
         for part in self._by_element.values():
             part.clear()
