@@ -146,7 +146,7 @@ class Sliding:
 
     def _leave(self, window: WindowCall, queue: Queue) -> None:
         """The lines for what leaves before an event comes: by time, then by length."""
-        numbers = [argument.value for argument in window.args if isinstance(argument, Const)]
+        numbers = [a.value for a in window.args if isinstance(a, Const) and isinstance(a.value, int)]
         write = self._text.writer
         tests = []
         if self._time is not None:  # all are longs: what would be beyond them is never due
