@@ -177,5 +177,5 @@ def _places(chunk: Longs) -> Longs:
     """The place of each row in its chunk, from 0."""
     opens = np.concatenate([[True], np.diff(chunk) != 0])
     firsts = np.flatnonzero(opens)
-    found: Longs = np.arange(len(chunk)) - firsts[np.cumsum(opens) - 1]
-    return found
+    places: Longs = np.arange(len(chunk)) - firsts[np.cumsum(opens) - 1]
+    return places
