@@ -118,7 +118,7 @@ def measure_point(point: Point, count: int, repeat: int, say: Say) -> dict[str, 
     }
 
 
-def arrivals(point: Point, count: int, size: int) -> Iterator[tuple[ArrivalBatch, int]]:
+def arrivals(point: Point, count: int, size: int) -> Iterator[tuple[list[ArrivalBatch], int]]:
     """The first `count` events in batches, each event an arrival of its own."""
     fields = [pa.field("ts", pa.int64()), pa.field("kind", pa.int32()), pa.field("key", pa.int64())]
     schema = pa.schema([*fields, *ARRIVAL_COLUMNS])
@@ -128,7 +128,7 @@ def arrivals(point: Point, count: int, size: int) -> Iterator[tuple[ArrivalBatch
         kind, key = point.events(first, last)
         marks = (ts, np.arange(first, last), np.zeros(last - first, np.int32), ts, np.zeros(last - first, np.int16))
         columns = [pa.array(c) for c in (ts, kind.astype(np.int32), key, *marks)]
-        yield ArrivalBatch("In", 0, 0, pa.RecordBatch.from_arrays(columns, schema=schema)), int(ts[-1])
+        yield [ArrivalBatch("In", 0, 0, pa.RecordBatch.from_arrays(columns, schema=schema))], int(ts[-1])
 
 
 def _columns(point: Point) -> Kernel:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,6 +15,7 @@ from nadi.kernel.keys import bucket_of_group, key_group
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.inputs.bucketing import make_splitter
 from nadi.pipeline.inputs.fatrows import gather, to_ipc
+from nadi.pipeline.state import frames as frames_of_state
 from nadi.pipeline.state.frames import base_stream, delta_stream, from_frames, to_frames
 from nadi.pipeline.state.labels import labels, spark_hash
 
@@ -21,12 +24,17 @@ from nadi.pipeline.state.labels import labels, spark_hash
     st.lists(st.binary(max_size=40), max_size=6),
     st.lists(st.binary(min_size=1, max_size=40), max_size=4),
     st.integers(8, 50),
+    st.sampled_from((1, 20, 1_000)),
 )
-def test_frames_give_back_segments_and_deltas_in_order(payloads: list[bytes], deltas: list[bytes], size: int):
+def test_frames_give_back_segments_and_deltas_in_order(
+    payloads: list[bytes], deltas: list[bytes], size: int, large: int
+):
+    """Whether nothing is packed, as in version 2 of the format, or some, or all of it."""
     segments = [Segment(f"e{i}", i, p) for i, p in enumerate(payloads)]
-    frames = to_frames(base_stream(segments), size)
-    for delta in deltas:
-        frames += to_frames(delta_stream(delta), size)
+    with patch.object(frames_of_state, "_LARGE", large):
+        frames = to_frames(base_stream(segments), size)
+        for delta in deltas:
+            frames += to_frames(delta_stream(delta), size)
     assert all(len(f) <= size for f in frames)
     assert list(from_frames(frames)) == [*segments, *deltas]
 
@@ -35,6 +43,21 @@ def test_a_state_that_is_cut_short_is_not_loaded():
     frames = to_frames(delta_stream(b"x" * 100), 50)
     with pytest.raises(ValueError, match="cut short"):
         list(from_frames(frames[:-1]))
+
+
+def test_what_is_large_is_packed():
+    segments = [Segment("e", 0, b"twelve bytes" * 100_000)]
+    delta = b"and again" * 100_000
+    frames = [*to_frames(base_stream(segments)), *to_frames(delta_stream(delta))]
+    assert sum(map(len, frames)) < 100_000
+    assert list(from_frames(frames)) == [*segments, delta]
+
+
+@pytest.mark.parametrize("kind", [0, 5])
+def test_records_of_another_format_are_not_taken_for_something_else(kind: int):
+    (frame,) = to_frames(delta_stream(b"delta"))
+    with pytest.raises(ValueError, match=f"kind {kind}"):
+        list(from_frames([bytes([kind]) + frame[1:]]))
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8, 16, 3, 7])

@@ -175,6 +175,11 @@ def test_a_directory_of_another_version_is_refused_by_name():
     assert caught.value.condition == "STATE_FORMAT"
 
 
+def test_a_directory_of_the_version_before_is_read_and_written_as_one_of_this_version():
+    old = msgspec.msgpack.decode(Directory("token", 7).pack()) | {"version": 2}
+    assert Directory.unpack(msgspec.msgpack.encode(old)) == Directory("token", 7)
+
+
 def test_a_directory_comes_back_as_it_was_packed():
     bucket = Bucket()
     bucket.batch(2)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import random
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -295,9 +297,14 @@ def test_what_elements_hold_is_told_of_a_large_state_too(tmp_path: Path, monkeyp
     monkeypatch.setattr(kernels, "SIZES_EVERY", -1.0)
     text = f"""@app:name('Large') @source(type='test', file='{tmp_path}/in') define stream In (k string);
         @info(name='q') from In#window.length(100) select k insert into Out;"""
-    (tmp_path / "in").write_text("".join(f"{i * 10}\t{json.dumps(['x' * 1_000_000])}\n" for i in range(30)))
+    (tmp_path / "in").write_text("".join(f"{i * 10}\t{json.dumps([_unpackable(i)])}\n" for i in range(30)))
     spec = AppSpec("Large", text, str(tmp_path), connectors="pipeline_testlog")
     bucket = Bucket(Within(tmp_path), spec)
     told = [bucket.process(cut, (cut - 1) * 10, cut * 10) for cut in (1, 2, 3)]
     assert told[-1]["state_bytes"] > 20_000_000
     assert [t["entries"]["q/window"] for t in told] == [10, 20, 30]
+
+
+def _unpackable(seed: int) -> str:
+    """A megabyte of text of which packing takes little off."""
+    return base64.b64encode(random.Random(seed).randbytes(750_000)).decode()

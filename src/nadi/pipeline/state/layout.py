@@ -19,7 +19,8 @@ import msgspec
 from nadi.errors import error
 
 DIRECTORY_KEY = -1
-FORMAT = 2
+FORMAT = 3
+_READABLE = (2, FORMAT)  # 2 had no packed records, else it is the same
 _GENERATION = 40  # bits below the generation in a key
 
 
@@ -104,9 +105,9 @@ class Directory:
     def unpack(value: bytes) -> Directory:
         """Errors: STATE_FORMAT for one that another version of nadi wrote."""
         version = msgspec.msgpack.decode(value)["version"]
-        if version != FORMAT:
+        if version not in _READABLE:
             raise error("STATE_FORMAT", found=version, known=FORMAT)
-        return msgspec.msgpack.decode(value, type=Directory)
+        return replace(msgspec.msgpack.decode(value, type=Directory), version=FORMAT)
 
     @property
     def bytes(self) -> int:
