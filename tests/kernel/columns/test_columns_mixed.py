@@ -129,7 +129,12 @@ TIES: dict[str, tuple[str, tuple[str, ...], str]] = {
         "'S' is read on rows before and behind it",
     ),
     "rows read the stream behind": (_TABLE + _MIDDLE + _JOINED + _IN, ("unnamed_1",), ""),
-    "rows that may fail read it before": (_TABLE + _IN + _MIDDLE + _JOINED, (), "which that fails goes no further"),
+    "rows that cannot fail read it before": (_TABLE + _IN + _MIDDLE + _JOINED, ("unnamed_2",), ""),
+    "rows that may fail read it before": (
+        f"{_TABLE} from S#window.sort(2, v) select k insert into N; {_MIDDLE} {_JOINED} {_IN}",
+        (),
+        "which that fails goes no further",
+    ),
     "keys of one partition": (
         "partition with (k of S, k of R) begin from S#window.length(3) select sum(v) as x insert into Out;\n"
         "from every not R for 40 milliseconds select 1 as y insert into Out2; end;",
