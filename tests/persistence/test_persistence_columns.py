@@ -25,7 +25,7 @@ from nadi.plan.islands import islands
 from tests.generate.apps import Generated
 from tests.generate.chains import chain, matching, run
 from tests.generate.choices import Maker
-from tests.generate.columnar import columnar
+from tests.generate.columnar import columnar, partitioned
 from tests.generate.feeding import Feeding
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.mixed import mixed
@@ -165,6 +165,23 @@ def test_each_key_group_goes_on_in_another_number_of_buckets(
     whole = Feeding(made, plan)
     whole.feed(sent, sent[-1].order + AFTER)
     assert _through(made, sent, [], at, buckets, to_rows).by_group == whole.by_group
+
+
+@CHOSEN
+@given(
+    made=columnar(shapes=(partitioned,)),
+    sent=messages,
+    at=st.integers(0, 29),
+    buckets=st.sampled_from(((1, 4), (4, 1), (2, 3))),
+)
+def test_queries_of_all_shapes_stay_on_columns_in_another_number_of_buckets(
+    made: Generated, sent: list[Message], at: int, buckets: tuple[int, int]
+) -> None:
+    plan = _planned(made)
+    assume(plan.sharding.kind == "key" and islands(plan).order)
+    whole = Feeding(made, plan)
+    whole.feed(sent, sent[-1].order + AFTER)
+    assert _through(made, sent, [], at, buckets, to_rows=False).by_group == whole.by_group
 
 
 # ---- changed apps ----------------------------------------------------------------------------------------------------
