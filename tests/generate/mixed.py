@@ -43,6 +43,26 @@ def _middle(m: Maker) -> None:
         m.elements.append(_on_rows(m, name))
 
 
+def _tabled(m: Maker) -> None:
+    """Queries that change and read a table, and cannot fail."""
+    m.prelude.append(f"{m.one('', '@primaryKey(' + chr(39) + 'k' + chr(39) + ') ')}define table U ({SCHEMA});")
+    m.stores.append("U")
+    for _ in range(m.number(1, 3)):
+        source = m.stream()
+        write = m.one(
+            "insert into U",
+            "update U on U.k == k",
+            "update or insert into U on U.k == k",
+            "delete U on U.k == k and U.v == v",
+            "update or insert into U set U.v = v on U.k == k or U.v == v",
+        )
+        m.elements.append(f"from {source}{m.one('', '[v > 1]')} select {COLUMNS} {write};")
+        if m.maybe():
+            m.elements.append(
+                f"from {m.stream()} as x {m.one('join', 'left outer join')} U on U.k == x.k select x.v as v, U.v as w insert into {m.output()};"
+            )
+
+
 def _on_rows(m: Maker, source: str) -> str:
     """A reader on rows: whether and where it fails is different."""
     other = m.stream()
@@ -95,7 +115,7 @@ def mixed(draw: st.DrawFn) -> Generated:
     """Two to five parts in any order; names of streams that columns make are read by both."""
     m = Maker(draw)
     for _ in range(m.number(2, 5)):
-        m.of((_middle, _middle, _middle, _columns, _matching, _failing, _two_sided, m.of(ROWS)))(m)
+        m.of((_middle, _middle, _middle, _columns, _matching, _failing, _two_sided, _tabled, m.of(ROWS)))(m)
     clock = "@app:playback\n" if m.number(0, 9) == 9 else ""
     streams = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     prelude = list(dict.fromkeys(m.prelude))

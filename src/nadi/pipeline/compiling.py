@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nadi.functions.registry import default_registry
+from nadi.kernel.columns.cached import is_compiled, note_compiled
 from nadi.plan import plan_app
 from nadi.plan.islands import islands
 from nadi.plan.nodes import App
@@ -33,22 +34,24 @@ class Compiling:
     """The process, while Spark starts. `tell` is called with the name of an app and a sentence, from another thread."""
 
     def __init__(self, apps: Sequence[Compiled], tell: Callable[[str, str], None]) -> None:
-        self._apps = [one for one in apps if islands(one.app).order]
+        self._apps = [one for one in apps if islands(one.app).order and not is_compiled(one.app.text, one.outputs)]
         self._tell = tell
-        self._process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[str] | None = None
+        self._following: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin; returns at once. Whatever goes wrong there goes wrong in a host, too, and is told there."""
         if not self._apps:
             return
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [sys.executable, "-m", "nadi.pipeline.compiling"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        threading.Thread(target=self._follow, args=(self._process,), daemon=True).start()
+        self._following = threading.Thread(target=self._follow, args=(self.process,), daemon=True)
+        self._following.start()
 
     def _follow(self, process: subprocess.Popen[str]) -> None:
         begin = time.monotonic()
@@ -58,12 +61,12 @@ class Compiling:
         late = threading.Timer(PATIENCE, self._say_all, ["compiling its queries for the first time"])
         late.start()
         try:
-            process.stdin.write("\n".join(lines))
-            process.stdin.close()
-            for line in process.stdout:
-                if time.monotonic() - begin > PATIENCE:
-                    took = time.monotonic() - begin
-                    self._tell(self._apps[int(line)].app.name, f"its queries are compiled ({took:.0f} s)")
+            with process:
+                process.stdin.write("\n".join(lines))
+                process.stdin.close()
+                for line in process.stdout:
+                    if (took := time.monotonic() - begin) > PATIENCE:
+                        self._tell(self._apps[int(line)].app.name, f"its queries are compiled ({took:.0f} s)")
         except (OSError, ValueError):
             return  # it was ended, or died: hosts compile for themselves
         finally:
@@ -75,9 +78,9 @@ class Compiling:
 
     def close(self) -> None:
         """End it, if it still runs."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+        if self.process is not None and self._following is not None:
+            self.process.kill()
+            self._following.join()
 
 
 def main() -> None:
@@ -88,6 +91,7 @@ def main() -> None:
         told = json.loads(line)
         registry = default_registry()
         warm(plan_app(told["text"], registry), registry, told["outputs"])
+        note_compiled(told["text"], told["outputs"])
         print(number, flush=True)
 
 

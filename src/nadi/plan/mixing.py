@@ -40,6 +40,8 @@ class Mixing:
         self.rows = {query: reason for query, reason in rows.items() if reason}
         self._producers = producers(app.elements)
         self._fails: dict[str, bool] = {}
+        # what a query makes that columns could run is of the classes that its stream says
+        self._strange = {key for key, queries in self._producers.items() if any(q.id in self.rows for q in queries)}
         self._places = {q.id: i for i, e in enumerate(app.elements) for q in _queries(e)}
 
     @cached_property
@@ -114,7 +116,7 @@ class Mixing:
 
     def _may_fail(self, query: Query) -> bool:
         if query.id not in self._fails:
-            self._fails[query.id] = may_fail(query, self.app, self._producers)
+            self._fails[query.id] = may_fail(query, self.app, self._strange)
         return self._fails[query.id]
 
     # ---- what is handed on

@@ -124,12 +124,17 @@ _BOTH = (
 
 TIES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "rows read the stream before and behind": (
-        f"{_TABLE} from S#window.timeBatch(50 milliseconds) select count() as n insert into N; {_MIDDLE} {_JOINED} {_IN}",
+        f"{_TABLE} from S as x left outer join T on T.k == x.k select x.v as v insert into N; {_MIDDLE} {_JOINED} {_IN}",
         (),
         "'S' is read on rows before and behind it",
     ),
     "rows read the stream behind": (_TABLE + _MIDDLE + _JOINED + _IN, ("unnamed_1",), ""),
-    "rows that may fail read it before": (_TABLE + _IN + _MIDDLE + _JOINED, (), "which that fails goes no further"),
+    "rows that cannot fail read it before": (_TABLE + _IN + _MIDDLE + _JOINED, ("unnamed_2",), ""),
+    "rows that may fail read it before": (
+        f"{_TABLE} from S select convert(k, 'int') as n insert into N; {_MIDDLE} {_JOINED} {_IN}",
+        (),
+        "which that fails goes no further",
+    ),
     "keys of one partition": (
         "partition with (k of S, k of R) begin from S#window.length(3) select sum(v) as x insert into Out;\n"
         "from every not R for 40 milliseconds select 1 as y insert into Out2; end;",
@@ -143,7 +148,7 @@ TIES: dict[str, tuple[str, tuple[str, ...], str]] = {
     ),
     "two streams of one": (_SUMS + _BOTH, ("unnamed_1", "unnamed_2"), ""),
     "what rows make": (
-        "from S#window.sort(2, l) select k, v insert into M; from M[v > 1] select k insert into Out;",
+        "from S#window.frequent(9, k) select k, v insert into M; from M[v > 1] select k insert into Out;",
         (),
         "makes on rows",
     ),

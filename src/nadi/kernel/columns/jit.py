@@ -11,7 +11,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +21,8 @@ import numpy as np
 from numba import types
 from numba.core import config
 from numba.core.errors import NumbaError
+
+from nadi.kernel.columns.cached import build, cache_folder
 
 _interpreted = False
 _FILES: Any = (
@@ -136,18 +137,3 @@ def _kept(source: str) -> Path | None:
     except OSError:
         return None
     return path
-
-
-def cache_folder() -> Path:
-    """Where compiled loops are kept."""
-    named = os.environ.get("NADI_CACHE")
-    return (Path(named) if named else Path.home() / ".cache" / "nadi") / "loops"
-
-
-@cache
-def build() -> str:
-    """Tells one state of this package from another: Numba does not see that a function has changed that a cached loop calls."""
-    told = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        told.update(file.read_bytes())
-    return told.hexdigest()

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from nadi.functions.arithmetic import wrap_long
-from nadi.kernel.columns.accumulating import Accumulator, accumulators
+from nadi.kernel.columns.asrows.aggregates import Kept, kept_of
 from nadi.kernel.columns.asrows.texts import texts
 from nadi.kernel.columns.flat import Block
-from nadi.lang.tree import Type
 from nadi.plan.nodes import Const, Query, SingleInput
 
 Group = dict[str, Any]
@@ -40,10 +39,7 @@ class _Leaving:
 
     def __init__(self, query: Query, before: int) -> None:
         self._before = before
-        made, self._arguments = accumulators(query.selection.aggregates, removes=True)
-        self._accumulators = [
-            one for one in made if isinstance(one, Accumulator)
-        ]  # all of them, as `nadi.plan.keeping` says
+        self._accumulators, self._arguments = kept_of(query.selection.aggregates)
         self._waiting: set[str] = set()  # keys whose oldest event stays
         self._taken: dict[str, list[tuple[Any, ...]]] = {}
 
@@ -87,7 +83,7 @@ class _Leaving:
         return replace(block, arrays={**block.arrays, **arrays})
 
 
-def _take(one: Accumulator, group: Group, value: Any) -> None:
+def _take(one: Kept, group: Group, value: Any) -> None:
     """As `Accumulator.take` in a loop."""
     n, s = f"n{one.number}", f"s{one.number}"
     if one.function == "count":
@@ -95,14 +91,13 @@ def _take(one: Accumulator, group: Group, value: Any) -> None:
         return
     if value is None:
         return
-    whole = one.function == "sum" and one.kind in (Type.INT, Type.LONG)
-    group[s] = wrap_long(group[s] - value) if whole else group[s] - value
+    group[s] = wrap_long(group[s] - value) if one.whole else group[s] - value
     group[n] -= 1
-    if not whole and group[n] == 0 and abs(group[s]) <= 1e-9 * abs(value):
+    if not one.whole and group[n] == 0 and abs(group[s]) <= 1e-9 * abs(value):
         group[s] *= 0.0
 
 
-def _renew(accumulators: Iterable[Accumulator], group: Group) -> None:
+def _renew(accumulators: Iterable[Kept], group: Group) -> None:
     """A group that is as if it had seen nothing begins anew."""
     if not any(group.values()):
         for one in accumulators:

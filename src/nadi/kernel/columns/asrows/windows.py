@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nadi.kernel.columns.accumulating import accumulators
+from nadi.kernel.columns.asrows.aggregates import kept_of
 from nadi.kernel.columns.asrows.texts import texts, values
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.rows.payloads import Entry
@@ -22,9 +22,7 @@ class WindowState:
         self._query = query
         self._source = query.input
         self._width = len(app.streams[query.input.source].schema)
-        self._accumulators, self._arguments = accumulators(
-            query.selection.aggregates, removes=self._source.window is not None
-        )
+        self._accumulators, self._arguments = kept_of(query.selection.aggregates)
         key = _key(query, app)
         by = tuple(k for k in query.selection.group_by if isinstance(k, Attr))
         self._partitioned = key is not None

@@ -1,0 +1,48 @@
+"""The folder that keeps what was compiled, and for which apps all was. Does not need Numba, so that whoever starts an app can look."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """Where compiled loops are kept."""
+    named = os.environ.get("NADI_CACHE")
+    return (Path(named) if named else Path.home() / ".cache" / "nadi") / "loops"
+
+
+@cache
+def build() -> str:
+    """Tells one state of this package from another: Numba does not see that a function has changed that a cached loop calls."""
+    told = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        told.update(file.read_bytes())
+    return told.hexdigest()
+
+
+def _mark(text: str, outputs: Iterable[str]) -> Path:
+    """The file that says that all of an app is compiled: by this package at this place, and this Numba."""
+    told = "\0".join(
+        (text, *outputs, build(), str(Path(__file__)), version("numba"), os.environ.get("NUMBA_CACHE_DIR", ""))
+    )
+    return cache_folder() / f"app_{hashlib.sha256(told.encode()).hexdigest()[:24]}"
+
+
+def is_compiled(text: str, outputs: Iterable[str]) -> bool:
+    """Whether all loops of an app were compiled once."""
+    return _mark(text, outputs).exists()
+
+
+def note_compiled(text: str, outputs: Iterable[str]) -> None:
+    """Say that they are. Where the folder cannot be written, nothing is kept."""
+    path = _mark(text, outputs)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch()
+    except OSError:
+        return
