@@ -4,15 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_STATE ?= .nadi/demo
 
-.PHONY: demo test test-all lint types layers format docs java clean bench kafka lock
+# Half a minute once, five seconds off each start of Spark.
+.PHONY: demo test test-all archive lint types layers format docs java clean bench kafka lock
 
 demo: $(VENV) java
 	$(BIN)/python examples/flights/demo.py --state-dir $(DEMO_STATE)
 
-test: $(VENV) java lint types layers
+test: $(VENV) java archive lint types layers
 	$(BIN)/python -m pytest -n 2
 
-test-all: $(VENV) java lint types layers
+test-all: $(VENV) java archive lint types layers
 	$(BIN)/python -m pytest -m ""
 
 # One target per checker, so that each can be run alone.
@@ -41,6 +42,9 @@ kafka: $(VENV) java
 
 java:
 	@scripts/ensure-java
+
+archive: $(VENV) java
+	@$(BIN)/nadi prepare
 
 $(VENV): requirements.lock pyproject.toml
 	@scripts/make-venv "$(VENV)"

@@ -48,6 +48,14 @@ def explain(
     typer.echo((explain_json if as_json else text_of)(app), nl=False)
 
 
+@cli.command()
+def prepare() -> None:
+    """Make later starts quicker, once for this machine and Java: an archive of about 180 MB in the cache folder (~/.cache/nadi, or $NADI_CACHE)."""
+    from nadi.cli.prepare import prepare as make
+
+    raise typer.Exit(make())
+
+
 @cli.command("test")
 def run_tests(
     places: Annotated[list[Path], typer.Argument(help="Folders with *.test.yaml files, or such files.", exists=True)],

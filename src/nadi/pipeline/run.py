@@ -29,12 +29,13 @@ from nadi.io.registry import SOURCES, source_kind
 from nadi.kernel.columns.choosing import check_mode
 from nadi.kernel.control import CONTROL
 from nadi.metrics import AppProgress
+from nadi.pipeline.classarchive import Later
 from nadi.pipeline.compiling import Compiled, Compiling
 from nadi.pipeline.hosting.hostclient import Hosts, hosts, hosts_folder, sweep
 from nadi.pipeline.live import remove_live
 from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, make_spec, needed_outputs, node_lock, spread
 from nadi.pipeline.profile import forget_profile
-from nadi.pipeline.session import SessionOptions, driver_jvm, end_driver, start_session
+from nadi.pipeline.session import SessionOptions, driver_jvm, end_driver, java, start_session
 from nadi.pipeline.slots import COPIES, with_slots
 from nadi.pipeline.spec import AppSpec, Connectors, Engine
 from nadi.pipeline.supervisor import RESTARTS, OnProgress, lost, supervise
@@ -127,6 +128,8 @@ class Node:
         ]
         for ingress in made:  # when all are known, as some share a server
             ingress.start()
+        if options.master.startswith("local"):
+            started.callback(Later(java(), options.state.resolve() / "logs").close)
         return self._through_crashes(specs)
 
     def _through_crashes(self, specs: Sequence[AppSpec]) -> ExitReport:
@@ -202,17 +205,17 @@ def _prepare(ready: Hosts) -> None:
             ready.call(index, {"op": "ping"})
 
 
-def end_session(session: SparkSession) -> None:
-    """Stop Spark, its JVM and the hosts, and wait until they are gone."""
-    _end(driver_jvm(session))
+def end_session(session: SparkSession, within: float = ENDS_WITHIN) -> None:
+    """Stop Spark, its JVM and the hosts, and wait until they are gone; what is not after so many seconds is killed."""
+    _end(driver_jvm(session), within)
 
 
-def _end(jvm: int) -> None:
+def _end(jvm: int, within: float = ENDS_WITHIN) -> None:
     folder = hosts_folder(jvm)
     with contextlib.ExitStack() as watched:
         ends = [watched.enter_context(end) for file in folder.glob("*.alive") if (end := _end_of_host(file))]
-        end_driver(ENDS_WITHIN)
-        until = time.monotonic() + ENDS_WITHIN
+        end_driver(within)
+        until = time.monotonic() + within
         while any(folder.glob("*.alive")) and time.monotonic() < until:
             time.sleep(0.02)
         # a host removes its files and then gives its memory back, which takes a moment

@@ -10,10 +10,15 @@ from importlib.metadata import version
 from pathlib import Path
 
 
+def cache_root() -> Path:
+    """What nadi keeps for later starts of this user, whatever they start."""
+    named = os.environ.get("NADI_CACHE")
+    return Path(named) if named else Path.home() / ".cache" / "nadi"
+
+
 def cache_folder() -> Path:
     """Where compiled loops are kept."""
-    named = os.environ.get("NADI_CACHE")
-    return (Path(named) if named else Path.home() / ".cache" / "nadi") / "loops"
+    return cache_root() / "loops"
 
 
 @cache
