@@ -106,6 +106,8 @@ _LATE = {
     " select sum(a.d * b.d) as s, count() as n, avg(a.v) as m insert into Out;",
     "added up though the other side does not trigger": "from S#window.time(12 milliseconds) as a unidirectional join R#window.time(30 milliseconds) as b"
     " select sum(b.v) as s, avg(b.d) as m, count() as n insert into Out;",
+    "read by another query": "from S#window.time(12 milliseconds) as a join R#window.time(30 milliseconds) as b select a.v as v, b.d as d insert into M;"
+    " from M#window.time(12 milliseconds) select sum(d) as s, count() as n insert into Out;",
     "emptied again and again": "from S as a right outer join R#window.length(3) as b on a.k == b.k"
     " select b.v as v, sum(b.v) as s, count() as n group by b.v insert into Out;",
     "of one stream, added up": "from S#window.time(30 milliseconds) as a join S#window.time(12 milliseconds) as b"
