@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tests.generate.apps import Generated
-from tests.generate.choices import SCHEMA, Maker
-from tests.generate.columnar import plain, truth
+from tests.generate.choices import ATTRIBUTES, SCHEMA, Maker
+from tests.generate.columnar import plain, sliding, truth
 
 _NUMBERS = ("v", "l", "f", "d")
 _WINDOWS = (
@@ -90,11 +90,14 @@ def _totals(m: Maker, grouped: bool) -> tuple[str, str]:
 
 
 def join(m: Maker, streams: tuple[str, str], target: str, totals: str = "") -> str:
-    """A join of two streams. `totals`: aggregators may stand in its selection, "grouped" or not."""
+    """A join of two streams. `totals`: aggregators may stand in its selection, "grouped" or not. What other queries read has the common attributes."""
     kind = m.one("join", "join", "inner join", "left outer join", "right outer join", "full outer join")
     one, other = _side(m, streams[0], "a"), _side(m, streams[1], "b")
     where = m.number(0, 5)  # 0: the left side alone triggers, 1: the right one
     sides = f"{one}{' unidirectional' if where == 0 else ''} {kind} {other}{' unidirectional' if where == 1 else ''}"
+    if target.startswith("Mid"):
+        chosen = ", ".join(f"{m.one('a', 'b')}.{name} as {name}" for name, _type in ATTRIBUTES)
+        return f"from {sides}{_on(m)} select {chosen} insert into {target};"
     if totals and m.maybe():
         selection, rest = _totals(m, totals == "grouped")
         on = _on(m).replace("eventTimestamp() > a.l", "b.l > a.l")
@@ -119,6 +122,9 @@ def joining(draw: st.DrawFn) -> Generated:
         elif m.rarely():
             middle = f"Mid{len(queries)}"
             queries += [plain(m, "S", middle), join(m, (middle, middle), m.output(), "" if playback else "grouped")]
+        elif m.rarely():
+            middle = f"Mid{len(queries)}"
+            queries += [join(m, streams, middle), m.of((plain, sliding, sliding))(m, middle, m.output())]
         else:
             queries.append(join(m, streams, m.output(), "" if playback else "grouped"))
     clock = "@app:playback\n" if playback else ""

@@ -20,6 +20,7 @@ from tests.generate.choices import SCHEMA
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.joins import joining
+from tests.generate.late import late_messages
 from tests.kernel.columns import test_columns_invariant as invariant
 from tests.kernel.columns.test_columns_invariant import CHOSEN, ColumnsFeeding, _split
 
@@ -103,27 +104,15 @@ _LATE = {
     "played back": "from S#window.time(12 milliseconds) as a join R#window.time(30 milliseconds) as b select a.v as v, b.v as w insert into Out;",
     "added up": "from S#window.time(12 milliseconds) as a left outer join R#window.time(30 milliseconds) as b"
     " select sum(a.d * b.d) as s, count() as n, avg(a.v) as m insert into Out;",
+    "added up though the other side does not trigger": "from S#window.time(12 milliseconds) as a unidirectional join R#window.time(30 milliseconds) as b"
+    " select sum(b.v) as s, avg(b.d) as m, count() as n insert into Out;",
+    "read by another query": "from S#window.time(12 milliseconds) as a join R#window.time(30 milliseconds) as b select a.v as v, b.d as d insert into M;"
+    " from M#window.time(12 milliseconds) select sum(d) as s, count() as n insert into Out;",
+    "emptied again and again": "from S as a right outer join R#window.length(3) as b on a.k == b.k"
+    " select b.v as v, sum(b.v) as s, count() as n group by b.v insert into Out;",
     "of one stream, added up": "from S#window.time(30 milliseconds) as a join S#window.time(12 milliseconds) as b"
     " select sum(a.d * b.d) as s, count() as n insert into Out;",
 }
-
-_EVENT = st.tuples(
-    st.sampled_from((-60, -40, -25, -13, -12, -11, -5, 0, 0, 0, 0, 6, 20)), st.sampled_from("ab"), st.integers(0, 3)
-)
-_LATE_MESSAGES = st.lists(
-    st.tuples(st.sampled_from((0, 1, 4, 12, 18, 30)), st.sampled_from("SR"), st.lists(_EVENT, min_size=1, max_size=3)),
-    min_size=8,
-    max_size=40,
-)
-
-
-def _late(given_: list[tuple[int, str, list[tuple[int, str, int]]]]) -> list[Message]:
-    made, now = [], 100
-    for gap, stream, events in given_:
-        now += gap
-        rows = tuple((now + jitter, (k, v, v, v / 2, v * 0.3, True)) for jitter, k, v in events)
-        made.append(Message(now, stream, rows))
-    return sorted(made, key=lambda m: (m.order, "SR".index(m.stream)))
 
 
 @pytest.mark.parametrize("name", _LATE)
@@ -134,7 +123,7 @@ def test_a_late_event_is_seen_until_a_timer_or_an_event_of_its_side_lets_it_go(n
     assert islands(plan).columns, islands(plan).why
 
     @CHOSEN
-    @given(sent=_LATE_MESSAGES.map(_late), parts=cuts)
+    @given(sent=late_messages, parts=cuts)
     def holds(sent: list[Message], parts: list[Cut]) -> None:
         expected = _split(Feeding(made, plan), sent, [])
         assert _split(ColumnsFeeding(made, plan), sent, parts) == expected

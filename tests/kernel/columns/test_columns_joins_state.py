@@ -50,6 +50,26 @@ def test_texts_that_nothing_refers_to_are_forgotten(text: str) -> None:
     assert _join(columns)._table.count < 8000  # of 8 times 500 keys and 2,000 other texts
 
 
+def test_a_group_that_holds_anything_is_not_forgotten_with_its_events() -> None:
+    text = _STREAMS + (
+        "from S#window.time(10 millisec) as a left outer join R#window.length(10) as b on a.k == b.k"
+        " select a.k as k, count() as n group by a.k insert into Out;"
+    )
+    plan = plan_app(text, default_registry())
+    columns, rows = _columns(plan), _rows(plan)
+    for turn in range(4):
+        keys = [f"key{turn}_{i}" for i in range(600)]
+        events = [
+            (stream, 20 * turn, key, 1) for key in keys for stream in "SR"
+        ]  # each key comes alone first, and is never taken off again
+        assert _feed(columns, plan, events, 10_000 * turn) == _feed(rows, plan, events, 10_000 * turn)
+        columns.delta()
+    again = [("S", 200, f"key0_{i}", 1) for i in range(600)]
+    made = _feed(columns, plan, again, 100_000)
+    assert made == _feed(rows, plan, again, 100_000)
+    assert {row["n"] for row in made} != {1}
+
+
 def test_keys_that_have_no_events_any_more_hold_none_when_room_is_needed() -> None:
     text = _STREAMS + (
         "partition with (k of S, k of R) begin from S#window.time(10 millisec) as a join R#window.time(10 millisec) as b"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from nadi.plan.islands import islands
 from tests.generate.apps import Generated
 from tests.generate.chains import chain, led, matching, run
+from tests.generate.choices import SCHEMA
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
+from tests.generate.late import late_messages
 from tests.kernel.columns.test_columns_invariant import CHOSEN, ColumnsFeeding, _split
 
 
@@ -54,3 +57,24 @@ def _compare(made: Generated, sent: list[Message], parts: list[Cut], every: str)
     assert _split(ColumnsFeeding(made, plan), sent, parts) == rows
     everywhere = [Cut(i, 0, every) for i in range(len(sent))]
     assert _split(ColumnsFeeding(made, plan), sent, everywhere) == rows
+
+
+_LATE = {
+    "every pair": "from every (e1=S and e2=R[v != e1.v or e1.v is null]) -> e3=S[v >= e1.v] within 30 milliseconds",
+    "one pair": "from e1=S[v > 0] and e2=R -> e3=S within 40 milliseconds",
+    "every whole": "from every (e1=S and e2=R -> e3=R) within 30 milliseconds",
+    "both of one stream": "from every (e1=S and e2=S[k == 'a']) -> e3=R within 25 milliseconds",
+}
+
+
+@pytest.mark.parametrize("name", _LATE)
+def test_both_times_of_a_pair_count_for_within(name: str) -> None:
+    chosen = "select e1.v as v, e2.k as k, e3.v as w insert into Out;"
+    made = Generated(f"define stream S ({SCHEMA});\ndefine stream R ({SCHEMA});\n{_LATE[name]} {chosen}", ("Out",), ())
+
+    @CHOSEN
+    @given(sent=late_messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+    def holds(sent: list[Message], parts: list[Cut], every: str) -> None:
+        _compare(made, sent, parts, every)
+
+    holds()

@@ -43,7 +43,7 @@ class Join:
         self._chunks = self._serial = 0  # how many chunks there were, how many events that may bring rows
         self._fired = layout.partitioned and totalling is None
         self._clock: int | None = None  # at the end of the last batch
-        self._ratio = 1.0  # output rows for an event, lately
+        self._ratio, self._made = 1.0, 0  # output rows for an event, and in all, of the last batch
         self._limit = _SWEEP
         self.elements = tuple(self._by_element)
 
@@ -60,7 +60,8 @@ class Join:
                 held.fire(self._clock)
             held.ready(events)
             own |= held.own
-        rows = Rows(self._text.picked, self._text.made, int(events * self._ratio * 1.1) + _LEAST)
+        room = min(int(events * self._ratio * 1.1), 2 * self._made + events) + _LEAST
+        rows = Rows(self._text.picked, self._text.made, room)
         stop = np.zeros(STOP, np.int64)
         stop[SERIAL] = self._serial
         own |= {"base": self._chunks, "stop": stop}
@@ -72,7 +73,8 @@ class Join:
             if stop[: len(ends)].tolist() == ends:
                 break
             rows.grow(made)
-        self._ratio, self._serial, self._clock = made / events, int(stop[SERIAL]), until
+        self._ratio, self._made = made / events, made
+        self._serial, self._clock = int(stop[SERIAL]), until
         self._chunks += 1 + max(int(stretch.chunk[-1]) for stretch in given.values())
         result = rows.stretch(made, self._table) if made else None
         self._sweep()
@@ -90,7 +92,7 @@ class Join:
         self._table.release(gone)
         for totals in self._totals:
             totals.forget(gone)
-        self._limit = max(_SWEEP, 2 * self._table.count)
+        self._limit = max(_SWEEP, 2 * self._table.count, sum(held.size() for held in self._held) // 4)
 
     def next_timer(self) -> int | None:
         """Nothing comes out by itself."""

@@ -31,6 +31,7 @@ class Totals:
         self._named = named
         self._grouped = grouped and named
         self.clear()
+        self._table.packed(_NO)  # a forked process must not have to compile it
 
     def clear(self) -> None:
         """Forget all."""
