@@ -56,7 +56,9 @@ def planned(made: Generated) -> App:
 
 
 class Feeding:
-    """One run. `plan` may be shared between runs; with `buckets` each key-group has its kernel."""
+    """One run. `plan` may be shared between runs; with `buckets` each key-group has its kernel. `streams` are those that messages come for."""
+
+    streams: Sequence[str] = ("S", "R")
 
     def __init__(self, made: Generated, plan: App | None = None, buckets: int = 1) -> None:
         self.made = made
@@ -87,7 +89,7 @@ class Feeding:
         self.fed += len(messages)
 
     def _batches(self, messages: Sequence[Message], bucket: int) -> Iterable[ArrivalBatch]:
-        for ordinal, stream in enumerate(("S", "R")):
+        for ordinal, stream in enumerate(self.streams):
             given = [(self.fed + i, m) for i, m in enumerate(messages) if m.stream == stream]
             yield from (self._batch(stream, ordinal, position, message, bucket) for position, message in given)
 

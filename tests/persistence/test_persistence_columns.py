@@ -94,10 +94,13 @@ def _holds(made: Generated, sent: list[Message], parts: list[Cut], at: int, to_r
 
 
 def _kept(m: Maker, source: str, target: str) -> str:
-    """Aggregators over attributes, which columns keep as they are; not over what is computed."""
+    """Aggregators over numbers, of which columns keep what rows need."""
     window = m.one("", "time(30 milliseconds)", "time(400 milliseconds)", "length(3)", "timeLength(75 milliseconds, 2)")
     names = ("sum", "avg") if window else ("sum", "avg", "min", "max", "minForever", "maxForever")
-    made = [f"{m.of(names)}({m.one('v', 'l', 'f', 'd')}) as n{i}" for i in range(m.number(1, 3))]
+    made = [
+        f"{m.of(names)}({m.one('v', 'l', 'f', 'd', 'v * 2', 'd + l', 'coalesce(v, 3)', 'f * v')}) as n{i}"
+        for i in range(m.number(1, 3))
+    ]
     extra = m.one("", ", count() as n", ", k, v as v", ", eventTimestamp() as at")
     group = m.one("", " group by k", " group by v", " group by k, b", " group by b, l, k")
     shape = f"#window.{window}" if window else ""
@@ -214,6 +217,11 @@ CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "a function of rows": (S + CHAIN, S + CHAIN.replace("e2.d as b", "convert(e2.d, 'string') as b"), set()),
     "a function of rows in a sequence": (S + RUN, S + RUN.replace("e3.v as c", "convert(e3.v, 'string') as c"), set()),
     "one that fails in front": (S + WINDOW, S + FAILING + WINDOW, set()),
+    "what is computed under an aggregator": (
+        S + LENGTH.replace("sum(v)", "avg(v * d) as e, sum(v * 2 + d)"),
+        S + FAILING + LENGTH.replace("sum(v)", "avg(v * d) as e, sum(v * 2 + d)"),
+        set(),
+    ),
     "one that fails behind": (S + WINDOW, S + WINDOW + FAILING, {"w"}),
     "one on rows beside it": (S + CHAIN, S + CHAIN + SORTED, {"p"}),
     "the one on rows goes": (S + CHAIN + SORTED, S + CHAIN, {"p"}),
@@ -263,10 +271,10 @@ LOST = {
         S + LENGTH.replace("select sum(v) as s insert", "select d, sum(v) as s insert all events"),
         "'d'",
     ),
-    "what is computed under an aggregator": (
-        S + LENGTH.replace("sum(v)", "sum(v * 2)"),
-        S + FAILING + LENGTH.replace("sum(v)", "sum(v * 2)"),
-        "'v'",
+    "a string under an aggregator": (
+        S + LENGTH.replace("sum(v)", "sum(ifThenElse(k == 'a', v, 0))"),
+        S + FAILING + LENGTH.replace("sum(v)", "sum(ifThenElse(k == 'a', v, 0))"),
+        "'k'",
     ),
     "what a match did not keep": (S + CHAIN, S + CHAIN.replace("e2.d as b", "e1.d as b"), "'d'"),
     "an event of a sequence that it did not keep": (S + RUN, S + RUN.replace("e2[0].v", "e2[1].v"), "'v'"),

@@ -66,7 +66,7 @@ class Island:
 class Islands:
     """Per query id where it runs; whether all of the app goes on columns, and why not if not; the ids on columns in the order in which they are to run there.
 
-    `handed` is what columns hand on to rows: by input the streams that one event of it comes to on rows, in order; the input may be among them.
+    `handed` is what columns hand on to rows: by stream that columns read the streams that one event of it comes to on rows, in order; it may be among them.
     """
 
     queries: dict[str, Island]

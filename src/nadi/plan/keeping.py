@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 
+from nadi.lang.tree import Type
 from nadi.plan.chains import as_chain, as_run
 from nadi.plan.elements import canonical, of_query
 from nadi.plan.mixing import hands_on
@@ -79,8 +80,9 @@ def kept(query: Query, app: App) -> frozenset[Reference]:
     if isinstance(query.input, StateInput):
         return needed(query, app) | keys
     names = _names(query, app)[0]
-    plain = {a.args[0] for a in query.selection.aggregates if a.function != "count"}
-    attributes = [e for e in (*plain, *query.selection.group_by) if isinstance(e, Attr)]
+    counted = tuple(a.args[0] for a in query.selection.aggregates if a.function != "count")
+    computed = [p for e in counted for p in inside(e) if isinstance(p, Attr) and p.type is not Type.STRING]
+    attributes = [*computed, *(e for e in query.selection.group_by if isinstance(e, Attr))]
     return frozenset((0, names[a.position], None) for a in attributes) | keys
 
 

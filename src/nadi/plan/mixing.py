@@ -125,11 +125,11 @@ class Mixing:
         return slot.reader is None or slot.reader.id in self.rows
 
     def handed(self) -> dict[str, tuple[str, ...]]:
-        """By input that columns read and hand something on of: the streams that one event of it comes to on rows, in order; it may be among them."""
+        """By stream that columns read and hand something on of: the streams that one event of it comes to on rows, in order; it may be among them."""
         relevant = self._relevant()
         found = {}
         for source in dict.fromkeys(s for q in self._on_columns() for s in read(q).values()):
-            if source in relevant and not self._producers.get(source):
+            if source in relevant:
                 flat = tuple(self._flattened(source, relevant))
                 if any(stream != source for stream in flat):
                     found[source] = flat

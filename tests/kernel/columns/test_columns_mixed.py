@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,17 @@ def _seen(run: Feeding) -> dict[str, Any]:
     return seen
 
 
-def _run(kind: type[Feeding], made: Generated, plan: App, sent: list[Message], parts: list[Cut]) -> Feeding:
+def _run(
+    kind: type[Feeding],
+    made: Generated,
+    plan: App,
+    sent: list[Message],
+    parts: list[Cut],
+    streams: Sequence[str] = ("S", "R"),
+) -> Feeding:
     """Feed in parts, with restarts between them."""
     run = kind(made, plan)
+    run.streams = streams
     start, count = 0, len(sent)
     for cut in sorted(parts, key=lambda c: c.after % count):
         end = cut.after % count + 1
@@ -106,6 +115,24 @@ def test_a_mixed_app_gives_exactly_what_rows_give_for_every_split_and_restart(
     assert _seen(_run(MixedFeeding, made, plan, sent, parts)) == rows
     everywhere = [Cut(i, 0, every) for i in range(len(sent))]
     assert _seen(_run(MixedFeeding, made, plan, sent, everywhere)) == rows
+
+
+@CHOSEN
+@given(made=mixed(), sent=messages, parts=cuts, every=st.integers(2, 5))
+def test_events_that_are_sent_again_for_a_stream_that_a_query_makes_go_the_same_ways(
+    made: Generated, sent: list[Message], parts: list[Cut], every: int
+) -> None:
+    plan = _planned(made)
+    found = islands(plan)
+    middles = [key for key in plan.streams if key.startswith("Mid")]
+    assume(found.order and middles and plan.playback is None)
+    streams = ("S", "R", *middles)
+    moved = [replace(m, stream=middles[i % len(middles)]) if i % every == 0 else m for i, m in enumerate(sent)]
+    again = sorted(moved, key=lambda m: (m.order, streams.index(m.stream)))
+    rows = _seen(_run(Feeding, made, plan, again, [], streams))
+    event("handed on" if found.handed else "mixed" if found.mixed else "columns")
+    assert _seen(_run(MixedFeeding, made, plan, again, [], streams)) == rows
+    assert _seen(_run(MixedFeeding, made, plan, again, parts, streams)) == rows
 
 
 # ---- what ties queries to rows ---------------------------------------------------------------------------------------

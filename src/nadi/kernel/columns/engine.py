@@ -20,6 +20,7 @@ from nadi.kernel.columns.layouts import LAYOUTS, Layouts
 from nadi.kernel.columns.operators import operator
 from nadi.kernel.columns.outputs import Numbering
 from nadi.kernel.columns.stretch import Stretch
+from nadi.kernel.columns.turns import in_turns, together
 from nadi.kernel.contract import Arrivals, Failure, Outputs, Row, Segment
 from nadi.kernel.control import CONTROL
 from nadi.kernel.rows.meter import Clock, Meter, Part
@@ -60,7 +61,7 @@ class ColumnsKernel:
         self._layouts = Layouts([queries[id] for id in plan.order], app)  # noqa: A001
         self._appliers = self._by_element()
         self._clocks = self._told = Clocks(0, 0)
-        self._produced = {r.target for r in self._running}
+        self.produced = frozenset(r.target for r in self._running)
         self._given_on = plan.given_on
         self.given_on: dict[str, Stretch] = {}
         """What the last `process` made of the streams that rows read."""
@@ -83,16 +84,18 @@ class ColumnsKernel:
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
+        if any(a.input in self.produced for a in arrivals):
+            parts = in_turns(arrivals, self.produced)
+            return together(self.take(part, until if clock is None else clock) for part, clock in parts)
+        return self.take(arrivals, until)
+
+    def take(self, arrivals: Arrivals, until: int) -> Outputs:
+        """As `process`; events of a stream that a query makes must be the only ones, and one chunk."""
         failures: tuple[Failure, ...] = ()
         if any(a.input == CONTROL for a in arrivals):
             failures = tuple(chain.from_iterable(self._asked(a.batch) for a in arrivals if a.input == CONTROL))
             arrivals = [a for a in arrivals if a.input != CONTROL]
         streams, clocks = self._gatherer.gather(arrivals, self._clocks)
-        if not self._produced.isdisjoint(streams):
-            key = next(iter(self._produced & streams.keys()))
-            raise error(
-                "NOT_SUPPORTED", what=f"events for '{key}', which a query makes,", alternative="the rows kernel"
-            )
         arrived = max(until, clocks.arrivals)
         self._clocks = Clocks(clocks.now if self._playback else arrived, arrived)
         for one in self._running:

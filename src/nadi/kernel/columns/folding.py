@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from nadi.errors import error
 from nadi.kernel.columns.arrivals import Clocks
-from nadi.kernel.columns.asrows import as_rows
+from nadi.kernel.columns.asrows.whole import as_rows
 from nadi.kernel.columns.contract import Stateful
 from nadi.kernel.columns.flat import Block, decode
 from nadi.kernel.columns.jit import interpreted

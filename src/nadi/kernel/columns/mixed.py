@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from nadi.kernel.columns.turns import in_turns, together
 from nadi.kernel.contract import Arrivals, Outputs, Row, Segment
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.meter import Clock
@@ -29,7 +30,7 @@ class Makes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Which arrivals and outputs are whose. `read` are the inputs of columns, `also` those of them that rows need, too."""
+    """Which arrivals and outputs are whose. `read` are the inputs of columns, `also` the streams of columns that rows need, too."""
 
     read: frozenset[str]
     also: frozenset[str]
@@ -59,10 +60,17 @@ class MixedKernel:
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
-        sides = self._sides
-        here = [a for a in arrivals if a.input in sides.read]
-        there = [a for a in arrivals if a.input not in sides.read or a.input in sides.also]
-        made = self.columns.process(here, until)
+        produced = self.columns.produced
+        if any(a.input in produced for a in arrivals):
+            parts = in_turns(arrivals, produced)
+            return together(self._take(part, until if clock is None else clock) for part, clock in parts)
+        return self._take(arrivals, until)
+
+    def _take(self, arrivals: Arrivals, until: int) -> Outputs:
+        sides, produced = self._sides, self.columns.produced
+        here = [a for a in arrivals if a.input in sides.read or a.input in produced]
+        there = [a for a in arrivals if a.input not in sides.read | produced or a.input in sides.also]
+        made = self.columns.take(here, until)
         if self._handing is not None:
             there = self._handing.arrivals(here, self.columns.given_on, there)
         more = self.rows.process(there, until)
@@ -154,4 +162,4 @@ def _sides(app: App, part: Islands, outputs: Collection[str]) -> Sides:
     of_rows |= {a.input.source for a in app.aggregations.values()}
     own = tuple(key for key in outputs if key in made and key not in part.given_on)
     others = tuple(key for key in outputs if key not in own)
-    return Sides(inputs, frozenset(inputs & (of_rows | set(others))), own, others)
+    return Sides(inputs, frozenset((inputs | made) & (of_rows | set(others))), own, others)

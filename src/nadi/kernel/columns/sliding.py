@@ -2,7 +2,7 @@
 
 One loop does it all: filters, what leaves the window, what comes, the selection. Only what leaving events need is held: their timestamp, group and the
 arguments of the aggregators. Only current events come out, so that a timer that lets events go would show nothing: they go before the next event instead,
-in the same order.
+in the same order. Of an argument that is computed its attributes are held, too: rows would compute it again (`asrows`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from nadi.functions.arithmetic import LONG_MIN
 from nadi.kernel.columns.accumulating import accumulators
+from nadi.kernel.columns.asrows.aggregates import leaves_of
 from nadi.kernel.columns.chains import Chains
 from nadi.kernel.columns.code import Term
 from nadi.kernel.columns.contract import Input
@@ -99,6 +100,8 @@ class Sliding:
 
     def _queue(self) -> Queue:
         held = {"ts": "int64"}
+        for leaf in leaves_of(self._arguments):
+            held |= {f"c{leaf.position}": DTYPES[leaf.type], f"y{leaf.position}": "bool"}
         for number, argument in enumerate(self._arguments):
             held |= {f"a{number}": DTYPES[argument.type], f"z{number}": "bool"}
         if self._behind:
@@ -126,6 +129,10 @@ class Sliding:
             for text in self.queue.append:
                 line(text)
             line("h_ts[j] = ts[i]")
+            for leaf in leaves_of(self._arguments):
+                term = write.term(leaf)
+                line(f"h_c{leaf.position}[j] = {term.text}")
+                line(f"h_y{leaf.position}[j] = {term.null or 'False'}")
             for number, value in enumerate(values):
                 line(f"h_a{number}[j] = {value.text}")
                 line(f"h_z{number}[j] = {value.null or 'False'}")

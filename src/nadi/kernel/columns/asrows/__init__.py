@@ -4,7 +4,3 @@ Columns have not kept events whole (`nadi.plan.keeping`): attributes that they h
 """
 
 from __future__ import annotations
-
-from nadi.kernel.columns.asrows.whole import as_rows
-
-__all__ = ["as_rows"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nadi.lang.tree import Type
-from nadi.plan.nodes import Aggregate, Expr
+from nadi.plan.nodes import Aggregate, Attr, Expr
+from nadi.plan.walk import inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +38,15 @@ def kept_of(aggregates: Sequence[Aggregate]) -> tuple[tuple[Kept, ...], tuple[Ex
         kind = aggregate.args[0].type if aggregate.args else Type.LONG
         made.append(Kept(aggregate.number, aggregate.function, argument, kind))
     return tuple(made), tuple(arguments)
+
+
+def leaves_of(arguments: Iterable[Expr]) -> tuple[Attr, ...]:
+    """The attributes of arguments that are computed, which blocks have as `c<position>` and `y<position>`; strings are not held."""
+    found = {
+        part.position: part
+        for argument in arguments
+        if not isinstance(argument, Attr)
+        for part in inside(argument)
+        if isinstance(part, Attr) and part.type is not Type.STRING
+    }
+    return tuple(found.values())

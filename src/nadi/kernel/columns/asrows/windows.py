@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nadi.kernel.columns.asrows.aggregates import kept_of
+import numpy as np
+
+from nadi.kernel.columns.asrows.aggregates import kept_of, leaves_of
 from nadi.kernel.columns.asrows.texts import texts, values
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.rows.payloads import Entry
@@ -41,8 +43,11 @@ class WindowState:
     def _groups(self, block: Block) -> Iterator[Entry]:
         names = texts(block.arrays) if self._by else [""]
         columns = [self._states(number, block) for number in range(len(self._accumulators))]
-        groups = [(name, list(states)) for name, *states in zip(names, *columns, strict=True)]
-        held = [(name, states) for name, states in groups if any(state[0] or state[-1] for state in states)]
+        holds = np.any([array != 0 for name, array in block.arrays.items() if name[1:].isdigit()], axis=0).tolist()
+        groups = zip(names, holds, zip(*columns), strict=True)
+        held = [
+            (name, list(states)) for name, is_held, states in groups if is_held
+        ]  # rows forget what is as if it had seen nothing
         if self._partitioned:
             for name, states in held:
                 yield self._query.selector_id, name, {"groups": ["m", False, [("", states)], []]}
@@ -93,6 +98,9 @@ class WindowState:
             if isinstance(argument, Attr):
                 given, nulls = block.arrays[f"a{number}"].tolist(), block.arrays[f"z{number}"].tolist()
                 columns[argument.position] = [None if null else value for value, null in zip(given, nulls)]
+        for leaf in leaves_of(self._arguments):
+            given, nulls = block.arrays[f"c{leaf.position}"].tolist(), block.arrays[f"y{leaf.position}"].tolist()
+            columns[leaf.position] = [None if null else value for value, null in zip(given, nulls)]
         kinds = tuple(key.type for key in self._by)
         found = [values(name, kinds) for name in names] if self._by else []
         for place, key in enumerate(self._by):
