@@ -35,9 +35,9 @@ class ColumnsFeeding(Feeding):
 
 
 def event(
-    k: str | None = "a", v: int | None = 1, l: int | None = 0, f: float = 0.0, d: float = 0.0, b: bool = True
-) -> Any:  # noqa: E741
-    return (k, v, l, f, d, b)
+    k: str | None = "a", v: int | None = 1, at: int | None = 0, f: float = 0.0, d: float = 0.0, b: bool = True
+) -> Any:
+    return (k, v, at, f, d, b)
 
 
 def both(query: str, *messages: tuple[int, list[Any]], until: int = 5000) -> list[str]:
@@ -122,7 +122,7 @@ def test_nan_and_texts_beyond_16_bits_are_ordered_as_on_rows() -> None:
 
 
 def test_an_external_clock_may_be_as_old_as_a_long() -> None:
-    rows = [(n, [event(l=time)]) for n, time in enumerate((LONG_AGO, LONG_AGO + 5, LONG_AGO + 40, 0))]
+    rows = [(n, [event(at=time)]) for n, time in enumerate((LONG_AGO, LONG_AGO + 5, LONG_AGO + 40, 0))]
     both("from S[not (l is null)]#window.externalTime(l, 30 millisec) select count() as n insert into Out;", *rows)
 
 
