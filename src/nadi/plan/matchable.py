@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nadi.lang.tree import Type
 from nadi.plan.chains import as_chain, as_run
+from nadi.plan.islandwindows import of_rate
 from nadi.plan.nodes import (
     OUTPUT,
     App,
@@ -57,6 +58,7 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     if len(kept) > _MOST:
         yield f"it reads more than {_MOST} attributes"
     yield from _of_sources(query, app)
+    yield from of_rate(query, app)
     yield from _of_selection(query)
     if query.partition is not None:
         yield from _of_partition(query, app)
@@ -124,8 +126,6 @@ def _of_sources(query: Query, app: App) -> Iterator[str]:
 
 def _of_selection(query: Query) -> Iterator[str]:
     selection = query.selection
-    if query.rate is not None:
-        yield "it has an output rate"
     if not isinstance(query.output, InsertIntoStream):
         yield "it does not insert into a stream"
     if selection.order_by or selection.limit is not None or selection.offset:
