@@ -93,7 +93,7 @@ KERNEL_APPS: dict[str, KernelApp] = {
         KernelApp(
             "extremes",
             f"{_IN}from In#window.time(1 sec) select sym, min(price) as a, max(price) as b group by sym insert into Out;",
-            20_000_000,
+            8_000_000,
         ),
         KernelApp("pattern", f"{_IN}partition with (sym of In) begin {_PATTERN} end;", 7_400_000),
         KernelApp("pattern100k", f"{_IN}partition with (sym of In) begin {_PATTERN} end;", 5_000_000, keys=100_000),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA, Maker
-from tests.generate.columnar import plain
+from tests.generate.columnar import plain, rate
 
 _NUMBERS = ("v", "l", "f", "d")
 
@@ -114,7 +114,8 @@ def matching(draw: st.DrawFn, make: Callable[[Maker, tuple[str, ...], str], str]
         elif m.rarely():
             queries += [plain(m, "S", f"Mid{len(queries)}"), make(m, (f"Mid{len(queries)}",), m.output())]
         else:
-            queries.append(make(m, streams, m.output()))
+            made = make(m, streams, m.output())
+            queries.append(made.replace(" insert into", f"{rate(m)} insert into") if m.rarely() else made)
     clock = "@app:playback\n" if m.rarely() else ""
     defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     return Generated(clock + "\n".join([*defined, *queries]), tuple(m.outputs), ())

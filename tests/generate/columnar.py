@@ -73,7 +73,7 @@ def _order(m: Maker, names: Sequence[str]) -> str:
     return made + m.one("", " limit 1", " limit 2", " limit 0") + m.one("", "", " offset 1")
 
 
-def _rate(m: Maker, kinds: Sequence[str] = ("", "all ", "first ", "last ")) -> str:
+def rate(m: Maker, kinds: Sequence[str] = ("", "all ", "first ", "last ")) -> str:
     """An output rate."""
     every = m.one("1 events", "2 events", "3 events", "5 events", "12 milliseconds", "40 milliseconds")
     return f" output {m.of(kinds)}every {every}"
@@ -81,18 +81,18 @@ def _rate(m: Maker, kinds: Sequence[str] = ("", "all ", "first ", "last ")) -> s
 
 def limited(m: Maker, source: str, target: str) -> str:
     """An output rate, order by, limit and offset over a query that looks at each event by itself, or over aggregators."""
-    rate = _rate(m)
+    limit = rate(m)
     if m.maybe():
         order = _order(m, ("k", "b", "w", "x", "v")) if m.maybe() else ""
         chosen = f"k, b, {number(m, 'double')} as w, {number(m, 'float', 1)} as x, v"
-        return f"from {source}{_filters(m)} select {chosen}{order}{rate if m.maybe() else ''} insert into {target};"
+        return f"from {source}{_filters(m)} select {chosen}{order}{limit if m.maybe() else ''} insert into {target};"
     windows = ("", "time(30 milliseconds)", "length(2)", *BATCHES)
-    window = m.of([w for w in windows if not (m.prelude and "milli" in rate and w.startswith("timeBatch"))])
-    grouped = m.maybe() and "first" not in rate and "last" not in rate
+    window = m.of([w for w in windows if not (m.prelude and "milli" in limit and w.startswith("timeBatch"))])
+    grouped = m.maybe() and "first" not in limit and "last" not in limit
     shape = f"{'[l > -9L]' if '(l' in window else ''}#window.{window}" if window else ""
     order = _order(m, ("k", "n0", "n1")) if m.maybe() else ""
     chosen = f"{_aggregate(m, 0)}, {_aggregate(m, 1)}, k{' group by k, v' if grouped else ''}"
-    return f"from {source}{shape} select {chosen}{order}{rate} insert into {target};"
+    return f"from {source}{shape} select {chosen}{order}{limit} insert into {target};"
 
 
 def plain(m: Maker, source: str, target: str) -> str:

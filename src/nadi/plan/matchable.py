@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nadi.lang.tree import Type
 from nadi.plan.chains import Chain, as_led, as_run
+from nadi.plan.islandwindows import of_rate
 from nadi.plan.nodes import (
     OUTPUT,
     App,
@@ -61,6 +62,7 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     if len(kept) > _MOST:
         yield f"it reads more than {_MOST} attributes"
     yield from _of_sources(query, app)
+    yield from of_rate(query, app)
     yield from _of_selection(query)
     if query.partition is not None:
         yield from of_partition(query, app)
@@ -129,8 +131,6 @@ def _of_sources(query: Query, app: App) -> Iterator[str]:
 
 def _of_selection(query: Query) -> Iterator[str]:
     selection = query.selection
-    if query.rate is not None:
-        yield "it has an output rate"
     if not isinstance(query.output, InsertIntoStream):
         yield "it does not insert into a stream"
     if selection.order_by or selection.limit is not None or selection.offset:

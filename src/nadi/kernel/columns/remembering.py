@@ -94,7 +94,7 @@ class Extreme:
             f"        n{n}_ = 0",
             "    else:",
             f"        dp{n}[t{n}_ - 1] = 0",
-            f"        if {following} != s{n}_: s{n}_ = {following}",
+            f"        s{n}_ = {following}",
         ]
         if not self._whole:
             lines.append(f"        if s{n}_ == 0.0: s{n}_ = float(zr{n}[{g}])")

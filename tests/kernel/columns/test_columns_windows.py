@@ -1,0 +1,213 @@
+"""Windows, aggregators and rates on columns: the corners that generated apps rarely meet, and what stays on rows."""
+
+from __future__ import annotations
+
+import sys
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from nadi.functions.registry import default_registry
+from nadi.kernel.columns.engine import ColumnsKernel
+from nadi.kernel.columns.jit import interpreted
+from nadi.kernel.keys import key_group
+from nadi.plan import plan_app
+from nadi.plan.islands import islands
+from tests.generate.apps import Generated
+from tests.generate.choices import SCHEMA
+from tests.generate.feeding import Feeding, planned
+from tests.generate.inputs import Message
+
+STREAMS = f"define stream S ({SCHEMA});\ndefine stream R ({SCHEMA});\n"
+LONG_AGO = -(2**63)
+
+
+class ColumnsFeeding(Feeding):
+    """A run on columns."""
+
+    def _kernel(self, bucket: int) -> Any:
+        with interpreted():
+            return ColumnsKernel(self.plan, self.registry, self.made.outputs)
+
+
+def event(
+    k: str | None = "a", v: int | None = 1, at: int | None = 0, f: float = 0.0, d: float = 0.0, b: bool = True
+) -> Any:
+    return (k, v, at, f, d, b)
+
+
+def both(query: str, *messages: tuple[int, list[Any]], until: int = 5000) -> list[str]:
+    """What a query gives on columns, which is what it gives on rows."""
+    made = Generated(STREAMS + query, ("Out",), ())
+    plan = planned(made)
+    assert islands(plan).columns, islands(plan).why
+    sent = [Message(order, "S", tuple((order, row) for row in rows)) for order, rows in messages]
+    runs = [kind(made, plan) for kind in (Feeding, ColumnsFeeding)]
+    for run in runs:
+        run.feed(sent, until)
+    assert runs[1].rows == runs[0].rows
+    return runs[0].rows.get("Out", [])
+
+
+def why(query: str, streams: str = STREAMS) -> str:
+    """Why a query stays on rows."""
+    return islands(plan_app(streams + query, default_registry())).why
+
+
+# ---- timers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("selected", ["k, v", "k, sum(v) as v group by k"])
+def test_a_batch_comes_out_at_its_boundary_and_not_before(selected: str) -> None:
+    made = Generated(f"{STREAMS}from S#window.timeBatch(30 millisec) select {selected} insert into Out;", ("Out",), ())
+    run = ColumnsFeeding(made, planned(made))
+    run.feed([Message(5, "S", ((5, event()),))], 5)
+    assert run.next_timer() == 35
+    run.feed([], 34)
+    assert run.rows == {}
+    run.feed([], 35)
+    assert len(run.rows["Out"]) == 1
+    assert run.next_timer() is None
+
+
+def test_rows_wait_for_the_next_tick_of_a_rate() -> None:
+    made = Generated(f"{STREAMS}from S select k, v output every 30 millisec insert into Out;", ("Out",), ())
+    run = ColumnsFeeding(made, planned(made))
+    run.feed([Message(30, "S", ((30, event()),))], 59)
+    assert run.next_timer() == 60
+    assert run.rows == {}
+    run.feed([], 60)
+    assert len(run.rows["Out"]) == 1
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+def test_of_zeros_that_differ_in_sign_the_first_one_is_shown_as_long_as_one_is_held() -> None:
+    rows = [(n, [event(d=d)]) for n, d in enumerate((0.0, -0.0, 1.0, -0.0, 0.0, -1.0, 0.0, -0.0, 2.0, 3.0, 4.0))]
+    found = both("from S#window.length(3) select min(d) as m, max(d) as x insert into Out;", *rows)
+    assert found[1].startswith("(0.0, 0.0")
+    assert found[4].startswith("(0.0, 1.0")  # -0.0 came while a 0.0 was held
+
+
+def test_an_extreme_that_begins_with_nan_stays_at_it() -> None:
+    rows = [(n, [event(d=d)]) for n, d in enumerate((nan, 1.0, 2.0, 3.0, 4.0, 5.0))]
+    found = both("from S#window.length(2) select min(d) as m, max(d) as x insert into Out;", *rows)
+    assert found[5].startswith("(nan, nan")
+
+
+def test_events_behind_one_that_leaves_for_its_length_stay_although_they_are_old() -> None:
+    made = Generated(
+        f"{STREAMS}from S#window.timeLength(30 millisec, 2) select count() as n insert into Out;", ("Out",), ()
+    )
+    sent = [Message(0, "S", ((1, event()), (0, event()))), Message(30, "S", ((30, event()),))]
+    rows, columns = Feeding(made, planned(made)), ColumnsFeeding(made, planned(made))
+    for run in (rows, columns):
+        run.feed(sent, 30)
+    assert columns.rows == rows.rows
+    assert columns.rows["Out"][-1].startswith("(2,")
+
+
+def test_nan_and_texts_beyond_16_bits_are_ordered_as_on_rows() -> None:
+    names = ("\U0001f600", "\uf900", "a", None, "é")
+    values = (2.0, nan, 1.0, nan, 0.5, 3.0, nan, 0.0)
+    batch = [event(k=names[n % 5], d=d) for n, d in enumerate(values)]
+    both("from S select d, k order by d desc, k insert into Out;", (0, batch))
+    found = both("from S select k order by k desc insert into Out;", (0, batch[:5]))
+    assert [row.split(",")[0] for row in found] == ["('\uf900'", "('😀'", "('é'", "('a'", "(None"]
+
+
+def test_an_external_clock_may_be_as_old_as_a_long() -> None:
+    rows = [(n, [event(at=time)]) for n, time in enumerate((LONG_AGO, LONG_AGO + 5, LONG_AGO + 40, 0))]
+    both("from S[not (l is null)]#window.externalTime(l, 30 millisec) select count() as n insert into Out;", *rows)
+
+
+# ---- keys ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", ["", "#window.time(1 sec)", "#window.timeBatch(1 sec, 0)"])
+def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) -> None:
+    inner = f"from S{window} select k, v, sum(l) as s, distinctCount(v) as n, min(d) as m group by v insert into Out;"
+    made = Generated(f"{STREAMS}partition with (k of S) begin {inner} end;", ("Out",), ())
+    plan = planned(made)
+    assert plan.sharding.kind == "key"
+    names = [f"key {n}" for n in range(40)]
+    first = [Message(n, "S", ((n, event(k, v, n, d=float(n % 7))),)) for n, k in enumerate(names) for v in (1, 2)]
+    second = [Message(60, "S", ((60, event(k, v, 5)),)) for k in names for v in (2, 3)]
+    whole, half = ColumnsFeeding(made, plan), ColumnsFeeding(made, plan)
+    whole.feed(first, 50)
+    before = len(whole.rows.get("Out", []))
+    segments = [s for s in whole.kernels[0].dump() if s.group < 64]
+    half.kernels[0].load(segments)
+    whole.feed(second, 3000)
+    half.feed([m for m in second if key_group(str(m.events[0][1][0])) < 64], 3000)
+    expected = [row.split(",")[:5] for row in whole.rows["Out"][before:] if key_group(row[2:].split("'")[0]) < 64]
+    assert [row.split(",")[:5] for row in half.rows["Out"]] == expected
+    assert 0 < len(expected) < len(whole.rows["Out"][before:])
+
+
+# ---- what stays on rows ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("from S#window.sort(2, v) select v insert into Out;", "the window 'sort' has no operator yet"),
+        ("from S#window.timeBatch(1 sec, true) select v insert into Out;", "stream.current.event"),
+        ("from S#window.lengthBatch(0) select v insert into Out;", "no number of at least 1"),
+        ("from S#window.externalTime(l, 1 sec) select sum(v) as s insert into Out;", "a filter such as [l > 0L]"),
+        ("from S[l != 3L]#window.externalTime(l, 1 sec) select sum(v) as s insert into Out;", "a filter such as"),
+        ("from S[l > 3L or v > 1]#window.externalTimeBatch(l, 1 sec) select v insert into Out;", "a filter such as"),
+        ("from S[l > 0L]#window.externalTimeBatch(l, 1 sec, 0, 1 sec) select v insert into Out;", "so many parameters"),
+        ("from S#window.timeBatch(1 sec) select currentTimeMillis() as t insert into Out;", "currentTimeMillis()"),
+        ("from S#window.time(1 sec)[eventTimestamp() > 3L] select sum(v) as s insert into Out;", "looks at a clock"),
+        ("from S select and(b) as s insert into Out;", "fails where b is null"),
+        ("from S select distinctCount(d) as s insert into Out;", "no attribute of a type"),
+        ("from S select k, v output snapshot every 1 sec insert into Out;", "output snapshot has no operator"),
+        ("from S select k, sum(v) as s group by k output last every 2 events insert into Out;", "of each group"),
+        ("from S#window.timeBatch(1 sec) select v output first every 2 events insert into Out;", "ends of batches"),
+    ],
+)
+def test_what_stays_on_rows_says_why(query: str, reason: str) -> None:
+    assert reason in why(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("from S#window.timeBatch(1 sec) select v insert into Out;", "without an aggregator has no operator inside"),
+        ("from S#window.lengthBatch(2) select sum(v) as s group by b insert into Out;", "group by over the window"),
+        ("from S#window.lengthBatch(2) select distinctCount(v) as s insert into Out;", "distinctCount() over the"),
+        ("from S select v output every 2 events insert into Out;", "an output rate has no operator inside"),
+    ],
+)
+def test_what_stays_on_rows_in_a_partition_says_why(query: str, reason: str) -> None:
+    assert reason in why(f"partition with (k of S) begin {query} end;")
+
+
+def test_queries_that_both_have_timers_stay_on_rows_where_one_reads_the_other() -> None:
+    chained = (
+        "@info(name='one') from S#window.timeBatch(1 sec) select k, sum(v) as s group by k insert into Mid;"
+        "from Mid[s > 1L] select k, s insert into Next;"
+        "from Next select k, s output every 1 sec insert into Out;"
+    )
+    assert "one and it both put out something by themselves" in why(chained)
+    read = chained[: chained.rindex("from Next")]
+    assert why(read) == ""
+    assert "travels at a time that it does not know" in why("@app:playback " + STREAMS + read, streams="")
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "from S select k, eventTimestamp() as t insert into Mid;",
+        "from S select k, default(l, 0L) as t insert into Mid;",
+        "from S[l > 0L and v > 1] select k, l as t insert into Mid;",
+    ],
+)
+def test_a_time_that_is_never_null_may_come_from_another_query(maker: str) -> None:
+    assert why(f"{maker} from Mid#window.externalTime(t, 1 sec) select k, count() as n insert into Out;") == ""
