@@ -69,7 +69,7 @@ def test_sizes_are_measured_in_turn_without_spark_and_come_back_after_a_kill(tmp
     large = found["flat direct, 4 MB"]
     assert large["check"]["rows"] > 3 * BATCH
     assert large["back"]["loading"] > 0
-    assert large["written"]["median"] > 1_000_000
+    assert large["written"]["median"] > 200_000
     assert host_pids(os.getpid()) == []
     machine = dict.fromkeys(("commit", "cpu", "cores", "memory_gb", "java", "python", "pyspark"), 1)
     told = {"suite": "state", "apps": found, "machine": {**machine, "load": [0.0]}, "settings": {}}

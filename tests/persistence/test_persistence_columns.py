@@ -141,6 +141,7 @@ def test_rows_go_on_with_windows_and_aggregators_of_columns(
 def test_rows_go_on_with_the_matches_of_patterns_of_columns(
     made: Generated, sent: list[Message], parts: list[Cut], at: int
 ) -> None:
+    assume(" output " not in made.text)  # what waits for its rate columns keep in a form of their own
     _holds(made, sent, parts, at, to_rows=True)
 
 
@@ -149,6 +150,7 @@ def test_rows_go_on_with_the_matches_of_patterns_of_columns(
 def test_rows_go_on_with_the_matches_of_sequences_of_columns(
     made: Generated, sent: list[Message], parts: list[Cut], at: int
 ) -> None:
+    assume(" output " not in made.text)  # what waits for its rate columns keep in a form of their own
     _holds(made, sent, parts, at, to_rows=True)
 
 

@@ -22,7 +22,7 @@ from pipeline_bucket import DictState, Within
 
 from nadi.io.staging import write_atomically
 from nadi.pipeline.cutting import cutlog
-from nadi.pipeline.inputs import source
+from nadi.pipeline.inputs import reader as source
 from nadi.pipeline.inputs.fatrows import pack
 from nadi.pipeline.inputs.reader import AppReader
 from nadi.pipeline.kernelstage import StoredState, ask_kernel

@@ -173,7 +173,7 @@ IFS=:
 kept=
 for part in $PYTHONPATH; do
     case $part in
-        {lib}/*.zip) ;;
+        */python/lib/pyspark.zip | */python/lib/py4j-*-src.zip) ;;
         *) kept=$kept:$part ;;
     esac
 done
@@ -193,8 +193,7 @@ def python_of(options: SessionOptions) -> str:
     if not options.master.startswith("local") or Path(_find_spark_home()).resolve() != home.resolve():
         return sys.executable
     script = options.logs.resolve() / "python"
-    lib = shlex.quote(str(Path(_find_spark_home()) / "python" / "lib"))
-    script.write_text(_INSTALLED.format(lib=lib, python=shlex.quote(sys.executable)))
+    script.write_text(_INSTALLED.format(python=shlex.quote(sys.executable)))
     script.chmod(0o700)
     return str(script)
 

@@ -194,7 +194,7 @@ def _of_window(query: Query, source: SingleInput, app: App) -> object:
 
 def _of_matches(query: Query, state: StateInput, app: App) -> object:
     parts = as_run(state, app.compat) if state.sequence else as_chain(state, app.compat)
-    if parts is None:
+    if parts is None or query.rate is not None:
         return None
     names = _names(query, app)
     types = {
