@@ -16,7 +16,7 @@ here must be refused in `nadi.plan.islands`, which tells why.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -100,6 +100,23 @@ class Writer:
         before, self.indent = self.indent, self.indent + "    "
         yield
         self.indent = before
+
+    def open(self, text: str) -> None:
+        """A line after which one indents, until `close`."""
+        self.line(text)
+        self.indent += "    "
+
+    def open_all(self, conditions: Iterable[Expr]) -> int:
+        """The lines after which all conditions hold; how many there are to `close`."""
+        count = 0
+        for condition in conditions:
+            self.open(f"if {self.truth(condition)}:")
+            count += 1
+        return count
+
+    def close(self, count: int = 1) -> None:
+        """Go so many indents back."""
+        self.indent = self.indent[4 * count :]
 
     def name(self, text: str) -> str:
         """A name for a value, which nothing else in the loop has."""

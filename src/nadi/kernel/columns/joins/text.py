@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -93,62 +93,41 @@ class JoinText:
         """Comparisons of strings that are made before the loop runs."""
         return self._writer.prepared
 
-    # ---- blocks of lines
-
-    def _line(self, text: str) -> None:
-        self._writer.line(text)
-
-    def _open(self, text: str) -> None:
-        """A line after which one indents."""
-        self._line(text)
-        self._writer.indent += "    "
-
-    def _close(self, count: int = 1) -> None:
-        self._writer.indent = self._writer.indent[4 * count :]
-
-    def _conditions(self, conditions: Iterable[Expr]) -> int:
-        """The lines after which all conditions hold; how many blocks are open."""
-        count = 0
-        for condition in conditions:
-            self._open(f"if {self._writer.truth(condition)}:")
-            count += 1
-        return count
-
     # ---- the loop
 
     def _write(self) -> None:
         layout = self._layout
-        self._line("resumed = begin")
-        self._line("begin = 0")
+        self._writer.line("resumed = begin")
+        self._writer.line("begin = 0")
         for number in range(len(layout.sources.names)):
             if number == 0 and not self._both:
-                self._open("if i_1 >= len(ts_1) or (i_0 < len(ts_0) and chunk_0[i_0] < chunk_1[i_1]):")
+                self._writer.open("if i_1 >= len(ts_1) or (i_0 < len(ts_0) and chunk_0[i_0] < chunk_1[i_1]):")
             elif not self._both:
-                self._open("else:")
+                self._writer.open("else:")
             self._event(number)
             if not self._both:
-                self._close()
+                self._writer.close()
 
     def _event(self, number: int) -> None:
         """The next event of a source."""
         sides = [side for side in self._layout.sides if side.source == number]
-        self._line(f"i = i_{number}")
-        self._line(f"i_{number} += 1")
+        self._writer.line(f"i = i_{number}")
+        self._writer.line(f"i_{number} += 1")
         if self._layout.partitioned:
-            self._line(f"g = int(key_{number}[i])")
-            self._line("if g < 0: continue")
+            self._writer.line(f"g = int(key_{number}[i])")
+            self._writer.line("if g < 0: continue")
             if not self._both:
-                self._open(f"if chunk_{number}[i] != last_chunk or g != last_key:")
+                self._writer.open(f"if chunk_{number}[i] != last_chunk or g != last_key:")
                 for text in ("run += 1", f"last_chunk = chunk_{number}[i]", "last_key = g"):
-                    self._line(text)
-                self._close()
+                    self._writer.line(text)
+                self._writer.close()
         else:
-            self._line("g = 0")
-        self._line(f"at = g * {ROW}")
-        self._line(f"ts, now = ts_{number}, now_{number}")  # as functions of clocks call them
-        self._line("t = int(ts[i])")
-        self._line("clock = int(now[i])")
-        self._line(f"arrival = base + int(chunk_{number}[i]) + 1")
+            self._writer.line("g = 0")
+        self._writer.line(f"at = g * {ROW}")
+        self._writer.line(f"ts, now = ts_{number}, now_{number}")  # as functions of clocks call them
+        self._writer.line("t = int(ts[i])")
+        self._writer.line("clock = int(now[i])")
+        self._writer.line(f"arrival = base + int(chunk_{number}[i]) + 1")
         if self.totalling is not None:
             self._catch_up(self.totalling)
         self._load(sides)
@@ -160,7 +139,7 @@ class JoinText:
         writer, layout = self._writer, self._layout
         for column in dict.fromkeys(c for side in sides for c in strings(layout, side)):
             self._own[f"w{column}"] = "const int32[]"
-            self._line(f"s_{column} = int(w{column}[i])")
+            self._writer.line(f"s_{column} = int(w{column}[i])")
             writer.bound[0, column] = Term(f"s_{column}", writer.null_of(column))
         for side in sides:
             for column in read_columns(layout, side):
@@ -174,19 +153,19 @@ class JoinText:
         meets = side.triggers and (other.held or side.outer)
         if not (side.held or meets):
             return
-        self._line("meets = False")
-        self._open("if resumed == 0:" if side.slot == 0 else "if resumed != 2:")
-        blocks = self._conditions(side.filters)
+        self._writer.line("meets = False")
+        self._writer.open("if resumed == 0:" if side.slot == 0 else "if resumed != 2:")
+        blocks = self._writer.open_all(side.filters)
         if side.held:
             self._enter(side)
         if meets:
             self._begin(side, other)
-            self._line("meets = True")
-        self._close(blocks + 1)
+            self._writer.line("meets = True")
+        self._writer.close(blocks + 1)
         if meets:
-            self._open(f"if meets or resumed == {side.slot + 1}:")
+            self._writer.open(f"if meets or resumed == {side.slot + 1}:")
             self._meet(side, other)
-            self._close()
+            self._writer.close()
 
     # ---- the window of a side
 
@@ -200,75 +179,75 @@ class JoinText:
                 side,
                 f"while rows{n}[at + {HEAD}] != 0 and words{n}[rows{n}[at + {HEAD}] + {TS}] <= clock - {side.span}:",
             )
-            self._line(f"bits = timer(rows{n}, at, t, clock, {side.span}, arrival)")
+            self._writer.line(f"bits = timer(rows{n}, at, t, clock, {side.span}, arrival)")
             bits = ["bits"]
         else:
             self._let_go(side, f"if rows{n}[at + {COUNT}] >= {side.span}:")
-        self._line(f"entered = made({queue})")
-        self._line(f"words{n}[entered + {TS}] = t")
+        self._writer.line(f"entered = made({queue})")
+        self._writer.line(f"words{n}[entered + {TS}] = t")
         for position in side.captured:
             term = self._term(side, position)
             memory = "floats" if side.types[position] in _FLOATS else "words"
-            self._line(f"{memory}{n}[entered + {side.word(position)}] = {term.text}")
+            self._writer.line(f"{memory}{n}[entered + {side.word(position)}] = {term.text}")
             bits.append(f"({1 << side.null_bit(position)} if {term.null} else 0)")
-        self._line(f"words{n}[entered + {BITS}] = {' | '.join(bits)}")
+        self._writer.line(f"words{n}[entered + {BITS}] = {' | '.join(bits)}")
         if side.owner_word:
-            self._line(f"words{n}[entered + {side.owner_word}] = g")
+            self._writer.line(f"words{n}[entered + {side.owner_word}] = g")
         if side.group is not None:
-            self._line(f"words{n}[entered + {side.group_word}] = s_{side.start + side.group}")
+            self._writer.line(f"words{n}[entered + {side.group_word}] = s_{side.start + side.group}")
         if side.index:
-            self._line(f"words{n}[entered + {FIXED + HASH}] = 0")
-            self._open(f"if not ({self._unequal(side)}):")
-            self._line(f"enter(words{n}, heads{n}, meta{n}, entered, {self._hash(side)})")
-            self._close()
-        self._line(f"touched{n}[g] = True")
+            self._writer.line(f"words{n}[entered + {FIXED + HASH}] = 0")
+            self._writer.open(f"if not ({self._unequal(side)}):")
+            self._writer.line(f"enter(words{n}, heads{n}, meta{n}, entered, {self._hash(side)})")
+            self._writer.close()
+        self._writer.line(f"touched{n}[g] = True")
 
     def _let_go(self, side: Side, head: str) -> None:
         """The oldest event of a side leaves; where there are aggregators, what it is joined with is taken off."""
         n = side.slot
-        self._open(head)
+        self._writer.open(head)
         if self.totalling is not None:
             self._leave(side, self.totalling)
         else:
-            self._line(f"pop(words{n}, rows{n}, at, meta{n}, heads{n})")
-        self._close()
+            self._writer.line(f"pop(words{n}, rows{n}, at, meta{n}, heads{n})")
+        self._writer.close()
 
     def _leave(self, side: Side, totalling: Totalling) -> None:
         n, other = side.slot, self._layout.sides[1 - side.slot]
-        self._line(f"gone = rows{n}[at + {HEAD}]")
+        self._writer.line(f"gone = rows{n}[at + {HEAD}]")
         self._recall(side, 2, "gone", "e")
         if side.index:
-            self._line(f"hashed = words{n}[gone + {FIXED + HASH}] - 1")
+            self._writer.line(f"hashed = words{n}[gone + {FIXED + HASH}] - 1")
         if side.group is not None:
-            self._line(f"group_gone = words{n}[gone + {side.group_word}]")
-        self._line(f"pop(words{n}, rows{n}, at, meta{n}, heads{n})")
-        self._line(f"touched{n}[g] = True")
+            self._writer.line(f"group_gone = words{n}[gone + {side.group_word}]")
+        self._writer.line(f"pop(words{n}, rows{n}, at, meta{n}, heads{n})")
+        self._writer.line(f"touched{n}[g] = True")
         if not (side.triggers and (other.held or side.outer)):
             return
-        self._line("found = False")
+        self._writer.line("found = False")
         if other.held:
             bucket = f"heads{other.slot}[bucket(meta{other.slot}, hashed)] if hashed >= 0 else 0"
-            self._line(f"node = {bucket if other.index else f'rows{other.slot}[at + {HEAD}]'}")
+            self._writer.line(f"node = {bucket if other.index else f'rows{other.slot}[at + {HEAD}]'}")
             with self._walked(other):
-                blocks = self._conditions(leaving(part, side.slot) for part in self._layout.on)
+                blocks = self._writer.open_all(leaving(part, side.slot) for part in self._layout.on)
                 totalling.take(side, "group_gone", self._group_of(other))
-                self._line("found = True")
-                self._close(blocks)
+                self._writer.line("found = True")
+                self._writer.close(blocks)
         if side.outer:
-            self._open("if not found:")
+            self._writer.open("if not found:")
             self._absent(other)
             totalling.take(side, "group_gone", "null_id")
-            self._close()
+            self._writer.close()
 
     def _catch_up(self, totalling: Totalling) -> None:
         """What timers have let go since a key was looked at last leaves, timer by timer, as what it is joined with follows from that."""
         timed = [side for side in self._layout.sides if side.held and side.timed]
         if not timed:
             return
-        self._open("if resumed == 0:")
+        self._writer.open("if resumed == 0:")
         for side in timed:
-            self._line(f"late_{side.slot} = -(1 << 62)")
-        self._open("while True:")
+            self._writer.line(f"late_{side.slot} = -(1 << 62)")
+        self._writer.open("while True:")
         for side in timed:
             n = side.slot
             self._let_go(
@@ -276,17 +255,17 @@ class JoinText:
             )
         for side in timed:
             n = side.slot
-            self._line(f"due_{n} = due(words{n}, rows{n}, at, clock, {side.span}, arrival)")
+            self._writer.line(f"due_{n} = due(words{n}, rows{n}, at, clock, {side.span}, arrival)")
         for side in timed:
             n = side.slot
             first = f"due_{n} <= clock" + (" and due_0 <= due_1" if n == 0 and len(timed) == 2 else "")
-            self._open(f"if {first}:")
-            self._line(f"late_{n} = fired(rows{n}, at, due_{n}, {side.span}, arrival)")
-            self._line(f"touched{n}[g] = True")
-            self._line("continue")
-            self._close()
-        self._line("break")
-        self._close(2)
+            self._writer.open(f"if {first}:")
+            self._writer.line(f"late_{n} = fired(rows{n}, at, due_{n}, {side.span}, arrival)")
+            self._writer.line(f"touched{n}[g] = True")
+            self._writer.line("continue")
+            self._writer.close()
+        self._writer.line("break")
+        self._writer.close(2)
 
     def _term(self, side: Side, position: int) -> Term:
         """An attribute of the event at hand."""
@@ -308,48 +287,48 @@ class JoinText:
     def _begin(self, side: Side, other: Side) -> None:
         """The first node that the event may meet, after timers have done their work."""
         n = other.slot
-        self._line("found = False")
+        self._writer.line("found = False")
         if self.totalling is not None:
-            self._line("serial += 1")
+            self._writer.line("serial += 1")
         if not other.held:
-            self._line("node = 0")
+            self._writer.line("node = 0")
             return
         if other.timed and self.totalling is None:
             call = f"fire(words{n}, rows{n}, at, meta{n}, heads{n}, clock - {other.span}, arrival)"
-            self._line(f"if {call}: touched{n}[g] = True")
+            self._writer.line(f"if {call}: touched{n}[g] = True")
         if other.index:
             first = f"heads{n}[bucket(meta{n}, {self._hash(side)})]"
-            self._line(f"node = 0 if {self._unequal(side)} else {first}")
+            self._writer.line(f"node = 0 if {self._unequal(side)} else {first}")
         else:
-            self._line(f"node = rows{n}[at + {HEAD}]")
+            self._writer.line(f"node = rows{n}[at + {HEAD}]")
 
     def _meet(self, side: Side, other: Side) -> None:
         if other.held:
             with self._walked(other):
-                blocks = self._conditions(side.on)
+                blocks = self._writer.open_all(side.on)
                 self._row(side, self._group_of(other))
-                self._line("found = True")
-                self._close(blocks)
+                self._writer.line("found = True")
+                self._writer.close(blocks)
         if side.outer:
-            self._open("if not found:")
+            self._writer.open("if not found:")
             self._absent(other)
             self._row(side, "null_id")
-            self._close()
+            self._writer.close()
         if self.totalling is not None and side.window is None:
             self.totalling.reset()
 
     @contextmanager
     def _walked(self, other: Side) -> Iterator[None]:
         """The lines for each held event from `node` on."""
-        self._open("while node != 0:")
+        self._writer.open("while node != 0:")
         self._recall(other)
         if other.owner_word:  # events of other keys may have the same hash
-            self._open(f"if words{other.slot}[node + {other.owner_word}] == g:")
+            self._writer.open(f"if words{other.slot}[node + {other.owner_word}] == g:")
         yield
         if other.owner_word:
-            self._close()
-        self._line(f"node = words{other.slot}[node + {FIXED + AFTER if other.index else NEXT}]")
-        self._close()
+            self._writer.close()
+        self._writer.line(f"node = words{other.slot}[node + {FIXED + AFTER if other.index else NEXT}]")
+        self._writer.close()
 
     def _absent(self, other: Side) -> None:
         """No event of the other side: all is null."""
@@ -365,30 +344,30 @@ class JoinText:
         for position in held.keyed:
             writer.bound[slot, position] = Term("g", "False")
         if held.captured:
-            self._line(f"bits = words{n}[{node} + {BITS}]")
+            self._writer.line(f"bits = words{n}[{node} + {BITS}]")
         for position in held.captured:
             kind, place = held.types[position], f"{node} + {held.word(position)}"
             text = f"float(floats{n}[{place}])" if kind in _FLOATS else f"int(words{n}[{place}])"
             value, null = f"{name}{n}_{position}", f"{name}{n}_{position}_null"
-            self._line(f"{value} = {f'words{n}[{place}] != 0' if kind is Type.BOOL else text}")
-            self._line(f"{null} = (bits >> {held.null_bit(position)}) & 1 != 0")
+            self._writer.line(f"{value} = {f'words{n}[{place}] != 0' if kind is Type.BOOL else text}")
+            self._writer.line(f"{null} = (bits >> {held.null_bit(position)}) & 1 != 0")
             writer.bound[slot, position] = Term(value, null)
 
     def _row(self, side: Side, group: str) -> None:
         """An output row; where there is no room for it the loop stops. `group` is that of the other event, where output is grouped by it."""
-        self._open("if k == len(opened):")
+        self._writer.open("if k == len(opened):")
         for text in (
             *(f"i_{side.source} = i", f"begin = {side.slot + 1}"),
             *(f"stop[{n}] = {'1 if found else 0' if name == 'found' else name}" for n, name in enumerate(_STOP)),
             "return",
         ):
-            self._line(text)
-        self._close()
+            self._writer.line(text)
+        self._writer.close()
         if self.totalling is not None:
             self.totalling.add(side, group)
         terms = {number: self._value(value) for number, value in enumerate(side.values)}
         self._writer.outputs = terms
-        blocks = self._conditions(() if side.having is None else (side.having,))
+        blocks = self._writer.open_all(() if side.having is None else (side.having,))
         number = side.source
         opened = "run" if self._layout.partitioned else f"chunk_{number}[i]"
         told = {
@@ -399,14 +378,14 @@ class JoinText:
         }
         at = "k" if self.totalling is None else self.totalling.place()
         for name in self._made:
-            self._line(f"{name}[{at}] = {told[name]}")
+            self._writer.line(f"{name}[{at}] = {told[name]}")
         for one in self.picked:
             if isinstance(one, (Computed, Interned)):
-                self._line(f"o{one.number}[{at}] = {terms[one.number].text}")
-                self._line(f"x{one.number}[{at}] = {terms[one.number].null or 'False'}")
+                self._writer.line(f"o{one.number}[{at}] = {terms[one.number].text}")
+                self._writer.line(f"x{one.number}[{at}] = {terms[one.number].null or 'False'}")
         if self.totalling is None:
-            self._line("k += 1")
-        self._close(blocks)
+            self._writer.line("k += 1")
+        self._writer.close(blocks)
 
     def _value(self, value: Expr) -> Term:
         if value.type is not Type.STRING:

@@ -73,50 +73,37 @@ class ChainText:
         """Comparisons of strings that are made before the loop runs."""
         return self._writer.prepared
 
-    # ---- blocks of lines
-
-    def _line(self, text: str) -> None:
-        self._writer.line(text)
-
-    def _open(self, text: str) -> None:
-        """A line after which one indents."""
-        self._line(text)
-        self._writer.indent += "    "
-
-    def _close(self, count: int = 1) -> None:
-        self._writer.indent = self._writer.indent[4 * count :]
-
     # ---- the loop
 
     def _write(self) -> None:
         layout = self._layout
         if layout.sources.keys:
-            self._line("g = int(key[i])")
-            self._line("if g < 0: continue")
+            self._writer.line("g = int(key[i])")
+            self._writer.line("if g < 0: continue")
         else:
-            self._line("g = 0")
-        self._line("t = int(ts[i])")
-        self._line(f"base = g * {layout.key_width}")
+            self._writer.line("g = 0")
+        self._writer.line("t = int(ts[i])")
+        self._writer.line(f"base = g * {layout.key_width}")
         self._load_event()
         if layout.within is not None:
             self._expire(layout.within)
-        self._line("free = keys[base] == 0")
+        self._writer.line("free = keys[base] == 0")
         for number in range(len(layout.sources.names)):
             if len(layout.sources.names) > 1:
-                self._open(f"if origin[i] == {number}:")
+                self._writer.open(f"if origin[i] == {number}:")
             led = 2 if layout.pair else 0  # of a pair the one that is written first is asked first
             for element in (*reversed(layout.elements[led:]), *layout.elements[:led]):
                 if element.source == number:
                     self._step(element)
             if len(layout.sources.names) > 1:
-                self._close()
+                self._writer.close()
 
     def _load_event(self) -> None:
         """The attributes at hand that conditions read and matches keep."""
         layout, writer = self._layout, self._writer
         for column in dict.fromkeys(strings(layout)):
             self._own[f"s{column}"] = "const int32[]"
-            self._line(f"s_{column} = int(s{column}[i])")
+            self._writer.line(f"s_{column} = int(s{column}[i])")
             writer.bound[0, column] = Term(f"s_{column}", writer.null_of(column))
         columns = {layout.column(a) for a in layout.captured}
         columns |= {p.position for e in layout.elements for p in _attributes((*e.alone, *e.rest)) if p.slot == 0}
@@ -130,18 +117,18 @@ class ChainText:
                     writer.null_of(part.position)
 
     def _expire(self, within: int) -> None:
-        self._open("if stop[2] == 0 or i != stop[0]:")
+        self._writer.open("if stop[2] == 0 or i != stop[0]:")
         for slot in range(1, len(self._layout.elements)):
             at = self._layout.place(slot)
             call = f"expire(words, keys, base + {at}, meta, buckets, t, {within}, g)"
             if self._layout.pair:
                 call = call.replace("expire(", "expire_pair(").replace(", g)", f", g, {self._layout.far_word})")
-            self._open(f"if keys[base + {at + HEAD}] != 0 and {call}:")
-            self._line("touched[g] = True")
+            self._writer.open(f"if keys[base + {at + HEAD}] != 0 and {call}:")
+            self._writer.line("touched[g] = True")
             if self._layout.every == "all" or (self._layout.pair and slot == 1):
-                self._line(f"keys[base] = {0 if self._layout.every else 1}")
-            self._close()
-        self._close()
+                self._writer.line(f"keys[base] = {0 if self._layout.every else 1}")
+            self._writer.close()
+        self._writer.close()
 
     def _step(self, element: Element) -> None:
         if self._layout.pair and element.slot < 2:
@@ -151,125 +138,117 @@ class ChainText:
         else:
             self._go_on(element)
 
-    def _conditions(self, conditions: Iterable[Expr]) -> int:
-        """The lines after which all conditions hold; how many blocks are open."""
-        count = 0
-        for condition in conditions:
-            self._open(f"if {self._writer.truth(condition)}:")
-            count += 1
-        return count
-
     def _begin(self, element: Element) -> None:
         """The first element: the match that has bound nothing binds the event."""
-        self._open("if free:")
-        blocks = self._conditions(element.alone)
-        self._line("node = made(words, meta)")
-        self._line(f"words[node + {places.FIRST}] = t")
+        self._writer.open("if free:")
+        blocks = self._writer.open_all(element.alone)
+        self._writer.line("node = made(words, meta)")
+        self._writer.line(f"words[node + {places.FIRST}] = t")
         self._capture(element.slot)
         self._append(1)
         if self._layout.every != "first":
-            self._line("keys[base] = 1")
-        self._close(blocks + 1)
+            self._writer.line("keys[base] = 1")
+        self._writer.close(blocks + 1)
 
     def _bind_one(self, element: Element) -> None:
         """One of two first elements: the match that has bound the other one goes on, else the one that has bound nothing binds this one."""
         layout, slot = self._layout, element.slot
         at = layout.place(1)
-        self._open(f"if keys[base] == {BOUND + 1 - slot}:")
-        self._line(f"node = keys[base + {at + HEAD}]")
-        blocks = self._conditions(element.alone)
+        self._writer.open(f"if keys[base] == {BOUND + 1 - slot}:")
+        self._writer.line(f"node = keys[base + {at + HEAD}]")
+        blocks = self._writer.open_all(element.alone)
         self._recall(element.rest, set())
-        blocks += self._conditions(element.rest)
-        self._line(f"take(words, keys, base + {at}, meta, buckets, node)")
-        self._line(f"words[node + {layout.far_word}] = max(words[node + {places.FIRST}], t)")
-        self._line(f"words[node + {places.FIRST}] = min(words[node + {places.FIRST}], t)")
+        blocks += self._writer.open_all(element.rest)
+        self._writer.line(f"take(words, keys, base + {at}, meta, buckets, node)")
+        self._writer.line(f"words[node + {layout.far_word}] = max(words[node + {places.FIRST}], t)")
+        self._writer.line(f"words[node + {places.FIRST}] = min(words[node + {places.FIRST}], t)")
         own, other = (sum(1 << bit for bit, a in enumerate(layout.captured) if a[0] == s) for s in (slot, 1 - slot))
         if own:
-            self._line(f"words[node + {layout.null_word}] &= {~own}")
+            self._writer.line(f"words[node + {layout.null_word}] &= {~own}")
         self._capture(slot)
         self._append(2)
-        self._line(f"keys[base] = {0 if layout.every == 'first' else 1}")
-        self._close(blocks + 1)
-        self._open("elif free and keys[base] == 0:")
+        self._writer.line(f"keys[base] = {0 if layout.every == 'first' else 1}")
+        self._writer.close(blocks + 1)
+        self._writer.open("elif free and keys[base] == 0:")
         for reference in {(p.slot - 1, p.position) for p in _attributes(element.rest) if p.slot > 0}:
             zero = _ZERO.get(layout.type_of(reference), "0")
             self._writer.bound[reference[0] + 1, reference[1]] = Term(zero, "True")
-        blocks = self._conditions((*element.alone, *element.rest))
-        self._line("node = made(words, meta)")
-        self._line(f"words[node + {places.FIRST}] = t")
-        self._line(f"words[node + {layout.far_word}] = t")
+        blocks = self._writer.open_all((*element.alone, *element.rest))
+        self._writer.line("node = made(words, meta)")
+        self._writer.line(f"words[node + {places.FIRST}] = t")
+        self._writer.line(f"words[node + {layout.far_word}] = t")
         if layout.captured:
-            self._line(f"words[node + {layout.null_word}] = {other}")
+            self._writer.line(f"words[node + {layout.null_word}] = {other}")
         self._capture(slot)
         self._append(1)
-        self._line(f"keys[base + {at + FRESH}] = 0")  # it waits for the next element already
-        self._line(f"keys[base] = {BOUND + slot}")
-        self._close(blocks + 1)
+        self._writer.line(f"keys[base + {at + FRESH}] = 0")  # it waits for the next element already
+        self._writer.line(f"keys[base] = {BOUND + slot}")
+        self._writer.close(blocks + 1)
 
     def _go_on(self, element: Element) -> None:
         """A later element: the matches that wait for it and whose conditions the event meets."""
         at = self._layout.place(element.slot)
-        self._open(f"if keys[base + {at + HEAD}] != 0:")
-        self._open(f"if keys[base + {at + FRESH}] != 0:")
-        self._line(f"settle(words, keys, base + {at}, meta, buckets)")
-        self._line("touched[g] = True")
-        self._close()
-        blocks = self._conditions(element.alone)
+        self._writer.open(f"if keys[base + {at + HEAD}] != 0:")
+        self._writer.open(f"if keys[base + {at + FRESH}] != 0:")
+        self._writer.line(f"settle(words, keys, base + {at}, meta, buckets)")
+        self._writer.line("touched[g] = True")
+        self._writer.close()
+        blocks = self._writer.open_all(element.alone)
         if element.equal is None:
-            self._line(f"node = keys[base + {at + HEAD}]")
+            self._writer.line(f"node = keys[base + {at + HEAD}]")
             following = f"words[node + {places.NEXT}]"
         else:
             column = element.equal[0]
             kind = self._layout.sources.types[column]
             term = self._writer.term(Attr(0, column, kind)) if element.spread else self._writer.bound[0, column]
-            self._line(f"node = 0 if {term.null or False} else buckets[{self._bucket(element, term.text)}]")
+            self._writer.line(f"node = 0 if {term.null or False} else buckets[{self._bucket(element, term.text)}]")
             following = f"words[node + {self._layout.bucket_word + places.AFTER}]"
-        self._open("while node != 0:")
-        self._line(f"following = {following}")
+        self._writer.open("while node != 0:")
+        self._writer.line(f"following = {following}")
         known = self._recall(element.rest, set())
-        inner = self._conditions(element.rest)
+        inner = self._writer.open_all(element.rest)
         if element.slot == len(self._layout.elements) - 1:
             self._complete(element, at, known)
         else:
             self._move(element, at)
-        self._close(inner)
-        self._line("node = following")
-        self._close(blocks + 2)
+        self._writer.close(inner)
+        self._writer.line("node = following")
+        self._writer.close(blocks + 2)
 
     def _move(self, element: Element, at: int) -> None:
-        self._line(f"take(words, keys, base + {at}, meta, buckets, node)")
+        self._writer.line(f"take(words, keys, base + {at}, meta, buckets, node)")
         self._capture(element.slot)
         self._append(element.slot + 1)
 
     def _complete(self, element: Element, at: int, known: set[Reference]) -> None:
         """An output row, and the end of the match."""
         layout = self._layout
-        self._open("if k == len(source):")
+        self._writer.open("if k == len(source):")
         for text in ("stop[0] = i", "stop[1] = k", "stop[2] = 1", "return"):
-            self._line(text)
-        self._close()
-        self._line(f"take(words, keys, base + {at}, meta, buckets, node)")
-        self._line("touched[g] = True")
+            self._writer.line(text)
+        self._writer.close()
+        self._writer.line(f"take(words, keys, base + {at}, meta, buckets, node)")
+        self._writer.line("touched[g] = True")
         looked = (*layout.values, *(() if layout.having is None else (layout.having,)))
         self._recall(looked, known)
         self.picked, terms = write_picks(self._writer, layout.values)
         self._writer.outputs = {i: term for i, term in enumerate(terms) if term is not None}
-        blocks = self._conditions(() if layout.having is None else (layout.having,))
+        blocks = self._writer.open_all(() if layout.having is None else (layout.having,))
         several = sum(e.source == element.source for e in layout.elements) > 1
-        self._line("source[k] = i")
-        self._line(
+        self._writer.line("source[k] = i")
+        self._writer.line(
             f"opened[k] = {'i' if several else 'k'}"
         )  # where one element reads the stream, each match is a chunk
         for number, term in enumerate(terms):
             if term is not None:
-                self._line(f"o{number}[k] = {term.text}")
+                self._writer.line(f"o{number}[k] = {term.text}")
                 if term.null:
-                    self._line(f"x{number}[k] = {term.null}")
-        self._line("k += 1")
-        self._close(blocks)
-        self._line("released(words, meta, node, g)")
+                    self._writer.line(f"x{number}[k] = {term.null}")
+        self._writer.line("k += 1")
+        self._writer.close(blocks)
+        self._writer.line("released(words, meta, node, g)")
         if layout.every == "all":
-            self._line("keys[base] = 0")
+            self._writer.line("keys[base] = 0")
 
     # ---- what a match keeps
 
@@ -289,8 +268,10 @@ class ChainText:
         slot, position = attribute
         name, null = f"b{slot}_{position}", f"y{slot}_{position}"
         place = f"node + {layout.word(attribute)}"
-        self._line(f"{name} = {_CONVERT.get(layout.type_of(attribute), 'int(words[{}])').format(place)}")
-        self._line(f"{null} = ((words[node + {layout.null_word}] >> {layout.captured.index(attribute)}) & 1) != 0")
+        self._writer.line(f"{name} = {_CONVERT.get(layout.type_of(attribute), 'int(words[{}])').format(place)}")
+        self._writer.line(
+            f"{null} = ((words[node + {layout.null_word}] >> {layout.captured.index(attribute)}) & 1) != 0"
+        )
         made = self._writer.bound[slot + 1, position] = Term(name, null)
         return made
 
@@ -298,7 +279,7 @@ class ChainText:
         """Keep what is needed of the event at hand."""
         layout, writer = self._layout, self._writer
         if layout.places > 1:
-            self._line(f"words[node + {layout.last_word}] = t")
+            self._writer.line(f"words[node + {layout.last_word}] = t")
         bits = []
         for bit, attribute in enumerate(layout.captured):
             if attribute[0] != slot:
@@ -306,12 +287,12 @@ class ChainText:
             column, kind = layout.column(attribute), layout.type_of(attribute)
             term = writer.bound[0, column] if kind is Type.STRING else writer.term(Attr(0, column, kind))
             memory = "floats" if kind in (Type.FLOAT, Type.DOUBLE) else "words"
-            self._line(f"{memory}[node + {layout.word(attribute)}] = {term.text}")
+            self._writer.line(f"{memory}[node + {layout.word(attribute)}] = {term.text}")
             bits.append(f"({1 << bit} if {term.null} else 0)")
         if slot == 0 and layout.captured and not layout.pair:
-            self._line(f"words[node + {layout.null_word}] = {' | '.join(bits) or '0'}")
+            self._writer.line(f"words[node + {layout.null_word}] = {' | '.join(bits) or '0'}")
         elif bits:
-            self._line(f"words[node + {layout.null_word}] |= {' | '.join(bits)}")
+            self._writer.line(f"words[node + {layout.null_word}] |= {' | '.join(bits)}")
 
     def _append(self, slot: int) -> None:
         """Let `node` wait for an element."""
@@ -320,10 +301,10 @@ class ChainText:
         element = layout.elements[slot]
         if element.equal is not None:
             term = self._read(element.equal[1])
-            self._line(f"bucket = 0 if {term.null} else {self._bucket(element, term.text)}")
+            self._writer.line(f"bucket = 0 if {term.null} else {self._bucket(element, term.text)}")
             bucket = "bucket"
-        self._line(f"append(words, keys, base + {layout.place(slot)}, meta, buckets, node, {bucket})")
-        self._line("touched[g] = True")
+        self._writer.line(f"append(words, keys, base + {layout.place(slot)}, meta, buckets, node, {bucket})")
+        self._writer.line("touched[g] = True")
 
     def _bucket(self, element: Element, number: str) -> str:
         row = f"spread({number}, meta[{places.MASK}])" if element.spread else number

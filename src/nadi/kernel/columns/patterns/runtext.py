@@ -54,47 +54,36 @@ class RunText:
         """Comparisons of strings that are made before the loop runs."""
         return self._writer.prepared
 
-    def _line(self, text: str) -> None:
-        self._writer.line(text)
-
-    def _open(self, text: str) -> None:
-        """A line after which one indents."""
-        self._line(text)
-        self._writer.indent += "    "
-
-    def _close(self, count: int = 1) -> None:
-        self._writer.indent = self._writer.indent[4 * count :]
-
     # ---- the loop
 
     def _write(self) -> None:
         layout, slots = self._layout, range(len(self._layout.elements))
         if layout.sources.keys:
-            self._line("g = int(key[i])")
-            self._line("if g < 0: continue")
+            self._writer.line("g = int(key[i])")
+            self._writer.line("if g < 0: continue")
         else:
-            self._line("g = 0")
-        self._line("t = int(ts[i])")
-        self._line(f"row = g * {layout.key_width}")
-        self._line(f"base = row + {layout.start}")
+            self._writer.line("g = 0")
+        self._writer.line("t = int(ts[i])")
+        self._writer.line(f"row = g * {layout.key_width}")
+        self._writer.line(f"base = row + {layout.start}")
         self._load_event()
         for slot in slots:
-            self._line(f"w{slot} = words[row + {1 + slot}]")
-            self._line(f"n{slot} = 0")
+            self._writer.line(f"w{slot} = words[row + {1 + slot}]")
+            self._writer.line(f"n{slot} = 0")
         self._expire()
-        self._line(f"if {' or '.join(f'w{slot} != 0' for slot in slots)}: touched[g] = True")
+        self._writer.line(f"if {' or '.join(f'w{slot} != 0' for slot in slots)}: touched[g] = True")
         self._fresh()
         for number in range(len(layout.sources.names)):
             if len(layout.sources.names) > 1:
-                self._open(f"if origin[i] == {number}:")
+                self._writer.open(f"if origin[i] == {number}:")
             for element in reversed(layout.elements):
                 if element.source == number:
                     self._step(element)
             if len(layout.sources.names) > 1:
-                self._close()
+                self._writer.close()
         for slot in slots:
-            self._line(f"words[row + {1 + slot}] = n{slot}")
-        self._line(f"if {' or '.join(f'n{slot} != 0' for slot in slots)}: touched[g] = True")
+            self._writer.line(f"words[row + {1 + slot}] = n{slot}")
+        self._writer.line(f"if {' or '.join(f'n{slot} != 0' for slot in slots)}: touched[g] = True")
 
     def _load_event(self) -> None:
         """The attributes at hand that conditions read and matches keep."""
@@ -107,7 +96,7 @@ class RunText:
         strings = [c for c in kept if layout.sources.types[c] is Type.STRING]
         for column in dict.fromkeys((*strings, *compared)):
             self._own[f"s{column}"] = "const int32[]"
-            self._line(f"s_{column} = int(s{column}[i])")
+            self._writer.line(f"s_{column} = int(s{column}[i])")
             writer.bound[0, column] = Term(f"s_{column}", writer.null_of(column))
         for column in sorted({*kept, *(p.position for p in _attributes(conditions) if p.slot == 0)}):
             kind = layout.sources.types[column]
@@ -124,7 +113,9 @@ class RunText:
         for element in layout.elements:
             if element.slot > 0 or element.counted:
                 first = f"words[base + w{element.slot} * {layout.match_width} + {layout.first_word}]"
-                self._line(f"if w{element.slot} != 0 and abs({first} - t) > {layout.within}: w{element.slot} = 0")
+                self._writer.line(
+                    f"if w{element.slot} != 0 and abs({first} - t) > {layout.within}: w{element.slot} = 0"
+                )
 
     def _fresh(self) -> None:
         """The match that has bound nothing: with each event where `every` stands, else with the first one."""
@@ -135,92 +126,84 @@ class RunText:
         if not layout.every:
             tests.append(f"words[row + {BEGUN}] == 0")
         if tests:
-            self._open(f"if {' and '.join(tests)}:")
-        self._line("w0 = 1")
+            self._writer.open(f"if {' and '.join(tests)}:")
+        self._writer.line("w0 = 1")
         others = [f"w0 == w{slot}" for slot in range(1, len(layout.elements))]
-        self._line(f"while {' or '.join(others) or 'False'}: w0 += 1")
-        self._line(f"begun = base + w0 * {layout.match_width}")
+        self._writer.line(f"while {' or '.join(others) or 'False'}: w0 += 1")
+        self._writer.line(f"begun = base + w0 * {layout.match_width}")
         for slot in range(len(layout.elements)):
-            self._line(f"words[begun + {slot}] = 0")
+            self._writer.line(f"words[begun + {slot}] = 0")
         if not layout.every:
-            self._line(f"words[row + {BEGUN}] = 1")
-            self._line("touched[g] = True")
+            self._writer.line(f"words[row + {BEGUN}] = 1")
+            self._writer.line("touched[g] = True")
         if tests:
-            self._close()
+            self._writer.close()
 
     def _step(self, element: Element) -> None:
         """One element is offered the event."""
         slot, layout = element.slot, self._layout
-        self._open(f"if w{slot} != 0:")
-        self._line(f"m = base + w{slot} * {layout.match_width}")
+        self._writer.open(f"if w{slot} != 0:")
+        self._writer.line(f"m = base + w{slot} * {layout.match_width}")
         blocks = 0
         if element.counted:  # not where the next element, or the one after it, was faster
             after = [f"words[m + {s}] == 0" for s in (slot + 1, slot + 2) if s < len(layout.elements)]
-            self._open(f"if {' and '.join(after)}:")
+            self._writer.open(f"if {' and '.join(after)}:")
             blocks += 1
-        blocks += self._conditions(element.alone)
+        blocks += self._writer.open_all(element.alone)
         self._recall(element.rest)
-        blocks += self._conditions(element.rest)
+        blocks += self._writer.open_all(element.rest)
         if slot == 0:
-            self._line(f"if words[m] == 0: words[m + {layout.first_word}] = t")
+            self._writer.line(f"if words[m] == 0: words[m + {layout.first_word}] = t")
         if element.slot == len(layout.elements) - 1:
             self._complete()
         else:
             self._bind(element)
-        self._close(blocks + 1)
-
-    def _conditions(self, conditions: Iterable[Expr]) -> int:
-        """The lines after which all conditions hold; how many blocks are open."""
-        count = 0
-        for condition in conditions:
-            self._open(f"if {self._writer.truth(condition)}:")
-            count += 1
-        return count
+        self._writer.close(blocks + 1)
 
     def _bind(self, element: Element) -> None:
         """The match takes the event, and waits for what may come next."""
         slot = element.slot
-        self._line(f"count = words[m + {slot}] + 1" if element.counted else "count = 1")
-        self._line(f"words[m + {slot}] = count")
+        self._writer.line(f"count = words[m + {slot}] + 1" if element.counted else "count = 1")
+        self._writer.line(f"words[m + {slot}] = count")
         self._keep(slot)
         if element.counted and element.minimum > 1:
-            self._open(f"if count >= {element.minimum}:")
+            self._writer.open(f"if count >= {element.minimum}:")
         self._enter(slot + 1, f"w{slot}")
         if element.counted:
             if element.maximum == UNBOUNDED:
-                self._line(f"if n{slot} == 0: n{slot} = w{slot}")
+                self._writer.line(f"if n{slot} == 0: n{slot} = w{slot}")
             else:
-                self._line(f"if n{slot} == 0 and count != {element.maximum}: n{slot} = w{slot}")
+                self._writer.line(f"if n{slot} == 0 and count != {element.maximum}: n{slot} = w{slot}")
             if element.minimum > 1:
-                self._close()
+                self._writer.close()
 
     def _enter(self, slot: int, match: str) -> None:
         """An element has one new match at most. One that needs no event passes it on at once."""
         element = self._layout.elements[slot]
-        self._line(f"if n{slot} == 0: n{slot} = {match}")
+        self._writer.line(f"if n{slot} == 0: n{slot} = {match}")
         if element.minimum == 0:
-            self._open(f"if words[m + {slot}] == 0:")
+            self._writer.open(f"if words[m + {slot}] == 0:")
             self._enter(slot + 1, match)
-            self._close()
+            self._writer.close()
 
     def _complete(self) -> None:
         layout, writer = self._layout, self._writer
         slot = len(layout.elements) - 1
-        self._line(f"words[m + {slot}] = 1")
+        self._writer.line(f"words[m + {slot}] = 1")
         looked = (*layout.values, *(() if layout.having is None else (layout.having,)))
         self._recall(looked)
         self.picked, terms = write_picks(writer, layout.values)
         writer.outputs = {i: term for i, term in enumerate(terms) if term is not None}
-        blocks = self._conditions(() if layout.having is None else (layout.having,))
-        self._line("source[k] = i")
-        self._line("opened[k] = k")
+        blocks = self._writer.open_all(() if layout.having is None else (layout.having,))
+        self._writer.line("source[k] = i")
+        self._writer.line("opened[k] = k")
         for number, term in enumerate(terms):
             if term is not None:
-                self._line(f"o{number}[k] = {term.text}")
+                self._writer.line(f"o{number}[k] = {term.text}")
                 if term.null:
-                    self._line(f"x{number}[k] = {term.null}")
-        self._line("k += 1")
-        self._close(blocks)
+                    self._writer.line(f"x{number}[k] = {term.null}")
+        self._writer.line("k += 1")
+        self._writer.close(blocks)
 
     # ---- what a match keeps
 
@@ -233,12 +216,12 @@ class RunText:
             value = {Type.BOOL: "words[m + {}] != 0"}.get(
                 kind, "float(floats[m + {}])" if kind in _FLOATS else "int(words[m + {}])"
             )
-            self._line(f"b{number} = {value.format(at)}")
+            self._writer.line(f"b{number} = {value.format(at)}")
             null = f"words[m + {at - 1}] != 0"
             if layout.elements[reference.slot].counted:
                 needed = reference.index + 1 if reference.index >= 0 else -reference.index
                 null = f"words[m + {reference.slot}] < {needed} or {null}"
-            self._line(f"y{number} = {null}")
+            self._writer.line(f"y{number} = {null}")
             self._writer.bound[KEPT, number] = Term(f"b{number}", f"y{number}")
 
     def _keep(self, slot: int) -> None:
@@ -249,14 +232,14 @@ class RunText:
             at = self._layout.word(number)
             if reference.index < -1:
                 following = self._layout.word(self._number(reference))
-                self._line(f"words[m + {at - 1}] = words[m + {following - 1}]")
-                self._line(f"words[m + {at}] = words[m + {following}]")
+                self._writer.line(f"words[m + {at - 1}] = words[m + {following - 1}]")
+                self._writer.line(f"words[m + {at}] = words[m + {following}]")
                 continue
             if reference.index >= 0:
-                self._open(f"if count == {reference.index + 1}:")
+                self._writer.open(f"if count == {reference.index + 1}:")
             self._store(reference, at)
             if reference.index >= 0:
-                self._close()
+                self._writer.close()
 
     def _number(self, reference: Reference) -> int:
         """The captured value that comes after one."""
@@ -265,8 +248,8 @@ class RunText:
     def _store(self, reference: Reference, at: int) -> None:
         column, kind = self._layout.column(reference), self._layout.type_of(reference)
         term = self._writer.bound[0, column] if kind is Type.STRING else self._writer.term(Attr(0, column, kind))
-        self._line(f"words[m + {at - 1}] = {f'1 if {term.null} else 0' if term.null else '0'}")
-        self._line(f"{'floats' if kind in _FLOATS else 'words'}[m + {at}] = {term.text}")
+        self._writer.line(f"words[m + {at - 1}] = {f'1 if {term.null} else 0' if term.null else '0'}")
+        self._writer.line(f"{'floats' if kind in _FLOATS else 'words'}[m + {at}] = {term.text}")
 
 
 def _attributes(exprs: Iterable[Expr]) -> Iterable[Attr]:
