@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,21 @@ def test_a_node_that_ends_sooner_leaves_no_process_that_would_make_one(place: Pa
 def test_where_there_is_an_archive_nobody_makes_one(place: Path, tmp_path: Path) -> None:
     place.touch()
     assert Later(java(), tmp_path / "logs")._process is None
+
+
+def test_archives_that_nobody_has_used_for_a_month_go_when_another_one_is_made(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(classarchive, "_make", lambda path: path.touch())
+    gone, used = place.with_name("gone.jsa"), place.with_name("used.jsa")
+    for other in (gone, used):
+        other.touch()
+        os.utime(other, (0, time.time() - classarchive.KEPT + (60 if other is used else -60)))
+    assert classarchive.make(java()) == place
+    assert [p.name for p in sorted(place.parent.glob("*.jsa"))] == sorted([place.name, "used.jsa"])
+    os.utime(place, (0, 0))
+    assert use(java(), "")
+    assert time.time() - place.stat().st_mtime < 3600
 
 
 @pytest.mark.slow

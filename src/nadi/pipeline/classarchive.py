@@ -8,6 +8,7 @@ minute, beside its work and with the lowest priority.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -27,6 +28,9 @@ from nadi.kernel.columns.cached import cache_root
 AFTER = 60.0  # seconds that a node has run before it makes one: short runs are not disturbed
 WRITTEN_WITHIN = 180.0  # seconds for Java to write it
 PRIORITY = 19
+KEPT = (
+    30 * 24 * 3600.0
+)  # seconds without a use after which an archive goes when another one is made: that of a Java or installation that is gone
 
 _APP = """\
 @app:name('Prepare')
@@ -58,6 +62,8 @@ def use(java: str | None, extra: str) -> str:
     path = archive(java)
     if path is None or not path.exists() or "Archive" in extra or "-Xshare" in extra:
         return ""
+    with contextlib.suppress(OSError):  # somebody else's, or read only: then nobody here will remove it
+        os.utime(path)
     return f"-XX:SharedArchiveFile={path}"
 
 
@@ -69,8 +75,9 @@ def make(java: str | None) -> Path:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for left in path.parent.glob(f"{path.stem}-*.new"):
-            left.unlink()
+        unused = [p for p in path.parent.glob("*.jsa") if time.time() - p.stat().st_mtime > KEPT]
+        for left in (*path.parent.glob(f"{path.stem}-*.new"), *unused):
+            left.unlink(missing_ok=True)
         if not path.exists():
             _make(path)
     return path
