@@ -19,12 +19,24 @@ from sample import connector, delivery
 
 from nadi.errors import NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io import kafkalibrary
 from nadi.io.contract import Log, Place, Sink
 from nadi.io.registry import open_log, open_sink
 from nadi.io.retention import Kept, Retention
 from nadi.io.retry import unavailable
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=["objects", "loops"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How messages are read and written: the results are the same."""
+    if request.param == "objects":
+        monkeypatch.setattr(kafkalibrary, "library", lambda: None)
+    elif kafkalibrary.library() is None:
+        pytest.skip("loops are not compiled, or librdkafka is not where it is looked for")
+    monkeypatch.setattr(kafkalibrary, "WORTH", 0)
+    return str(request.param)
 
 
 @cache
