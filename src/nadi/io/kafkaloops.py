@@ -149,7 +149,11 @@ def drop(pointers, places):  # type: ignore[no-untyped-def]
 
 @jit.part
 def _decimal(number, text, at):  # type: ignore[no-untyped-def]
-    """Write a number that is not negative as text; -> where it ends."""
+    """Write a number as text, as `str` does; -> where it ends."""
+    if number < 0:
+        text[at] = 45
+        at += 1
+        number = -number
     digits, rest = 1, number
     while rest >= 10:
         rest //= 10
