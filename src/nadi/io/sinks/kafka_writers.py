@@ -60,7 +60,7 @@ class ObjectWriter:
         self._topic = topic
 
     def write(self, rows: Rows, skipped: Collection[int], at: int) -> Stop | None:
-        payloads = rows.delivery.payloads
+        payloads = [*rows.delivery.payloads]
         keys: Sequence[str | None] = rows.keys.to_pylist() if rows.keys is not None else [None] * len(payloads)
         partitions, of = rows.partitions.tolist(), numbers(rows.delivery)
         for i in range(at, len(payloads)):
