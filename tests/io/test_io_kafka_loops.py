@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from log_contract import rows
+from log_contract import Row, rows
 from sample import connector, delivery
 
 from nadi.io import kafkalibrary
@@ -63,10 +63,24 @@ def fill_with_gaps(servers: str, name: str, draw: random.Random) -> None:
         producer.abort_transaction(10) if turn % 3 == 1 else producer.commit_transaction(10)
 
 
+def cut(messages: list[Row]) -> list[list[Row]]:
+    """Pieces as they must be: full with 7 messages, or with the one that brings 250 bytes."""
+    pieces: list[list[Row]] = []
+    size = 250
+    for row in messages:
+        if size >= 250 or len(pieces[-1]) == 7:
+            pieces.append([])
+            size = 0
+        pieces[-1].append(row)
+        assert isinstance(row[2], bytes)
+        size += len(row[2])
+    return pieces
+
+
 def test_pieces_are_the_same_whatever_is_asked_for_and_however_it_comes(
     kafka: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for constant, value in (("PIECE_MESSAGES", 7), ("PIECE_BYTES", 600), ("ROOM", 64)):
+    for constant, value in (("PIECE_MESSAGES", 7), ("PIECE_BYTES", 250), ("ROOM", 64)):
         monkeypatch.setattr(kafka_readers, constant, value)
     name, draw = topic(kafka), random.Random(6)
     fill_with_gaps(kafka, name, draw)
@@ -85,6 +99,7 @@ def test_pieces_are_the_same_whatever_is_asked_for_and_however_it_comes(
     assert found[0] == found[1]
     assert {len(piece) for all_of in found[1] for piece in all_of} >= {1, 7}
     assert any(len(piece) < 7 for piece in found[1][0][:-1]), "no piece was cut by its bytes"
+    assert found[1] == [cut([row for piece in pieces for row in piece]) for pieces in found[1]]
 
 
 def test_a_piece_is_left_as_it_was_when_the_next_one_is_read(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
