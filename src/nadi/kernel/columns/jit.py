@@ -57,7 +57,7 @@ def loop(function: Any) -> Callable[..., Any]:
 
 def part(function: Any) -> Callable[..., Any]:
     """Compile a function that is a part of loops: it stands in each of them as if it were written there."""
-    made: Callable[..., Any] = numba.njit(**_OPTIONS, forceinline=True)(function)
+    made: Callable[..., Any] = numba.njit(**_OPTIONS, _nrt=False, forceinline=True)(function)
     return made
 
 
@@ -97,12 +97,12 @@ def generated(
     if path is not None:
         try:
             with _alone(path):
-                return numba.njit(signature, **_OPTIONS)(scope[name])
+                return numba.njit(signature, **_OPTIONS, _nrt=False)(scope[name])
         except NumbaError:
             raise  # the loop's text is wrong: a shape that should have been refused
         except Exception as problem:  # whatever reading a damaged file raises
             warnings.warn(f"compiled loops in {path.parent} cannot be used: {problem!r}", RuntimeWarning, stacklevel=2)
-    return numba.njit(signature, **{**_OPTIONS, "cache": False})(scope[name])
+    return numba.njit(signature, **{**_OPTIONS, "cache": False}, _nrt=False)(scope[name])
 
 
 @contextmanager
