@@ -1,8 +1,8 @@
-"""Which elements an event can concern, as lines of a loop: so that it costs what it meets, and not what the pattern is long.
+"""Which elements an event can concern, as lines of a loop: so that it costs what it meets, however long the pattern is.
 
-Elements are bits of one word, by slot. `may` are those whose stream the event is of, without those that ask for another value of an attribute than it has: where
-several elements compare the same attribute with constants, one look tells which of them may have the event, and the comparison is theirs no more. Among
-those only they are asked in which somebody waits, from the last to the first.
+Elements are bits of a word, by slot. `may` are those whose stream the event is of, without those that ask for another value of an attribute than it has:
+where several elements compare the same attribute with constants, one look tells which of them may have the event, and the comparison is theirs no more.
+Among those only they are asked in which somebody waits, from the last to the first.
 """
 
 from __future__ import annotations

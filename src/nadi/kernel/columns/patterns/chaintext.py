@@ -130,9 +130,7 @@ class ChainText:
         self._writer.line("late ^= bit")
         self._writer.line(f"at = base + {STARTS - PLACE} + {PLACE} * lowest(bit)")
         if layout.pair:
-            self._writer.open(
-                f"if expire_pair(words, keys, at, meta, buckets, t, {within}, g, {layout.far_word}):"
-            )
+            self._writer.open(f"if expire_pair(words, keys, at, meta, buckets, t, {within}, g, {layout.far_word}):")
         else:
             self._writer.open(f"if expire(words, keys, at, meta, buckets, t, {within}, g):")
         self._writer.line("touched[g] = True")

@@ -31,7 +31,6 @@ USED = 0  # of a key: whether the match that has bound nothing is gone (1); of a
 BOUND = 2
 WAITS, NEWS = 1, 2  # of a key: the elements for which matches wait, and those for which fresh ones do, as bits by slot
 STARTS = 3  # where the places of a key begin
-MOST = 62  # elements, each of which has a bit
 
 # What `meta` has: free nodes, nodes that a delta is still to tell the end of, where unused words begin, the next number, how many nodes there
 # are, words of a node, where in a node stand the time of the last event and the bucket (0: nowhere), and the bits of a number's bucket.
