@@ -219,23 +219,26 @@ class Sliding:
         stretch = taking_part(given, self._key)
         if stretch is None:
             return None
-        selected, groups = Selected(self._picked, len(stretch)), self.groups
-        own: dict[str, Array | int] = {**selected.own, "base": self._chunks, "alone": stretch.alone}
-        own |= self._pairs.given(stretch)
+        groups, queue = self.groups, self.queue
+        selected = Selected(self._picked, len(stretch))
+        own = selected.own
         if groups.grouped:
-            own |= {"groups": groups.numbers(stretch), "opened": groups.opened, "slot": groups.slot}
+            own |= {"groups": groups.numbers(stretch), "base": self._chunks, "alone": stretch.alone}
+        if self._pairs:
+            own |= self._pairs.given(stretch)
         if self._keys is not groups:
             own |= {"keys": self._keys.numbers(stretch), "keys_touched": self._keys.touched}
-        if self.queue is not None:
-            self.queue.room(len(stretch))
-            own |= self.queue.own
+        if queue is None:
+            self._loop(stretch, own, groups.own)
+        else:
+            queue.room(len(stretch))
             own |= {} if self._links is None else self._links.own()
-        self._loop(stretch, {**own, **groups.arrays, "touched": groups.touched})
+            self._loop(stretch, own, groups.own, queue.own)
         self._chunks += int(stretch.chunk[-1]) + 1
         if groups.may_sweep:
-            groups.sweep(_NO_GROUPS if self.queue is None else self.queue.held_groups())
-        if self._keys is not groups and isinstance(self.queue, Chains) and self._keys.may_sweep:
-            self._keys.sweep(self.queue.held_keys())
+            groups.sweep(_NO_GROUPS if queue is None else queue.held_groups())
+        if self._keys is not groups and isinstance(queue, Chains) and self._keys.may_sweep:
+            self._keys.sweep(queue.held_keys())
         self._pairs.sweep()
         return selected.stretch(stretch, self._read)
 
