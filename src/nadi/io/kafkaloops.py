@@ -13,6 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from nadi.io.kafkalibrary import library
 from nadi.kernel.columns import jit
 
 
@@ -121,7 +122,7 @@ def take(queue, wait, until, limit, pointers, places, data, starts, ends, positi
         starts[filled] = used
         used += length
         ends[filled] = used
-        data[used] = NEWLINE  # between two; it belongs to none
+        data[used] = NEWLINE  # belongs to none
         used += 1
         positions[filled] = offset
         times[filled] = max(_timestamp(message, 0), 0)
@@ -213,8 +214,10 @@ def produce(  # type: ignore[no-untyped-def]
     return len(starts), np.int64(0)
 
 
-def prepare() -> None:
-    """Compile all loops, or take them from the cache; calls nothing of a broker. The library has to be known (`nadi.io.kafkalibrary.library`)."""
+def warm() -> None:
+    """Compile all loops, or take them from the cache, where they can be used; calls nothing of a broker."""
+    if library() is None:
+        return
     none: npt.NDArray[np.int64] = np.zeros(0, np.int64)
     places = np.zeros(PLACES, np.int64)
     take(0, 0, 0, 0, none, places, np.zeros(0, np.uint8), none, none, none, none)

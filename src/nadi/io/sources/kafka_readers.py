@@ -188,7 +188,7 @@ class BlockReader:
         count, used = int(self._places[loops.FILLED]), int(self._places[loops.USED])
         if not count:
             return None
-        data = self._data[: used - 1]
+        data = self._data[:used]
         starts, ends, positions, times = (row[:count] for row in self._rows)
         self._room = max(ROOM, used + used // 8)  # the next one is likely to be as large
         self._empty()
