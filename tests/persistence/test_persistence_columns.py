@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from nadi.plan.islands import islands
 from tests.generate.apps import Generated
 from tests.generate.chains import chain, matching, run
 from tests.generate.choices import Maker
-from tests.generate.columnar import columnar, partitioned
+from tests.generate.columnar import BATCHES, columnar, partitioned, rate
 from tests.generate.feeding import Feeding
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.mixed import mixed
@@ -95,21 +94,52 @@ def _holds(made: Generated, sent: list[Message], parts: list[Cut], at: int, to_r
 
 def _kept(m: Maker, source: str, target: str) -> str:
     """Aggregators over numbers, of which columns keep what rows need."""
-    window = m.one("", "time(30 milliseconds)", "time(400 milliseconds)", "length(3)", "timeLength(75 milliseconds, 2)")
-    names = ("sum", "avg") if window else ("sum", "avg", "min", "max", "minForever", "maxForever")
+    window = m.one("", *WINDOWS)
+    names = ("sum", "avg", "min", "max", "stdDev", "minForever", "maxForever")
     made = [
         f"{m.of(names)}({m.one('v', 'l', 'f', 'd', 'v * 2', 'd + l', 'coalesce(v, 3)', 'f * v')}) as n{i}"
         for i in range(m.number(1, 3))
     ]
+    made += [
+        m.one(f"distinctCount({m.one('k', 'v', 'l', 'b')}) as n8", "and(v > 1) as n8", "or(b and v < 4) as n8")
+    ] * m.maybe()
     extra = m.one("", ", count() as n", ", k, v as v", ", eventTimestamp() as at")
     group = m.one("", " group by k", " group by v", " group by k, b", " group by b, l, k")
-    shape = f"#window.{window}" if window else ""
-    return f"from {source}{m.one('', '[v > 1]')}{shape} select {', '.join(made)}{extra}{group} insert into {target};"
+    limit = m.one("", "", "", " limit 1")
+    shape = f"{'[l > -9L]' if '(l' in window else ''}#window.{window}" if window else ""
+    return f"from {source}{m.one('', '[v > 1]')}{shape} select {', '.join(made)}{extra}{group}{limit} insert into {target};"
+
+
+WINDOWS = (
+    "time(30 milliseconds)",
+    "time(400 milliseconds)",
+    "length(3)",
+    "timeLength(75 milliseconds, 2)",
+    "externalTime(l, 30 milliseconds)",
+)
 
 
 def _in_partition(m: Maker, source: str, target: str) -> str:
-    inner = re.sub(r" group by [a-z, ]*(?= insert)", "", _kept(m, source, target))
-    return f"partition with ({m.one('k', 'v', 'b', 'l')} of {source}) begin {inner} end;"
+    return f"partition with ({m.one('k', 'v', 'b', 'l')} of {source}) begin {_kept(m, source, target)} end;"
+
+
+def _waiting(m: Maker, source: str, target: str) -> str:
+    """Rows that wait for the end of a batch, or for their output rate."""
+    batch = m.one("", *BATCHES)
+    shape = f"{'[l > -9L]' if '(l' in batch else ''}#window.{batch}" if batch else ""
+    chosen = m.one("k, v, l", "l, k, b, v * 2 as w, v", "v, 'same' as s, d, eventTimestamp() as at")
+    having = m.one("", "", " having v > 1")
+    limit = rate(m) if not (batch and m.maybe()) and not (m.prelude and batch.startswith("timeBatch")) else ""
+    limit = "" if batch and " first " in limit else limit
+    order = m.one("", "", " order by v desc limit 2")
+    return f"from {source}{m.one('', '[v > 1]')}{shape} select {chosen}{having}{order}{limit} insert into {target};"
+
+
+def _limited(m: Maker, source: str, target: str) -> str:
+    """Aggregators with an output rate."""
+    made = _kept(m, source, target).replace(" limit 1", "")
+    limit = rate(m, ("", "all ") if " group by " in made else ("", "all ", "first ", "last "))
+    return made.replace(" insert into", f"{limit} insert into")
 
 
 @CHOSEN
@@ -129,8 +159,10 @@ def test_a_restore_of_a_mixed_app_leaves_queries_where_they_were(
 
 
 @CHOSEN
-@given(made=columnar(shapes=(_kept, _in_partition)), sent=messages, parts=cuts, at=st.integers(0, 29))
-def test_rows_go_on_with_windows_and_aggregators_of_columns(
+@given(
+    made=columnar(shapes=(_kept, _in_partition, _waiting, _limited)), sent=messages, parts=cuts, at=st.integers(0, 29)
+)
+def test_rows_go_on_with_windows_aggregators_and_rates_of_columns(
     made: Generated, sent: list[Message], parts: list[Cut], at: int
 ) -> None:
     _holds(made, sent, parts, at, to_rows=True)
@@ -141,7 +173,6 @@ def test_rows_go_on_with_windows_and_aggregators_of_columns(
 def test_rows_go_on_with_the_matches_of_patterns_of_columns(
     made: Generated, sent: list[Message], parts: list[Cut], at: int
 ) -> None:
-    assume(" output " not in made.text)  # what waits for its rate columns keep in a form of their own
     _holds(made, sent, parts, at, to_rows=True)
 
 
@@ -150,7 +181,6 @@ def test_rows_go_on_with_the_matches_of_patterns_of_columns(
 def test_rows_go_on_with_the_matches_of_sequences_of_columns(
     made: Generated, sent: list[Message], parts: list[Cut], at: int
 ) -> None:
-    assume(" output " not in made.text)  # what waits for its rate columns keep in a form of their own
     _holds(made, sent, parts, at, to_rows=True)
 
 

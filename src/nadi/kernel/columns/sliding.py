@@ -100,8 +100,8 @@ class Sliding:
 
     def _queue(self) -> Queue:
         held = {"ts": "int64"}
-        for leaf in leaves_of(self._arguments):
-            held |= {f"c{leaf.position}": DTYPES[leaf.type], f"y{leaf.position}": "bool"}
+        for number, leaf in enumerate(leaves_of(self._arguments)):
+            held |= {f"c{number}": DTYPES[leaf.type], f"y{number}": "bool"}
         for number, argument in enumerate(self._arguments):
             held |= {f"a{number}": DTYPES[argument.type], f"z{number}": "bool"}
         if self._behind:
@@ -129,10 +129,10 @@ class Sliding:
             for text in self.queue.append:
                 line(text)
             line("h_ts[j] = ts[i]")
-            for leaf in leaves_of(self._arguments):
+            for number, leaf in enumerate(leaves_of(self._arguments)):
                 term = write.term(leaf)
-                line(f"h_c{leaf.position}[j] = {term.text}")
-                line(f"h_y{leaf.position}[j] = {term.null or 'False'}")
+                line(f"h_c{number}[j] = {term.text}")
+                line(f"h_y{number}[j] = {term.null or 'False'}")
             for number, value in enumerate(values):
                 line(f"h_a{number}[j] = {value.text}")
                 line(f"h_z{number}[j] = {value.null or 'False'}")
