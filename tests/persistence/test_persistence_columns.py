@@ -234,6 +234,21 @@ KEYED = (
 SORTED = "@info(name='o') from S#window.frequent(2, k) select k, v insert all events into Out2;"
 FAILING = "@info(name='f') from S select convert(k, 'int') as n insert into Out2;\n"
 
+EXTREME = (
+    "@info(name='w') from S#window.time(100) select k, min(v) as lo, max(d) as hi, stdDev(v) as dev,"
+    " distinctCount(v) as n, or(v > 3) as any group by k insert into Out;"
+)
+COMPUTED = "@info(name='w') from S#window.length(3) select sum(v * 2) as s, max(d) as m insert into Out;"
+BATCH = "@info(name='w') from S#window.timeBatch(100) select k, sum(v) as s, max(d) as m group by k insert into Out;"
+ROWS = "@info(name='w') from S#window.lengthBatch(4) select k, v, d insert into Out;"
+PERIOD = "@info(name='w') from S#window.timeBatch(90) select d, k insert into Out;"
+RATED = "@info(name='w') from S select k, v output all every 4 events insert into Out;"
+TICKED = "@info(name='w') from S select k, v output last every 70 milliseconds insert into Out;"
+JOIN = (
+    "@info(name='j') from S#window.time(60) as a join S#window.length(3) as b on a.k == b.k and a.v > b.v"
+    " select a.k as k, a.d as x, b.d as y insert into Out;"
+)
+
 CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "a longer time": (S + WINDOW, S + WINDOW.replace("100", "1000"), {"w"}),
     "a longer length": (S + LENGTH, S + LENGTH.replace("3", "5"), {"w"}),
@@ -260,6 +275,28 @@ CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "both stay": (S + CHAIN + OTHER + SORTED, S + OTHER + CHAIN + SORTED, {"p", "w"}),
     "what rows wrote stays there": (S + CHAIN + SORTED + OTHER, S + OTHER + CHAIN + SORTED, {"p"}),
     "out of the partition's bucket": (S + KEYED, S + KEYED + SORTED, {"w"}),
+    "a longer time of extremes": (S + EXTREME, S + EXTREME.replace("100", "1000"), {"w"}),
+    "a shorter time of extremes on rows": (
+        S + EXTREME,
+        S + FAILING + EXTREME.replace("100", "60"),
+        set(),
+    ),
+    "expired events of extremes": (S + EXTREME, S + EXTREME.replace("insert into", "insert all events into"), set()),
+    "a new attribute before what is computed": (S + COMPUTED, WIDER + COMPUTED, {"w"}),
+    "a longer batch": (S + BATCH, S + BATCH.replace("100", "170"), {"w"}),
+    "another filter of a batch": (S + BATCH, S + BATCH.replace("from S", "from S[v > 0]"), {"w"}),
+    "a new attribute before a batch": (S + BATCH, WIDER + BATCH, {"w"}),
+    "more events in a batch": (S + ROWS, S + ROWS.replace("4", "6"), {"w"}),
+    "a new attribute before a plain batch": (S + ROWS, WIDER + ROWS, {"w"}),
+    "a plain batch on rows": (S + ROWS, S + FAILING + ROWS.replace("select k, v, d", "select v * 2 as w, k"), set()),
+    "a plain batch of time on rows": (S + PERIOD, S + FAILING + PERIOD.replace("90", "130"), set()),
+    "another filter before a rate": (S + RATED, S + RATED.replace("from S", "from S[v > 0]"), {"w"}),
+    "another rate": (S + RATED, S + RATED.replace("4", "5"), set()),
+    "a rate on rows": (S + RATED, S + FAILING + RATED, set()),
+    "ticks on rows": (S + TICKED, S + FAILING + TICKED, set()),
+    "another filter of a join": (S + JOIN, S + JOIN.replace("from S#", "from S[v > 0]#"), {"j"}),
+    "a new attribute before a join": (S + JOIN, WIDER + JOIN, {"j"}),
+    "what a join selects": (S + JOIN, S + JOIN.replace("a.d as x, b.d as y", "b.d as x, a.d * 2 as y"), {"j"}),
     "a key in rows": (S + KEYED, S + KEYED.replace("select k", "select convert(k, 'string') as k"), set()),
 }
 
@@ -309,6 +346,7 @@ LOST = {
         "'k'",
     ),
     "what a match did not keep": (S + CHAIN, S + CHAIN.replace("e2.d as b", "e1.d as b"), "'d'"),
+    "what a batch did not keep": (S + PERIOD, S + FAILING + PERIOD.replace("select d", "select v"), "'v'"),
     "an event of a sequence that it did not keep": (S + RUN, S + RUN.replace("e2[0].v", "e2[1].v"), "'v'"),
 }
 
