@@ -186,7 +186,21 @@ def partitioned(m: Maker, source: str, target: str) -> str:
     if m.maybe():
         inside.append(f"  {m.of(INSIDE)(m, source, m.output())}")
     body = "\n".join(inside)
-    return f"partition with ({m.one('k', 'k', 'v', 'b', 'l')} of {source}) begin\n{body}\nend;"
+    return f"partition with ({partition_key(m)} of {source}) begin\n{body}\nend;"
+
+
+def partition_key(m: Maker) -> str:
+    """An attribute, an expression, or ranges."""
+    match m.number(0, 9):
+        case 0:
+            return m.one(number(m, "int", 1), number(m, "long", 1, clocks=False))
+        case 1:
+            return m.one("v > 1", "b and v < 3", "k == 'a'", "(v + 1) % 3")
+        case 2:
+            ranges = [f"{truth(m)} as '{m.one('low', 'high', 'any')}'" for _ in range(m.number(1, 3))]
+            return " or ".join(ranges)
+        case _:
+            return m.one("k", "k", "v", "b", "l")
 
 
 def aggregated(m: Maker, source: str, target: str) -> str:

@@ -7,20 +7,18 @@ from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.joins import Join
+from nadi.kernel.columns.keying import key_of
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.waiting import Waiting
 from nadi.plan.islandwindows import BATCHES
 from nadi.plan.nodes import (
     App,
-    Attr,
     FilterStep,
     JoinInput,
-    Partition,
     Query,
     SingleInput,
     StateInput,
-    ValueKey,
     WindowStep,
 )
 
@@ -40,26 +38,19 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
     if isinstance(source, JoinInput):
         return Join(query, app, is_read)
     assert isinstance(source, SingleInput)  # as islands says
-    types = app.streams[source.source].schema.types
+    types, key = app.streams[source.source].schema.types, key_of(query, source.source, app)
+    if key is not None and key.position == len(types):  # made for the partition
+        types = (*types, key.type)
     at = next((n for n, step in enumerate(source.steps) if isinstance(step, WindowStep)), len(source.steps))
     filters, behind = (
         tuple(s.condition for s in steps if isinstance(s, FilterStep))
         for steps in (source.steps[:at], source.steps[at:])
     )
-    given = Input(types, filters, is_read, _key(query, source.source, app), app.sharding.kind == "key", behind)
+    position = None if key is None else key.position
+    given = Input(types, filters, is_read, position, app.sharding.kind == "key", behind)
     if source.window is not None and source.window.name in BATCHES:
         each = not query.selection.aggregates and not query.selection.group_by
         return Waiting(query, given) if each and given.key is None else Batching(query, given)
     if query.selection.aggregates:
         return Sliding(query, given)
     return Filtering(query, given)
-
-
-def _key(query: Query, source: str, app: App) -> int | None:
-    """The attribute by which the partition of a query splits what it reads."""
-    for element in app.elements:
-        if isinstance(element, Partition) and query in element.queries:
-            value = next(k.value for k in element.keys if isinstance(k, ValueKey) and k.stream == source)
-            assert isinstance(value, Attr)  # as islands says
-            return value.position
-    return None

@@ -8,10 +8,11 @@ from typing import Any
 from nadi.kernel.columns.asrows.aggregates import Kept, leaves_of
 from nadi.kernel.columns.asrows.texts import texts, values
 from nadi.kernel.columns.flat import Block
+from nadi.kernel.columns.keying import key_of
 from nadi.kernel.columns.keytable import BETWEEN
 from nadi.kernel.columns.stretch import Array
 from nadi.lang.tree import Type
-from nadi.plan.nodes import App, Attr, Expr, Partition, Query, SingleInput, ValueKey
+from nadi.plan.nodes import App, Attr, Expr, Query, SingleInput
 
 Row = tuple[Any, ...]
 
@@ -20,7 +21,8 @@ class Grouping:
     """How a query groups. `key` is the attribute by which its partition splits events, `by` are all attributes whose values are the text of a group."""
 
     def __init__(self, query: Query, app: App) -> None:
-        self.key = _key(query, app)
+        assert isinstance(query.input, SingleInput)
+        self.key = key_of(query, query.input.source, app)
         by = tuple(k for k in query.selection.group_by if isinstance(k, Attr))
         self.by = by if self.key is None else (self.key, *by)
         self.kinds = tuple(k.type for k in self.by)
@@ -75,6 +77,8 @@ class Events:
             columns[time] = self._arrays["time"].tolist()
         known = {text: values(text, grouping.kinds) for text in dict.fromkeys(self.groups)} if grouping.by else {}
         for place, key in enumerate(grouping.by):
+            if key.position == width:  # made for the partition
+                continue
             columns[key.position] = [known[text][place] for text in self.groups]
         return zip(*columns)
 
@@ -112,15 +116,3 @@ def _pairs(arrays: Mapping[str, Array], name: str) -> list[str | None]:
 
 def _nullable(given: Array, nulls: Array) -> list[Any]:
     return [None if null else value for value, null in zip(given.tolist(), nulls.tolist())]
-
-
-def _key(query: Query, app: App) -> Attr | None:
-    """The attribute by which the partition of a query splits its events."""
-    partition = next((e for e in app.elements if isinstance(e, Partition) and query in e.queries), None)
-    if partition is None:
-        return None
-    assert isinstance(query.input, SingleInput)
-    source = query.input.source
-    value = next(k.value for k in partition.keys if isinstance(k, ValueKey) and k.stream == source)
-    assert isinstance(value, Attr)  # as islands says
-    return value
