@@ -223,6 +223,8 @@ def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
     if partition.purge_idle is not None:
         yield "@purge has no operator yet"
     key = next((k for k in partition.keys if k.stream == source.source), None)
+    if source.source in app.streams and app.streams[source.source].partition is not None:
+        return  # an inner stream has the key of what it is made from
     if key is None:
         yield f"'{source.source}' is not among the keys of its partition"
     elif isinstance(key, RangeKey):
@@ -232,8 +234,6 @@ def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
         yield f"the key {written(key.value)} is no attribute, and no number whose text Arrow makes as Java does"
     elif key.value.type is not Type.STRING:
         yield from _of_expression(key.value)
-    if isinstance(query.output, InsertIntoStream) and query.output.target.startswith("#"):
-        yield "it inserts into an inner stream"
 
 
 def _of_output(query: Query, app: App) -> Iterator[str]:

@@ -12,6 +12,7 @@ from nadi.plan.nodes import (
     Attr,
     FilterStep,
     FunctionStep,
+    InsertIntoStream,
     JoinInput,
     Query,
     SingleInput,
@@ -77,8 +78,10 @@ def _of_batches(query: Query, source: SingleInput, app: App) -> Form | None:
     if query.partition is not None and not selection.aggregates:
         return None
     shown = by_name((selection.values, selection.having), None), selection.schema.types
-    sharded = app.sharding.kind == "key"
-    return "batch", window.name, len(window.args), _given(query), _by(query), behind(source), shown, sharded
+    target = query.output.target if isinstance(query.output, InsertIntoStream) else ""
+    inner = target in app.streams and app.streams[target].partition is not None  # what it puts out has the key
+    where = app.sharding.kind == "key", inner
+    return "batch", window.name, len(window.args), _given(query), _by(query), behind(source), shown, where
 
 
 def _of_join(query: Query, join: JoinInput) -> Form | None:

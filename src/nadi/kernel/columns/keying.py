@@ -1,9 +1,12 @@
-"""The key of a partition that is no attribute: an expression, or ranges. It becomes one more column of what the queries of the partition read.
+"""The key of a partition where it is no attribute: one more column, behind those of the stream that a query reads.
 
-Of ranges, whose keys are their labels, an event takes part in each one that holds for it, in their order: it is there once for each (language text §11).
+It is made of an expression or of ranges (language text §11): their keys are their labels, and an event takes part in each one that holds for it, in their
+order, so that it is there once for each. An inner stream has the column from the query that makes it, which puts out the key of its event.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,18 +15,51 @@ from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.selecting import Rule, Selected, SelectionText
 from nadi.kernel.columns.stretch import Array, Column, Stretch
 from nadi.lang.tree import Type
-from nadi.plan.nodes import App, Attr, Partition, Query, RangeKey, Schema, Selection, ValueKey
+from nadi.plan.nodes import (
+    App,
+    Attr,
+    InsertIntoStream,
+    Partition,
+    Query,
+    RangeKey,
+    Schema,
+    Selection,
+    SingleInput,
+    ValueKey,
+)
+from nadi.plan.nodes import Column as SchemaColumn
+from nadi.plan.walk import read
 
 
 def key_of(query: Query, source: str, app: App) -> Attr | None:
-    """The attribute by which the partition of a query splits the events of a stream; behind those of the stream where it is made here."""
-    key = _key(query, source, app)
-    if key is None:
-        return None
-    if isinstance(key, ValueKey) and isinstance(key.value, Attr):
-        return key.value
-    position = len(app.streams[source].schema)
-    return Attr(0, position, Type.STRING if isinstance(key, RangeKey) else key.value.type)
+    """The attribute by which the partition of a query splits the events of a stream; behind those of the stream where it is made for it."""
+    position = len(app.streams[source].schema) if source in app.streams else 0
+    maker = _maker(query, source, app)
+    if maker is not None:
+        (before,) = read(maker).values()
+        made = key_of(maker, before, app)
+        return None if made is None else Attr(0, position, made.type)
+    match _key(query, source, app):
+        case ValueKey(value=Attr() as value):
+            return value
+        case ValueKey(value=value):
+            return Attr(0, position, value.type)
+        case RangeKey():
+            return Attr(0, position, Type.STRING)
+        case _:
+            return None
+
+
+def with_key(query: Query, app: App) -> Query:
+    """A query that inserts into an inner stream, with the key among what it puts out; another one as it is."""
+    target = query.output.target if isinstance(query.output, InsertIntoStream) else ""
+    if target not in app.streams or app.streams[target].partition is None:
+        return query
+    assert isinstance(query.input, SingleInput)  # as islands says
+    key, selection = key_of(query, query.input.source, app), query.selection
+    assert key is not None
+    schema = Schema((*selection.schema.columns, SchemaColumn("", key.type)))
+    return replace(query, selection=replace(selection, values=(*selection.values, key), schema=schema))
 
 
 def keying(query: Query, source: str, app: App) -> Keying | None:
@@ -42,6 +78,13 @@ def _key(query: Query, source: str, app: App) -> ValueKey | RangeKey | None:
         return None
     partition = next(e for e in app.elements if isinstance(e, Partition) and e.id == query.partition)
     return next((key for key in partition.keys if key.stream == source), None)
+
+
+def _maker(query: Query, source: str, app: App) -> Query | None:
+    """The query that makes an inner stream."""
+    if query.partition is None or source not in app.streams or app.streams[source].partition is None:
+        return None
+    return next(q for q in app.queries if isinstance(q.output, InsertIntoStream) and q.output.target == source)
 
 
 class ValueKeying:

@@ -7,7 +7,7 @@ from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.joins import Join
-from nadi.kernel.columns.keying import key_of
+from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.waiting import Waiting
@@ -25,6 +25,7 @@ from nadi.plan.nodes import (
 
 def operator(query: Query, app: App, is_read: bool) -> Operator:
     """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out."""
+    query = with_key(query, app)
     selection = query.selection
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
         return _operator(query, app, is_read)
