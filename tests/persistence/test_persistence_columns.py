@@ -23,8 +23,8 @@ from nadi.plan import fingerprints, plan_restore
 from nadi.plan.islands import islands
 from tests.generate.apps import Generated
 from tests.generate.chains import chain, matching, run
-from tests.generate.choices import Maker
-from tests.generate.columnar import BATCHES, columnar, partitioned, rate
+from tests.generate.choices import COLUMNS, Maker
+from tests.generate.columnar import BATCHES, columnar, partition_key, partitioned, rate
 from tests.generate.feeding import Feeding
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.mixed import mixed
@@ -120,7 +120,12 @@ WINDOWS = (
 
 
 def _in_partition(m: Maker, source: str, target: str) -> str:
-    return f"partition with ({m.one('k', 'v', 'b', 'l')} of {source}) begin {_kept(m, source, target)} end;"
+    body = _kept(m, source, target)
+    if m.rarely():
+        first = m.one("", "#window.length(2)", "#window.time(40 milliseconds)")
+        values = "k, max(v) as v, l, f, d, b" if first else COLUMNS
+        body = f"from {source}{first} select {values} insert into #In; {_kept(m, '#In', target)}"
+    return f"partition with ({partition_key(m)} of {source}) begin {body} end;"
 
 
 def _waiting(m: Maker, source: str, target: str) -> str:
