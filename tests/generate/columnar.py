@@ -229,8 +229,37 @@ def partitioned(m: Maker, source: str, target: str) -> str:
     inside = [f"  {m.of(INSIDE)(m, source, target)}"]
     if m.maybe():
         inside.append(f"  {m.of(INSIDE)(m, source, m.output())}")
+    if m.maybe():
+        inside.append(f"  {m.of((plain, sliding))(m, _inner(m, inside, source), m.output())}")
     body = "\n".join(inside)
-    return f"partition with ({m.one('k', 'k', 'v', 'b', 'l')} of {source}) begin\n{body}\nend;"
+    return f"partition with ({partition_key(m)} of {source}) begin\n{body}\nend;"
+
+
+def _inner(m: Maker, inside: list[str], source: str) -> str:
+    """An inner stream, and in front of the others what makes it."""
+    if m.maybe():
+        made = plain(m, source, "Mid")
+    else:
+        window = m.one("time(30 milliseconds)", "length(2)", "lengthBatch(2)", "timeBatch(30 milliseconds)", "batch()")
+        chosen = f"k, {m.one('max(v)', 'min(v)')} as v, l, f, d, b{m.one('', ' group by b')}"
+        chosen = chosen.replace(" group by b", "") if window.startswith("lengthBatch") else chosen
+        made = f"from {source}#window.{window} select {chosen} insert into Mid;"
+    inside.insert(0, "  " + made.replace("insert into Mid", "insert into #Inner"))
+    return "#Inner"
+
+
+def partition_key(m: Maker) -> str:
+    """An attribute, an expression, or ranges."""
+    match m.number(0, 9):
+        case 0:
+            return m.one(number(m, "int", 1), number(m, "long", 1, clocks=False))
+        case 1:
+            return m.one("v > 1", "b and v < 3", "k == 'a'", "(v + 1) % 3")
+        case 2:
+            ranges = [f"{truth(m)} as '{m.one('low', 'high', 'any')}'" for _ in range(m.number(1, 3))]
+            return " or ".join(ranges)
+        case _:
+            return m.one("k", "k", "v", "b", "l")
 
 
 def aggregated(m: Maker, source: str, target: str) -> str:
