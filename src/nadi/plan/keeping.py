@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from nadi.lang.tree import Type
+from nadi.plan.ahead import keeps_further
 from nadi.plan.chains import as_chain, as_run
 from nadi.plan.elements import canonical, of_query
 from nadi.plan.mixing import hands_on
@@ -166,6 +167,8 @@ def _keys(query: Query, app: App) -> Iterator[Reference]:
 
 def _layout(query: Query, app: App) -> object:
     """What shapes the state of a query on columns, attributes by name; None of a shape of which rows cannot take it."""
+    if keeps_further(query, app):
+        return None
     match query.input:
         case StateInput() as state:
             return _of_matches(query, state, app)

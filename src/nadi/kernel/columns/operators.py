@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nadi.kernel.columns.around import around
 from nadi.kernel.columns.batching import Batching
 from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.filtering import Filtering
@@ -10,6 +11,7 @@ from nadi.kernel.columns.joins import Join
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.waiting import Waiting
+from nadi.plan.ahead import ahead
 from nadi.plan.islandwindows import BATCHES
 from nadi.plan.nodes import (
     App,
@@ -27,10 +29,12 @@ from nadi.plan.nodes import (
 
 def operator(query: Query, app: App, is_read: bool) -> Operator:
     """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out."""
-    selection = query.selection
+    selection, made = query.selection, ahead(query, app)
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
-        return _operator(query, app, is_read)
-    return Finishing(query, _operator(query, app, is_read=True))  # the clocks of its rows count
+        return around(made, app, _operator(made.query, made.app, is_read))
+    return Finishing(
+        query, around(made, app, _operator(made.query, made.app, is_read=True))
+    )  # the clocks of its rows count
 
 
 def _operator(query: Query, app: App, is_read: bool) -> Operator:

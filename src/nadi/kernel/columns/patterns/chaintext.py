@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
-from nadi.kernel.columns.code import Equal, Term, Writer
+from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.patterns import places
 from nadi.kernel.columns.patterns.layout import Element, Layout, Reference, strings
@@ -69,7 +69,7 @@ class ChainText:
         self.parameters = tuple(parameters)
 
     @property
-    def prepared(self) -> list[Equal]:
+    def prepared(self) -> list[Prepared]:
         """Comparisons of strings that are made before the loop runs."""
         return self._writer.prepared
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
-from nadi.kernel.columns.code import Equal, Term, Writer
+from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.patterns.picking import Picked, dtypes, write_picks
 from nadi.kernel.columns.patterns.reading import FIXED
@@ -50,7 +50,7 @@ class RunText:
         self.parameters = tuple(parameters)
 
     @property
-    def prepared(self) -> list[Equal]:
+    def prepared(self) -> list[Prepared]:
         """Comparisons of strings that are made before the loop runs."""
         return self._writer.prepared
 
