@@ -118,8 +118,8 @@ class Sliding:
 
     def _queue(self) -> Queue:
         held = self._columns()
-        for leaf in leaves_of(self._arguments):
-            held |= {f"c{leaf.position}": DTYPES[leaf.type], f"y{leaf.position}": "bool"}
+        for number, leaf in enumerate(leaves_of(self._arguments)):
+            held |= {f"c{number}": DTYPES[leaf.type], f"y{number}": "bool"}
         if self._time is not None:
             held["time"] = "int64"
         named = self._pairs.named
@@ -141,10 +141,10 @@ class Sliding:
             self._leave(window, self.queue)
             for text in self.queue.append:
                 line(text)
-            for leaf in leaves_of(self._arguments):
+            for number, leaf in enumerate(leaves_of(self._arguments)):
                 term = write.term(leaf)
-                line(f"h_c{leaf.position}[j] = {term.text}")
-                line(f"h_y{leaf.position}[j] = {term.null or 'False'}")
+                line(f"h_c{number}[j] = {term.text}")
+                line(f"h_y{number}[j] = {term.null or 'False'}")
             if self._time is not None:
                 line(f"h_time[j] = {write.term(self._time).text}")
         elif self._held is not None:
