@@ -119,6 +119,28 @@ def test_a_piece_is_left_as_it_was_when_the_next_one_is_read(kafka: str, monkeyp
     assert block.data.tobytes() == b"0\n1\n2\n3\n4\n"  # a newline after each
 
 
+@pytest.mark.parametrize("start", [0, 100], ids=["the end of the partition", "a start that is not there"])
+def test_what_comes_between_messages_says_the_same(kafka: str, start: int) -> None:
+    name, library = topic(kafka), kafkalibrary.library()
+    assert library is not None
+    told = []
+    for _way in WAYS:
+        settings = {"bootstrap.servers": kafka, "group.id": "x", "enable.partition.eof": True}
+        reader: kafka_readers.Reader = kafka_readers.MessageReader(
+            Consumer({**settings, "auto.offset.reset": "error"}), ()
+        )
+        if told:
+            reader = reader.in_blocks(library)  # type: ignore[attr-defined]
+            assert isinstance(reader, kafka_readers.BlockReader)
+        reader.begin(name, 0, start)
+        while not isinstance(event := reader.step(1_000), kafka_readers.Event):
+            assert event is kafka_readers.Came.NOTHING
+        told.append((event.error.code(), event.error.str(), event.offset))
+        reader.close()
+    assert told[0] == told[1]
+    assert told[0][1]
+
+
 def stored(servers: str, name: str, partitions: int) -> Iterator[tuple[object, ...]]:
     """All there is of the committed messages, but for their times."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "x", "enable.partition.eof": True})
