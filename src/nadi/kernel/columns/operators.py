@@ -35,9 +35,7 @@ def operator(query: Query, app: App, is_read: bool) -> Operator:
     inner = with_key(made.query, made.app)
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
         return around(made, app, _operator(inner, made.app, is_read))
-    return Finishing(
-        query, around(made, app, _operator(inner, made.app, is_read=True))
-    )  # the clocks of its rows count
+    return Finishing(query, around(made, app, _operator(inner, made.app, is_read=True)))  # the clocks of its rows count
 
 
 def _operator(query: Query, app: App, is_read: bool) -> Operator:
