@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nadi.kernel.columns.batching import Batching
 from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.filtering import Filtering
@@ -9,7 +11,11 @@ from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.joins import Join
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
+from nadi.kernel.columns.tables import HeldTable, Looking
+from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
+from nadi.lang.tree import Type
+from nadi.plan import tabling
 from nadi.plan.islandwindows import BATCHES
 from nadi.plan.nodes import (
     App,
@@ -24,23 +30,28 @@ from nadi.plan.nodes import (
     WindowStep,
 )
 
+_NO_TABLES: Mapping[str, HeldTable] = {}
 
-def operator(query: Query, app: App, is_read: bool) -> Operator:
-    """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out."""
+
+def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTable] = _NO_TABLES) -> Operator:
+    """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out; `tables` are those on columns."""
+    if (seen := tabling.seen(query, app)) is not None:
+        return Looking(seen, tables, _operator(seen.query, app, is_read, seen.types), turns_of(query, app))
     selection = query.selection
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
         return _operator(query, app, is_read)
     return Finishing(query, _operator(query, app, is_read=True))  # the clocks of its rows count
 
 
-def _operator(query: Query, app: App, is_read: bool) -> Operator:
+def _operator(query: Query, app: App, is_read: bool, wide: tuple[Type, ...] = ()) -> Operator:
+    """`wide` are the types of the columns, where there are more than the stream has."""
     source = query.input
     if isinstance(source, StateInput):
         return Sequence(query, app) if source.sequence else ChainPattern(query, app)
     if isinstance(source, JoinInput):
         return Join(query, app, is_read)
     assert isinstance(source, SingleInput)  # as islands says
-    types = app.streams[source.source].schema.types
+    types = wide or app.streams[source.source].schema.types
     at = next((n for n, step in enumerate(source.steps) if isinstance(step, WindowStep)), len(source.steps))
     filters, behind = (
         tuple(s.condition for s in steps if isinstance(s, FilterStep))

@@ -1,15 +1,17 @@
-"""Blocks of one query as segments of the rows kernel."""
+"""Blocks of one query or table as segments of the rows kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from nadi.kernel.columns.asrows.matches import ChainState, RunState
+from nadi.kernel.columns.asrows.tables import TableState
 from nadi.kernel.columns.asrows.windows import WindowState
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.contract import Segment
 from nadi.kernel.rows.payloads import Entry, encode_entries
-from nadi.plan.nodes import App, Query, StateInput
+from nadi.plan.nodes import App, Query, StateInput, Table
 
 
 def as_rows(query: Query, app: App, blocks: Iterable[Block]) -> Iterator[Segment]:
@@ -20,7 +22,19 @@ def as_rows(query: Query, app: App, blocks: Iterable[Block]) -> Iterator[Segment
         app: that app.
         blocks: as `contents` of its operator gives them.
     """
-    state = _state(query, app)
+    return _segments(_state(query, app), blocks)
+
+
+def table_as_rows(table: Table, blocks: Iterable[Block]) -> Iterator[Segment]:
+    """The rows of a table: `blocks` as its `contents` gives them."""
+    return _segments(TableState(table), blocks)
+
+
+class _State(Protocol):
+    def entries(self, block: Block) -> Iterator[Entry]: ...
+
+
+def _segments(state: _State, blocks: Iterable[Block]) -> Iterator[Segment]:
     seen: set[tuple[str, str]] = set()
     for block in blocks:
         by_element: dict[str, list[Entry]] = {}
