@@ -20,12 +20,12 @@ def _table(m: Maker, name: str) -> tuple[str, ...]:
     return tuple(key)
 
 
-def _equal(m: Maker, name: str, key: tuple[str, ...], prefix: str = "") -> str:
-    """That the key is the event's."""
-    parts = [
-        m.one(f"{name}.{column} == {prefix}{column}", f"{prefix}{column} == {name}.{column}")
-        for column in (key if m.maybe() else reversed(key))
-    ]
+def _equal(m: Maker, name: str, key: tuple[str, ...], prefix: str = "", loose: bool = True) -> str:
+    """That the key is the event's; `loose`: whole numbers of either size may be."""
+    parts = []
+    for column in key if m.maybe() else reversed(key):
+        own = m.one("v", "l") if loose and column in ("v", "l") and m.rarely() else column
+        parts.append(m.one(f"{name}.{column} == {prefix}{own}", f"{prefix}{own} == {name}.{column}"))
     return " and ".join(parts)
 
 
@@ -35,15 +35,15 @@ def _filter(m: Maker) -> str:
 
 def _write(m: Maker, name: str, key: tuple[str, ...]) -> str:
     chosen = m.one(COLUMNS, COLUMNS, f"k, v, l, f, {number(m, 'double')} as d, b")
-    on = _equal(m, name, key)
+    on, same = _equal(m, name, key), _equal(m, name, key, loose=False)
     some = ", ".join(f"{name}.{column} = {column}" for column in ("f", "d", "b") if m.maybe())
     write = m.one(
         f"insert into {name}",
-        f"update or insert into {name} on {on}",
-        f"update or insert into {name} on {on}",
-        f"update {name} on {on}",
+        f"update or insert into {name} on {same}",
+        f"update or insert into {name} on {same}",
+        f"update {name} on {same}",
         f"update {name} set {some or f'{name}.f = f'} on {on}",
-        f"update or insert into {name} set {some or f'{name}.d = d'} on {on}",
+        f"update or insert into {name} set {some or f'{name}.d = d'} on {same}",
         f"delete {name} on {on}",
         f"delete {name} on {on}",
     )

@@ -132,26 +132,29 @@ def _ids(query: Query, app: App) -> set[str]:
     return {query.id, *(app.tables[name].id for name in touched(query, app))}
 
 
-def _above(query: Query, app: App) -> list[Query]:
-    """The queries that make what a query reads, in streams and tables."""
-    feeding, changing = producers(app.elements), writers(app)
-    found = [q for source in read(query).values() for q in feeding.get(source, ())]
-    return found + [q for name in sorted(reads(query, app)) for q in changing.get(name, ())]
+def _above(app: App) -> dict[str, set[str]]:
+    """By query the queries that make what it reads, in streams and tables; all by their ids."""
+    feeding = producers(app.elements) | writers(app)  # no stream has the name of a table
+    return {
+        query.id: {q.id for source in {*read(query).values(), *reads(query, app)} for q in feeding.get(source, ())}
+        for query in app.queries
+    }
 
 
 def _order(app: App, rows: Collection[str]) -> tuple[str, ...]:
     """The queries on columns, each after those that feed it."""
     sorter: TopologicalSorter[str] = TopologicalSorter()
+    above = _above(app)
     for query in app.queries:
         if query.id not in rows:
-            sorter.add(query.id, *(q.id for q in _above(query, app)))
+            sorter.add(query.id, *sorted(above[query.id]))
     return tuple(sorter.static_order())
 
 
 def _cycles(app: App) -> dict[str, str]:
     """The queries that feed themselves, through others or not: id → reason."""
     queries = {query.id: query for query in app.queries}
-    above = {q.id: {p.id for p in _above(q, app)} for q in app.queries}
+    above = _above(app)
     found: dict[str, str] = {}
     while True:
         sorter = TopologicalSorter({id: above[id] - found.keys() for id in above if id not in found})  # noqa: A001

@@ -44,6 +44,7 @@ class Mixing:
         self._fails: dict[str, bool] = {}
         # what a query makes that columns could run is of the classes that its stream says
         self._strange = {key for key, queries in self._producers.items() if any(q.id in self.rows for q in queries)}
+        self._tables = {q.id: sorted(touched(q, app)) for q in app.queries} if app.tables else {}
         self._places = {q.id: i for i, e in enumerate(app.elements) for q in _queries(e)}
 
     def _sources(self, query: Query) -> list[str]:
@@ -85,7 +86,7 @@ class Mixing:
                     yield f"it reads '{source}', which {producer.name} makes on rows"
             if (before := failing[source].before(query, self._places[query.id])) is not None:
                 yield f"{before} stands before it at '{source}' on rows, and an event on which that fails goes no further"
-        for table in sorted(touched(query, self.app)):
+        for table in self._tables.get(query.id, ()):
             if (other := self._on_rows_with(table)) is not None:
                 yield f"{other} uses the table '{table}' on rows"
         if query.partition is not None:
@@ -97,7 +98,7 @@ class Mixing:
 
     def _on_rows_with(self, table: str) -> str | None:
         """The first query on rows that touches a table."""
-        return next((q.name for q in self.app.queries if q.id in self.rows and table in touched(q, self.app)), None)
+        return next((q.name for q in self.app.queries if q.id in self.rows and table in self._tables[q.id]), None)
 
     def _of_partition(self, query: Query) -> Iterator[str]:
         partition = self.app.elements[self._places[query.id]]

@@ -6,14 +6,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
+from nadi.kernel.arrow import arrow_schema
+from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
+from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.lang import parse_on_demand
 from nadi.plan.islands import islands
 from nadi.plan.on_demand import bind_on_demand
@@ -25,7 +30,20 @@ from tests.kernel.columns.test_columns_invariant import CHOSEN
 from tests.kernel.columns.test_columns_mixed import MixedFeeding, _planned, _run
 
 
-class Tabled(MixedFeeding):
+class Controlled(Feeding):
+    """A run whose messages may be records of the control input."""
+
+    def _batches(self, messages: Sequence[Message], bucket: int) -> Iterable[ArrivalBatch]:
+        yield from super()._batches(messages, bucket)
+        fields = pa.schema([*arrow_schema(CONTROL_SCHEMA), *ARRIVAL_COLUMNS])
+        for i, message in enumerate(messages):
+            if message.stream == CONTROL:
+                values = (*message.events[0][1], message.order, self.fed + i, 0, message.order, 0)
+                rows = [dict(zip(fields.names, values, strict=True))]
+                yield ArrivalBatch(CONTROL, 9, 0, pa.RecordBatch.from_pylist(rows, schema=fields))
+
+
+class Tabled(Controlled, MixedFeeding):
     """A run that asks for the contents of tables as a node does."""
 
     def _content(self, store: str) -> list[str]:
@@ -54,3 +72,35 @@ def test_tables_on_columns_are_as_on_rows_for_every_split_and_restart(
     assert _seen(_run(Tabled, made, plan, sent, parts)) == rows
     everywhere = [Cut(i, 0, every) for i in range(len(sent))]
     assert _seen(_run(Tabled, made, plan, sent, everywhere)) == rows
+
+
+_ROW = "select 'a' as k, {} as v, 2L as l, 0.5f as f, 0.25 as d, true as b"
+ASKED = (
+    _ROW.format(1) + " insert into T",
+    _ROW.format(3) + " update or insert into T on T.k == k and T.v == v and T.l == l",
+    "delete T on T.v > 1",
+    "delete T on T.k == 'a'",
+    "select 7.5 as d update T set T.d = d on T.v >= 1",
+    "select 'z' as k, 4 as v, 9L as l update T set T.k = k, T.v = v, T.l = l on T.b",
+    "select 1 as v update Nothing on Nothing.v == v",
+)
+
+
+@CHOSEN
+@given(
+    made=tabled(),
+    sent=messages,
+    parts=cuts,
+    asked=st.lists(st.tuples(st.integers(0, 29), st.sampled_from(ASKED)), min_size=1, max_size=6),
+)
+def test_what_is_asked_on_demand_changes_tables_on_columns_as_those_on_rows(
+    made: Generated, sent: list[Message], parts: list[Cut], asked: list[tuple[int, str]]
+) -> None:
+    plan = _planned(made)
+    assume("T" in islands(plan).tables)
+    control = [Message(sent[at % len(sent)].order, CONTROL, ((0, ("name", text)),)) for at, text in asked]
+    order = ("S", "R", CONTROL)
+    whole = sorted([*sent, *control], key=lambda m: (m.order, order.index(m.stream)))
+    rows = _seen(_run(Controlled, made, plan, whole, []))
+    assert _seen(_run(Tabled, made, plan, whole, [])) == rows
+    assert _seen(_run(Tabled, made, plan, whole, parts)) == rows
