@@ -104,3 +104,5 @@ def test_what_is_asked_on_demand_changes_tables_on_columns_as_those_on_rows(
     rows = _seen(_run(Controlled, made, plan, whole, []))
     assert _seen(_run(Tabled, made, plan, whole, [])) == rows
     assert _seen(_run(Tabled, made, plan, whole, parts)) == rows
+    everywhere = [Cut(i, 0, "deltas") for i in range(len(whole))]
+    assert _seen(_run(Tabled, made, plan, whole, everywhere)) == rows
