@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
@@ -22,7 +23,9 @@ from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.lang import parse_on_demand
 from nadi.plan.islands import islands
 from nadi.plan.on_demand import bind_on_demand
+from nadi.plan.touching import touched
 from tests.generate.apps import Generated
+from tests.generate.choices import SCHEMA
 from tests.generate.feeding import Feeding
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.tabled import tabled
@@ -106,3 +109,77 @@ def test_what_is_asked_on_demand_changes_tables_on_columns_as_those_on_rows(
     assert _seen(_run(Tabled, made, plan, whole, parts)) == rows
     everywhere = [Cut(i, 0, "deltas") for i in range(len(whole))]
     assert _seen(_run(Tabled, made, plan, whole, everywhere)) == rows
+
+
+# ---- what keeps a table on rows --------------------------------------------------------------------------------------
+
+_KEYED = "@primaryKey('k') define table T (k string, v int);\n"
+_FILL = "from R select k, v update or insert into T on T.k == k;\n"
+_READ = "from S join T on S.k == T.k select S.k as k, T.v as v insert into Out;\n"
+
+ROWS = {
+    "no key": ("define table T (k string, v int);\nfrom R select k, v insert into T;\n" + _READ, "has no primary key"),
+    "an index": ("@index('v') " + _KEYED + _FILL + _READ, "has an index"),
+    "a key that is a double": (
+        "@primaryKey('d') define table T (d double, v int);\nfrom R select d, v insert into T;\n"
+        "from S join T on S.d == T.d select T.v as v insert into Out;\n",
+        "the primary key of 'T' has a double",
+    ),
+    "another condition": (
+        _KEYED + _FILL + "from S join T on S.v == T.v select T.k as k insert into Out;\n",
+        "by something else",
+    ),
+    "more than the key, outer": (
+        _KEYED + _FILL + "from S left outer join T on S.k == T.k and S.v > T.v select T.k as k insert into Out;\n",
+        "puts out what finds none",
+    ),
+    "a window": (
+        _KEYED + _FILL + "from S#window.length(2) join T on S.k == T.k select T.k as k insert into Out;\n",
+        "it joins a window with a table",
+    ),
+    "a filter of the table": (
+        _KEYED + _FILL + "from S join T[v > 1] on S.k == T.k select T.k as k insert into Out;\n",
+        "it filters the table",
+    ),
+    "a read of what is written": (
+        _KEYED + _READ + "from S[not (T.k == k in T)] select k, v insert into T;\n",
+        "feed each other",
+    ),
+    "a write of what comes of a read": (
+        _KEYED + "from S join T on S.k == T.k select S.k as k, T.v as v insert into Mid;\n"
+        "from Mid select k, v + 1 as v update or insert into T on T.k == k;\nfrom Mid select k insert into Out;\n",
+        "feed each other",
+    ),
+    "another key than it looks for": (
+        _KEYED + "from R select k, v update or insert into T on T.k == k;\n"
+        "from R select k, f, v update T set T.k = k on T.v == v;\n" + _READ,
+        "by more or less than its primary key",
+    ),
+    "expired events": (
+        _KEYED + "from R#window.length(1) select k, v insert expired events into T;\n" + _READ,
+        "has expired events",
+    ),
+    "a value that looks back": (
+        _KEYED + _FILL + "from R select k, v update T set T.v = T.v + 1 on T.k == k;\n" + _READ,
+        "no attribute of its output",
+    ),
+    "a partition": (
+        _KEYED + _FILL + "partition with (k of S) begin " + _READ + "end;\n",
+        "it uses a table inside a partition",
+    ),
+    "a window behind a look": (
+        _KEYED + _FILL + _READ + "from S[T.k == k in T]#window.length(2) select sum(v) as s insert into Out2;\n",
+        "looks into a table before a window",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ROWS)
+def test_a_table_stays_on_rows_with_all_of_its_queries(what: str) -> None:
+    text, reason = ROWS[what]
+    streams = "".join(f"define stream {name} ({SCHEMA});\n" for name in ("S", "R"))
+    plan = _planned(Generated(streams + text, ("Out",), ()))
+    found = islands(plan)
+    assert not found.tables
+    assert any(reason in island.why for island in found.queries.values()), found.queries
+    assert not any(touched(query, plan) for query in plan.queries if query.id in found.order)
