@@ -71,7 +71,14 @@ def _join(m: Maker, name: str, key: tuple[str, ...], target: str, common: bool) 
 def _look(m: Maker, name: str, key: tuple[str, ...], target: str) -> str:
     look = f"{m.one('', 'not ')}(({_equal(m, name, key)}) in {name})"
     more = m.one("", f" and {truth(m)}", f" or {truth(m)}")
-    return f"from {m.stream()}{_filter(m)}[{look}{more}] select {COLUMNS} insert into {target};"
+    source = f"{m.stream()}{_filter(m)}[{look}{more}]"
+    if m.rarely():
+        window = m.one("", "#window.length(2)", "#window.time(30 milliseconds)")
+        chosen = m.one(
+            "k, sum(v) as s, avg(d) as a group by k", "k, count() as n", "v, sum(l) as s group by v having s > 3L"
+        )
+        return f"from {source}{window} select {chosen} insert into {target};"
+    return f"from {source} select {COLUMNS} insert into {target};"
 
 
 @st.composite
@@ -81,12 +88,18 @@ def tabled(draw: st.DrawFn) -> Generated:
     tables = {name: _table(m, name) for name in ("T", "U")[: m.number(1, 2)]}
     for n in range(m.number(2, 6)):
         name, key = m.of(sorted(tables.items()))
-        match m.number(0, 6):
+        match m.number(0, 7):
             case 0 | 1 | 2:
                 m.elements.append(_write(m, name, key))
             case 3 | 4:
                 m.elements.append(_join(m, name, key, m.output(), False))
-            case 5:
+            case 5 if len(m.streams) > 2:  # on rows
+                made = m.one(
+                    "#window.lengthBatch(2) select k, sum(v) as x insert all events",
+                    " select str:upper(k) as x, v, l insert",
+                )
+                m.elements.append(f"from {m.streams[-1]}{made} into {m.output()};")
+            case 5 | 6:
                 m.elements.append(_look(m, name, key, m.output()))
             case _:
                 made = f"Mid{n}"

@@ -7,6 +7,7 @@ events come with; and none may read what it, or what is made of its rows, writes
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -34,6 +35,7 @@ from nadi.plan.nodes import (
     Table,
     UpdateOrInsertTable,
     UpdateTable,
+    WindowStep,
     links,
 )
 from nadi.plan.render import written
@@ -155,13 +157,12 @@ def _of_reading(query: Query, app: App) -> Iterator[str]:
         return
     if isinstance(query.input, JoinInput):
         yield from _of_join(query.input, app)
-    elif query.input.window is not None:  # type: ignore[union-attr]  # _stream has looked
-        yield "it looks into a table before a window"
-    if query.selection.aggregates or query.selection.group_by:
-        yield "it has aggregators or groups beside a table"
-    filters = query.input.steps if isinstance(query.input, SingleInput) else ()
-    if len(asks) != sum(isinstance(part, InTable) for part in inside(filters)):
-        yield "it looks into a table elsewhere than in a filter"
+        if query.selection.aggregates or query.selection.group_by:
+            yield "it joins a table, and has aggregators or groups"
+    steps = query.input.steps if isinstance(query.input, SingleInput) else ()
+    before = tuple(itertools.takewhile(lambda step: not isinstance(step, WindowStep), steps))
+    if len(asks) != sum(isinstance(part, InTable) for part in inside(before)):
+        yield "it looks into a table elsewhere than in a filter before any window"
     for ask in asks:
         parts = tuple(conjuncts(ask.condition))
         if ask.table in app.tables:

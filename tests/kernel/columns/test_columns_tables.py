@@ -167,9 +167,13 @@ ROWS = {
         _KEYED + _FILL + "partition with (k of S) begin " + _READ + "end;\n",
         "it uses a table inside a partition",
     ),
-    "a window behind a look": (
-        _KEYED + _FILL + _READ + "from S[T.k == k in T]#window.length(2) select sum(v) as s insert into Out2;\n",
-        "looks into a table before a window",
+    "a look behind a window": (
+        _KEYED + _FILL + _READ + "from S#window.length(2)[T.k == k in T] select sum(v) as s insert into Out2;\n",
+        "elsewhere than in a filter before any window",
+    ),
+    "aggregators": (
+        _KEYED + _FILL + "from S join T on S.k == T.k select T.k as k, count() as n insert into Out;\n",
+        "it joins a table, and has aggregators",
     ),
 }
 

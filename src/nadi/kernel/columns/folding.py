@@ -37,7 +37,7 @@ class Folded:
         self._by_element: dict[str, Stateful] = {**self._tables}
         with interpreted():  # no loop of an operator runs here
             for query in self._queries.values():
-                made = operator(query, app, False)
+                made = operator(query, app, False, {held.table.name: held for held in self._tables.values()})
                 if isinstance(made, Stateful):
                     self._operators[query.id] = made
                     self._by_element.update(dict.fromkeys(made.elements, made))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nadi.kernel.columns.batching import Batching
-from nadi.kernel.columns.contract import Input, Operator
+from nadi.kernel.columns.contract import Input, Operator, Stateful
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.joins import Join
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
-from nadi.kernel.columns.tables import HeldTable, Looking
+from nadi.kernel.columns.tables import HeldTable, Looking, LookingOn
 from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
 from nadi.lang.tree import Type
@@ -36,7 +36,10 @@ _NO_TABLES: Mapping[str, HeldTable] = {}
 def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTable] = _NO_TABLES) -> Operator:
     """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out; `tables` are those on columns."""
     if (seen := tabling.seen(query, app)) is not None:
-        return Looking(seen, tables, _operator(seen.query, app, is_read, seen.types), turns_of(query, app))
+        inner = _operator(seen.query, app, is_read, seen.types)
+        if isinstance(inner, Stateful):
+            return LookingOn(seen, tables, inner, turns_of(query, app))
+        return Looking(seen, tables, inner, turns_of(query, app))
     selection = query.selection
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
         return _operator(query, app, is_read)

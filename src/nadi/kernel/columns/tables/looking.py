@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from nadi.kernel.columns.contract import Operator
+from nadi.kernel.columns.contract import Operator, Stateful
 from nadi.kernel.columns.stretch import DTYPES, Column, Longs, Stretch
 from nadi.kernel.columns.tables.held import HeldTable
 from nadi.kernel.columns.tables.writing import Turns
 from nadi.plan.nodes import Attr
 from nadi.plan.tabling import Lookup, Seen
 from nadi.plan.walk import inside
+
+
+class StatefulOperator(Operator, Stateful, Protocol):
+    """An operator with state."""
 
 
 class Looking:
@@ -48,3 +53,13 @@ class Looking:
             else Column(None, np.zeros(len(found), DTYPES.get(kind, "int64")))
             for n, kind in enumerate(held.types)
         ]
+
+
+class LookingOn(Looking):
+    """In front of an operator with state. Implements `nadi.kernel.columns.contract.Stateful`: the state is that of `inner`."""
+
+    def __init__(self, seen: Seen, tables: Mapping[str, HeldTable], inner: StatefulOperator, turns: Turns) -> None:
+        super().__init__(seen, tables, inner, turns)
+        self.elements = inner.elements
+        self.next_timer, self.changes, self.contents = inner.next_timer, inner.changes, inner.contents
+        self.apply, self.clear, self.size = inner.apply, inner.clear, inner.size
