@@ -20,6 +20,7 @@ from nadi.plan.nodes import (
     Arithmetic,
     Attr,
     Call,
+    Column,
     Comparison,
     DeleteFromTable,
     Expr,
@@ -31,6 +32,7 @@ from nadi.plan.nodes import (
     Negation,
     NullCheck,
     Query,
+    Schema,
     SingleInput,
     Table,
     UpdateOrInsertTable,
@@ -63,11 +65,16 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A query as one over the events of its stream with what it finds in tables beside their attributes, which are of these types."""
+    """A query as one over the events of its stream with what it finds in tables beside their attributes, in an app whose stream has these."""
 
     query: Query
-    types: tuple[Type, ...]
+    app: App
     lookups: tuple[Lookup, ...]
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        """Those of all attributes."""
+        return self.app.streams[read(self.query)[0]].schema.types
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,19 +273,27 @@ def seen(query: Query, app: App) -> Seen | None:
         return _joined(query, source, app)
     if not isinstance(source, SingleInput) or not touched(query, app) & searched(source):
         return None
-    types = list(app.streams[source.source].schema.types)
+    width = len(app.streams[source.source].schema)
+    more: list[Column] = []
     lookups: dict[InTable, Lookup] = {}
     for ask in (part for part in inside(source.steps) if isinstance(part, InTable)):
         if ask not in lookups:
             keys, _rest = _fixed(tuple(conjuncts(ask.condition)), TABLE, app.tables[ask.table])
             assert keys is not None  # as obstacles says
-            lookups[ask] = Lookup(ask.table, keys, False, len(types))
-            types.append(Type.BOOL)
+            lookups[ask] = Lookup(ask.table, keys, False, width + len(more))
+            more.append(Column(f"in {ask.table}", Type.BOOL))
     steps = tuple(
         FilterStep(_answered(step.condition, lookups)) if isinstance(step, FilterStep) else step
         for step in source.steps
     )
-    return Seen(replace(query, input=replace(source, steps=steps)), tuple(types), tuple(lookups.values()))
+    made = replace(query, input=replace(source, steps=steps))
+    return Seen(made, _widened(app, source.source, more), tuple(lookups.values()))
+
+
+def _widened(app: App, stream: str, more: Iterable[Column]) -> App:
+    """An app of which a stream has more attributes."""
+    own = app.streams[stream]
+    return replace(app, streams={**app.streams, stream: replace(own, schema=Schema((*own.schema.columns, *more)))})
 
 
 def _answered(expr: Expr, lookups: dict[InTable, Lookup]) -> Expr:
@@ -326,8 +341,8 @@ def _joined(query: Query, join: JoinInput, app: App) -> Seen | None:
     )
     single = SingleInput(stream.input.source, tuple(map(FilterStep, filters)), schema)
     made = replace(query, input=single, selection=selection)
-    types = (*schema.types, Type.BOOL, *table.schema.types)
-    return Seen(made, types, (Lookup(table.name, keys, True, at),))
+    more = (Column(f"in {table.name}", Type.BOOL), *table.schema.columns)
+    return Seen(made, _widened(app, stream.input.source, more), (Lookup(table.name, keys, True, at),))
 
 
 def write_of(query: Query, app: App) -> Write | None:
