@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nadi.kernel.columns.around import around
 from nadi.kernel.columns.batching import Batching
-from nadi.kernel.columns.contract import Input, Operator
+from nadi.kernel.columns.contract import Input, Operator, Stateful
 from nadi.kernel.columns.delaying import Delaying
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
@@ -15,7 +16,10 @@ from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.staging import Staged
+from nadi.kernel.columns.tables import HeldTable, Looking, LookingOn
+from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
+from nadi.plan import tabling
 from nadi.plan.ahead import ahead
 from nadi.plan.islandwindows import BATCHES, PASSING
 from nadi.plan.nodes import (
@@ -28,9 +32,22 @@ from nadi.plan.nodes import (
     WindowStep,
 )
 
+_NO_TABLES: Mapping[str, HeldTable] = {}
 
-def operator(query: Query, app: App, is_read: bool) -> Operator:
-    """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out."""
+
+def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTable] = _NO_TABLES) -> Operator:
+    """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out; `tables` are those on columns."""
+    seen = tabling.seen(query, app)
+    if seen is None:
+        return _whole(query, app, is_read)
+    inner = _whole(seen.query, seen.app, is_read)
+    if isinstance(inner, Stateful):
+        return LookingOn(seen, tables, inner, turns_of(query, app))
+    return Looking(seen, tables, inner, turns_of(query, app))
+
+
+def _whole(query: Query, app: App, is_read: bool) -> Operator:
+    """The operator of a query that looks into no table."""
     selection, made = query.selection, ahead(query, app)
     inner = with_key(made.query, made.app)
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
