@@ -92,7 +92,7 @@ class Sliding:
         self._text = LoopText(given.types)
         self._write(given, window)
         rule = Rule.GROUP if selection.group_by else Rule.CHUNK
-        self._picked = SelectionText(self._text, selection, rule).picked
+        self._selected = Selected(SelectionText(self._text, selection, rule).picked)
         self._declare(arrays)
         self._loop = self._text.compiled("sliding")
         self._chunks = 0  # how many chunks there were, at least: `opened` of the groups has their numbers
@@ -220,8 +220,7 @@ class Sliding:
         if stretch is None:
             return None
         groups, queue = self.groups, self.queue
-        selected = Selected(self._picked, len(stretch))
-        own = selected.own
+        own = self._selected.room(len(stretch))
         if groups.grouped:
             own |= {"groups": groups.numbers(stretch), "base": self._chunks, "alone": stretch.alone}
         if self._pairs:
@@ -240,7 +239,7 @@ class Sliding:
         if self._keys is not groups and isinstance(queue, Chains) and self._keys.may_sweep:
             self._keys.sweep(queue.held_keys())
         self._pairs.sweep()
-        return selected.stretch(stretch, self._read)
+        return self._selected.stretch(stretch, self._read)
 
     def next_timer(self) -> int | None:
         """Nothing comes out by itself."""

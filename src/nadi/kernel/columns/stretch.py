@@ -37,7 +37,13 @@ DTYPES: dict[Type, str] = {
 }
 _ARROW: dict[str, pa.DataType] = {
     np.dtype(name).char: kind
-    for name, kind in (("i4", pa.int32()), ("i8", pa.int64()), ("f4", pa.float32()), ("f8", pa.float64()))
+    for name, kind in (
+        ("i2", pa.int16()),
+        ("i4", pa.int32()),
+        ("i8", pa.int64()),
+        ("f4", pa.float32()),
+        ("f8", pa.float64()),
+    )
 }
 _DTYPES: dict[pa.DataType, np.dtype[Any]] = {
     kind: np.dtype(name)
@@ -98,6 +104,15 @@ class Column:
     def texts(self) -> tuple[Array, Array]:
         """Of a column of strings without nulls: where each begins and the last ends (int32), in the bytes of all."""
         return texts_in(self.array())
+
+    def place(self) -> tuple[int, int, object]:
+        """Where its values lie, the bytes of its texts (0 for numbers), and what holds them; 0 where only Arrow's array will do."""
+        values = self._values
+        if self._array is not None or values is None or values.dtype.char not in _ARROW:
+            return 0, 0, None
+        if self._nulls is not None and np.count_nonzero(self._nulls[: self.size]):
+            return 0, 0, None
+        return place_of(values)
 
     def take(self, source: Longs) -> Column:
         """The values at some places, in their order."""
@@ -161,6 +176,12 @@ class BatchColumn(Column):
                 return Column(_gathered(*self.texts(), source))
         return super().take(source)
 
+    def place(self) -> tuple[int, int, object]:
+        nulls, _validity, values, texts = self._place
+        if nulls or not self.size or not (self._dtype is not None or texts):
+            return 0, 0, None
+        return values, texts, self._batch
+
     def texts(self) -> tuple[Array, Array]:
         if not self.size or not self._place[TEXTS]:
             return super().texts()
@@ -212,6 +233,12 @@ class Stretch:
     def alone(self) -> bool:
         """Whether each event is a chunk of its own."""
         return self.apart or bool(_alone(self.chunk))
+
+
+def place_of(values: Array) -> tuple[int, int, object]:
+    """Where the values of an array lie, as `Column.place` tells it."""
+    given = values if values.flags.c_contiguous else np.ascontiguousarray(values)
+    return pa.py_buffer(given).address, 0, given
 
 
 def none(size: int) -> Bools:
