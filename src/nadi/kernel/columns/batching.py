@@ -221,16 +221,18 @@ class Batching:
         found = self._made(self._held, int(self._ends[0]))
         if groups.may_sweep:
             groups.sweep(_NO_GROUPS, self._telling)
-        self._pairs.sweep()
-        self._texts.sweep(groups.arrays[name] for name in self._strings)
+        if self._pairs:
+            self._pairs.sweep()
+        if self._strings:
+            self._texts.sweep(groups.arrays[name] for name in self._strings)
         return found
 
     def _make_room(self, more: int) -> None:
         """The lists of groups, and room for what may come out with so many events more: the same arrays until something comes out."""
         groups, room = len(self.groups.touched), int(self._counts[ROWS]) + more
-        if self._held and self._room >= max(room, more + 2) and len(self._members) >= groups:
+        if self._held and self._room >= room + 2 and len(self._members) >= groups:
             return
-        self._room = 2 * room + 2
+        self._room = 2 * (room + 2)
         self._members, self._order = (_longer(a, max(groups, len(a))) for a in (self._members, self._order))
         self._held = {"members": self._members, "order": self._order, "counts": self._counts, "clock": self._clock}
         self._held |= {"made": self._ends, "flushed": np.empty(self._room, np.int64), **self._rows.room(self._room)}

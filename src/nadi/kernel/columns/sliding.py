@@ -238,7 +238,8 @@ class Sliding:
             groups.sweep(_NO_GROUPS if queue is None else queue.held_groups())
         if self._keys is not groups and isinstance(queue, Chains) and self._keys.may_sweep:
             self._keys.sweep(queue.held_keys())
-        self._pairs.sweep()
+        if self._pairs:
+            self._pairs.sweep()
         return self._selected.stretch(stretch, self._read)
 
     def next_timer(self) -> int | None:

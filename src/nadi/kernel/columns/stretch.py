@@ -149,7 +149,7 @@ class BatchColumn(Column):
         self._dtype = dtype
         self._place = place
         self._values = None
-        self._nulls = none(size) if place[NULLS] == 0 else None
+        self._nulls = None
         self.size = size
 
     def __getattr__(self, name: str) -> Any:
@@ -166,7 +166,10 @@ class BatchColumn(Column):
         return self._values
 
     def nulls(self) -> Bools:
-        return super().nulls() if self._nulls is None else self._nulls
+        return none(self.size) if self._place[NULLS] == 0 else super().nulls()
+
+    def has_nulls(self) -> bool:
+        return self._place[NULLS] != 0 and super().has_nulls()
 
     def take(self, source: Longs) -> Column:
         if self._place[NULLS] == 0 and self.size:  # without Arrow's array of it
