@@ -74,7 +74,9 @@ class Batching:
         kinds = tuple(given.types[p] for p in by)
         self._strings = (*self._rows.texts, *(["tkey"] if self._apart else []))
         texts = dict.fromkeys(self._strings, self._texts)
-        self.groups = Groups(query.selector_id, by, kinds, arrays, given.sharded, texts)
+        # without aggregators there is no such element: a restore would not know whose these groups are
+        element = query.selector_id if selection.aggregates else f"{window.id}/groups"
+        self.groups = Groups(element, by, kinds, arrays, given.sharded, texts)
         held = tuple(KEYED[window.name]) if self._own else ("at",)
         self._telling = (*held, *(n for a in self._accumulators if a.forever for n in a.arrays))
         self._declare(arrays)

@@ -26,11 +26,12 @@ _ALWAYS = (("n", "int64"), ("ts", "const int64[]"), ("now", "const int64[]"), ("
 
 
 class LoopText:
-    """The text of a loop. `own` are the parameters that the operator gives: name → dtype."""
+    """The text of a loop. `own` are the parameters that the operator gives: name → dtype; `names` what its lines call beside arithmetic."""
 
     def __init__(self, types: tuple[Type, ...]) -> None:
         self.writer = Writer(types)
         self.own: dict[str, str] = {}
+        self.names: dict[str, object] = {}
         self.before: list[str] = []
         self.after: list[str] = []
 
@@ -59,7 +60,7 @@ class Loop:
         head = f"def {name}({', '.join(p for p, _dtype in parameters)}):"
         before, after = ([f"    {line}" for line in lines] for lines in (text.before, text.after))
         self.source = "\n".join([head, *before, "    for i in range(n):", *writer.lines, *after, ""])
-        self._call: Any = generated(self.source, name, parameters, COMPILED, PLAIN)
+        self._call: Any = generated(self.source, name, parameters, {**COMPILED, **text.names}, {**PLAIN, **text.names})
         self._read = tuple((p[0], int(p[1:])) for p in writer.parameters)
         self._prepared = tuple(writer.prepared)
         self._place = {name: len(_ALWAYS) + len(self._read) + at for at, name in enumerate(text.own)}

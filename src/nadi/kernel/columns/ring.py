@@ -13,6 +13,7 @@ import numpy as np
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups, coded
 from nadi.kernel.columns.stretch import Array, Longs
+from nadi.kernel.columns.texts import Texts
 
 _FEWEST = 1024
 
@@ -24,7 +25,11 @@ class Ring:
     """
 
     def __init__(
-        self, element: str, columns: Mapping[str, str], groups: Groups, named: Mapping[str, Groups] | None = None
+        self,
+        element: str,
+        columns: Mapping[str, str],
+        groups: Groups,
+        named: Mapping[str, Groups | Texts] | None = None,
     ) -> None:
         self._named = named or {}
         self._element = element
