@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,7 @@ from nadi.kernel.contract import ArrivalBatch
 from nadi.plan.nodes import Schema
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
+class Clocks(NamedTuple):
     """The clock of the app and that of the arrivals, ms; the same unless the app is in playback."""
 
     now: int

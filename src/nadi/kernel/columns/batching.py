@@ -90,6 +90,9 @@ class Batching:
         self._told = self._clock.copy()
         self._counts = np.zeros(2, np.int64)
         self._members, self._order = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._ends = np.zeros(2, np.int64)
+        self._held: dict[str, Array | int] = {}  # what loops get, call after call
+        self._room = 0
         self._loaded = False  # whether the lists are to be made of what was loaded
 
     def _arrays(self) -> dict[str, str]:
@@ -210,30 +213,40 @@ class Batching:
         numbers = groups.numbers(stretch) if self._grouped and n else _NO_GROUPS
         if self._loaded:
             self._put_together()
-        if len(self._members) < len(groups.touched):
-            self._members, self._order = (_longer(a, len(groups.touched)) for a in (self._members, self._order))
-        made, flushed = np.zeros(2, np.int64), np.empty(n + 2, np.int64)
-        room = int(self._counts[ROWS]) + n
-        own: dict[str, Array | int] = {"groups": numbers, "until": until, "made": made, "flushed": flushed}
-        own |= {"members": self._members, "order": self._order, "counts": self._counts, "clock": self._clock}
-        own |= self._rows.given(stretch, self._texts)
-        own |= self._rows.room(room)
+        own: dict[str, Array | int] = {"groups": numbers, "until": until, **self._rows.given(stretch, self._texts)}
         if self._pairs:
             own |= self._pairs.given(stretch)
-        if self._apart and self._key is not None:
-            own |= {"keys": self._texts.ids(self._key_texts(stretch)), "okey": np.empty(room, np.int32)}
-        self._loop(stretch, own, groups.own)
-        found = self._made(own, int(made[0]), flushed)
+        if self._apart:
+            own["keys"] = self._texts.ids(self._key_texts(stretch))
+        self._make_room(n)
+        self._loop(stretch, own, groups.own, self._held)
+        found = self._made(self._held, int(self._ends[0]))
         if groups.may_sweep:
             groups.sweep(_NO_GROUPS, self._telling)
-        self._pairs.sweep()
-        self._texts.sweep(groups.arrays[name] for name in self._strings)
+        if self._pairs:
+            self._pairs.sweep()
+        if self._strings:
+            self._texts.sweep(groups.arrays[name] for name in self._strings)
         return found
 
-    def _made(self, own: Mapping[str, Array | int], k: int, flushed: Longs) -> Stretch | None:
+    def _make_room(self, more: int) -> None:
+        """The lists of groups, and room for what may come out with so many events more: the same arrays until something comes out."""
+        groups, room = len(self.groups.touched), int(self._counts[ROWS]) + more
+        if self._held and self._room >= room + 2 and len(self._members) >= groups:
+            return
+        self._room = 2 * (room + 2)
+        self._members, self._order = (_longer(a, max(groups, len(a))) for a in (self._members, self._order))
+        self._held = {"members": self._members, "order": self._order, "counts": self._counts, "clock": self._clock}
+        self._held |= {"made": self._ends, "flushed": np.empty(self._room, np.int64), **self._rows.room(self._room)}
+        if self._apart:
+            self._held["okey"] = np.empty(self._room, np.int32)
+
+    def _made(self, own: Mapping[str, Array | int], k: int) -> Stretch | None:
         if not k:
             return None
-        of, og = own["of"], own["og"]
+        self._held = {}  # what comes out is not to be written again
+        of, og, flushed = own["of"], own["og"], own["flushed"]
+        assert not isinstance(flushed, int)
         assert not isinstance(of, int)
         assert not isinstance(og, int)
         rows: Longs | slice = slice(k)
@@ -314,6 +327,7 @@ class Batching:
             places[found] = np.arange(1, len(found) + 1)
             lists.append(_longer(found, len(places)))
         self._members, self._order = lists
+        self._held = {}
         if self._due and self._counts[SEEN]:
             self._clock[BOUNDARY] = self.groups.arrays["due"][self._members[: self._counts[SEEN]]].max()
 

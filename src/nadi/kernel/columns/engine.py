@@ -101,7 +101,7 @@ class ColumnsKernel:
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
-        if any(a.input in self.produced for a in arrivals):
+        if not self.produced.isdisjoint({a.input for a in arrivals}):
             parts = in_turns(arrivals, self.produced)
             return together(self.take(part, until if clock is None else clock) for part, clock in parts)
         return self.take(arrivals, until)
@@ -109,20 +109,21 @@ class ColumnsKernel:
     def take(self, arrivals: Arrivals, until: int) -> Outputs:
         """As `process`; events of a stream that a query makes must be the only ones, and one chunk."""
         failures: tuple[Failure, ...] = ()
-        if any(a.input == CONTROL for a in arrivals):
+        if CONTROL in {a.input for a in arrivals}:
             failures = tuple(chain.from_iterable(self._asked(a.batch) for a in arrivals if a.input == CONTROL))
             arrivals = [a for a in arrivals if a.input != CONTROL]
         streams, clocks = self._gatherer.gather(arrivals, self._clocks)
         arrived = max(until, clocks.arrivals)
-        self._clocks = Clocks(clocks.now if self._playback else arrived, arrived)
+        now = clocks.now if self._playback else arrived
+        self._clocks = Clocks(now, arrived)
         for one in self._running:
-            one.run(streams, self._clocks.now)
+            one.run(streams, now)
         if self._written:
             refused = chain.from_iterable(one.take_refused() for one in self._written.values())
             failures += tuple(failure for _turn, failure in sorted(refused, key=itemgetter(0)))
         self.given_on = {key: streams[key] for key in self._given_on if key in streams}
         batches = {key: n.batch(streams[key]) for key, n in self._numberings.items() if key in streams}
-        return Outputs(batches, failures, {key: len(stretch) for key, stretch in streams.items()})
+        return Outputs(batches, failures, {key: len(stretch.ts) for key, stretch in streams.items()})
 
     def next_timer(self) -> int | None:
         """When something comes out by itself, ms of the arrival clock."""

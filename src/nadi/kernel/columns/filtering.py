@@ -20,6 +20,7 @@ class Filtering:
         text = LoopText(given.types)
         selection = SelectionText(text, query.selection, Rule.EACH, [text.writer.truth(f) for f in given.filters])
         self._picked = selection.picked
+        self._selected = Selected(selection.picked)
         computes = any(isinstance(p, Computed) for p in self._picked)
         every = not given.filters and query.selection.having is None
         self._loop = None if every and not computes else text.compiled("filtering")
@@ -31,9 +32,8 @@ class Filtering:
             return None
         if self._loop is None:
             return unlooped(self._picked, stretch)
-        selected = Selected(self._picked, len(stretch))
-        self._loop(stretch, selected.own)
-        return selected.stretch(stretch, self._read)
+        self._loop(stretch, self._selected.room(len(stretch)))
+        return self._selected.stretch(stretch, self._read)
 
 
 def taking_part(given: Mapping[str, Stretch], key: int | None) -> Stretch | None:

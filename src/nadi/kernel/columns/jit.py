@@ -6,6 +6,7 @@ With `NUMBA_DISABLE_JIT=1` the same text runs as plain Python.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import warnings
@@ -55,6 +56,30 @@ def loop(function: Any) -> Callable[..., Any]:
     except RuntimeError:  # Numba finds no folder for its cache: neither beside the package nor of the user
         made = numba.njit(**{**_OPTIONS, "cache": False})(function)
     return made
+
+
+def locked(function: Any) -> Callable[..., Any]:
+    """As `loop`, for what changes Python's objects: it keeps Python's lock."""
+    made: Callable[..., Any]
+    options = {**_OPTIONS, "nogil": False}
+    try:
+        made = numba.njit(**options)(function)
+    except RuntimeError:
+        made = numba.njit(**{**options, "cache": False})(function)
+    return made
+
+
+def callback(function: Any) -> tuple[int, Any]:
+    """A function of one int64 for C to call, as its address and what keeps it there. It does not have Python's lock."""
+    if PLAIN:
+        plain = ctypes.CFUNCTYPE(None, ctypes.c_int64)(function)
+        return int(ctypes.cast(plain, ctypes.c_void_p).value or 0), plain
+    made: Any
+    try:
+        made = numba.cfunc(types.void(types.int64), cache=True)(function)
+    except RuntimeError:
+        made = numba.cfunc(types.void(types.int64))(function)
+    return int(made.address), made
 
 
 def part(function: Any) -> Callable[..., Any]:

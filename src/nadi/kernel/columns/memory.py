@@ -35,6 +35,15 @@ def _compiled_peek(context, address):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def _compiled_poke(context, address, value):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        builder.store(arguments[1], builder.inttoptr(arguments[0], _WORD.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.int64), code
+
+
+@intrinsic
 def _compiled_pointer(context, address):  # type: ignore[no-untyped-def]
     def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
@@ -58,6 +67,10 @@ def _plain_peek(address: int) -> int:
     return ctypes.c_int64.from_address(int(address)).value
 
 
+def _plain_poke(address: int, value: int) -> None:
+    ctypes.c_int64.from_address(int(address)).value = int(value)
+
+
 def _plain_pointer(address: int) -> Any:
     return ctypes.c_void_p(int(address))
 
@@ -68,6 +81,9 @@ def _plain_release(address: int) -> None:
 
 peek: Any = _plain_peek if PLAIN else _compiled_peek
 """`peek(address)`: the int64 that lies there."""
+
+poke: Any = _plain_poke if PLAIN else _compiled_poke
+"""`poke(address, value)`: put an int64 there."""
 
 pointer: Any = _plain_pointer if PLAIN else _compiled_pointer
 """`pointer(address)`, for `numba.carray`."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.columns.flat import Block
+from nadi.kernel.columns.importing import batch_of
 from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.stretch import Array, Longs, Stretch
 from nadi.kernel.contract import KEY_GROUPS, OUTPUT_COLUMNS
@@ -30,7 +31,7 @@ class Numbering:
         if made.group is None and made.apart:
             first = int(self._next[0])
             self._next[0] = first + n
-            numbered = chunked = _array(_LONG, np.arange(first, first + n))
+            numbers = chunks = np.arange(first, first + n)
             groups = _no_groups(n)
         else:
             numbers, chunks = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -39,11 +40,8 @@ class Numbering:
                 groups = _no_groups(n)
             else:
                 _number_groups(made.chunk, made.group, self._next, numbers, chunks)
-                groups = _array(_SHORT, made.group.astype(np.int16))
-            numbered, chunked = _array(_LONG, numbers), _array(_LONG, chunks)
-        arrays = [column.array() for column in made.columns]
-        arrays += (numbered, chunked, _array(_LONG, made.ts), groups)
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+                groups = made.group.astype(np.int16)
+        return batch_of(self._schema, n, made.columns, (numbers, chunks, made.ts, groups))
 
     # ---- state
 
@@ -74,20 +72,15 @@ class Numbering:
         return int(np.count_nonzero(self._next))
 
 
-_LONG, _SHORT = pa.int64(), pa.int16()
-_NO_GROUPS = pa.py_buffer(np.zeros(1024, np.int16))
+_NO_GROUPS = np.zeros(1024, np.int16)
 
 
-def _array(kind: pa.DataType, values: Array) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
-
-
-def _no_groups(size: int) -> pa.Array:
-    """The group 0 of so many rows."""
+def _no_groups(size: int) -> Array:
+    """The group 0 of at least so many rows."""
     global _NO_GROUPS  # noqa: PLW0603  # grows with the largest batch
-    if _NO_GROUPS.size < 2 * size:
-        _NO_GROUPS = pa.py_buffer(np.zeros(4 * size, np.int16))
-    return pa.Array.from_buffers(_SHORT, size, [None, _NO_GROUPS], 0)
+    if len(_NO_GROUPS) < size:
+        _NO_GROUPS = np.zeros(2 * size, np.int16)
+    return _NO_GROUPS
 
 
 @loop

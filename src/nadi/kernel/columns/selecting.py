@@ -161,18 +161,30 @@ def unlooped(picked: tuple[Picked, ...], given: Stretch) -> Stretch:
 
 
 class Selected:
-    """The arrays that a loop's selection writes for one stretch, and what is made of them."""
+    """The arrays that a loop's selection writes, and what is made of them.
 
-    def __init__(self, picked: tuple[Picked, ...], size: int) -> None:
+    An operator has one of it, and makes `room` for each stretch: what goes out is new, the rest is used again.
+    """
+
+    def __init__(self, picked: tuple[Picked, ...], size: int = 0) -> None:
         self._picked = picked
-        self.source = np.empty(size, np.int64)
+        self._computed = tuple(one for one in picked if isinstance(one, Computed))
         self.made = np.zeros(1 + len(picked), np.int64)
-        self.own: dict[str, Array | int] = {"source": self.source, "made": self.made}
-        for one in picked:
-            if type(one) is Computed:
-                self.own[f"o{one.number}"] = np.empty(size, one.dtype)
-                if one.nullable:
-                    self.own[f"x{one.number}"] = np.empty(size, np.bool_)
+        self.source = np.empty(size, np.int64)
+        self.own: dict[str, Array | int] = {}
+        self.room(size)
+
+    def room(self, size: int) -> dict[str, Array | int]:
+        """What a loop gets for a stretch of so many events."""
+        if len(self.source) < size:
+            self.source = np.empty(size, np.int64)
+        own: dict[str, Array | int] = {"source": self.source, "made": self.made}
+        for one in self._computed:
+            own[f"o{one.number}"] = np.empty(size, one.dtype)
+            if one.nullable:
+                own[f"x{one.number}"] = np.empty(size, np.bool_)
+        self.own = own
+        return own
 
     def stretch(self, given: Stretch, read: bool) -> Stretch | None:
         """The output rows, None where there are none. `read`: a query reads them, so that their clocks count."""
@@ -180,25 +192,24 @@ class Selected:
         if not k:
             return None
         every = k == len(given.ts)
-        source = self.source if every else self.source[:k]
+        source = self.source[:k]
         nulls = iter(seen)
         columns = []
         for one in self._picked:
-            match one:
-                case Passed(position):
-                    column = given.columns[position]
-                    columns.append(column if every else column.take(source))
-                case Same():
-                    columns.append(one.column(k))
-                case Computed(_number, _dtype, nullable):
-                    columns.append(self._computed(one, k, nullable and bool(next(nulls))))
+            if isinstance(one, Passed):
+                column = given.columns[one.position]
+                columns.append(column if every else column.take(source))
+            elif isinstance(one, Same):
+                columns.append(one.column(k))
+            else:
+                columns.append(self._column(one, k, one.nullable and bool(next(nulls))))
         if every:
             return Stretch(tuple(columns), given.ts, given.now, given.chunk, given.group, given.origin, given.apart)
         made = given.marked(tuple(columns), source, read)
         made.apart = given.apart
         return made
 
-    def _computed(self, one: Computed, k: int, null: bool) -> Column:
+    def _column(self, one: Computed, k: int, null: bool) -> Column:
         values, nulls = self.own[f"o{one.number}"], self.own[f"x{one.number}"] if null else None
         assert not isinstance(values, int)
         assert not isinstance(nulls, int)

@@ -100,7 +100,7 @@ class Sliding:
         self._text = LoopText(given.types)
         self._write(given, window)
         rule = Rule.GROUP if selection.group_by else Rule.CHUNK if selection.aggregates else Rule.EACH
-        self._picked = SelectionText(self._text, selection, rule).picked
+        self._selected = Selected(SelectionText(self._text, selection, rule).picked)
         self._declare(arrays)
         self._loop = self._text.compiled("sliding")
         self._chunks = 0  # how many chunks there were, at least: `opened` of the groups has their numbers
@@ -242,8 +242,7 @@ class Sliding:
         if stretch is None:
             return None
         groups, queue = self.groups, self.queue
-        selected = Selected(self._picked, len(stretch))
-        own = selected.own
+        own = self._selected.room(len(stretch))
         if groups.grouped:
             own |= {"groups": groups.numbers(stretch), "base": self._chunks, "alone": stretch.alone}
         if self._pairs:
@@ -265,8 +264,9 @@ class Sliding:
             self._keys.sweep(queue.held_keys())
         if self._held is not None:
             self._held.sweep()
-        self._pairs.sweep()
-        return selected.stretch(stretch, self._read)
+        if self._pairs:
+            self._pairs.sweep()
+        return self._selected.stretch(stretch, self._read)
 
     def next_timer(self) -> int | None:
         """Nothing comes out by itself."""

@@ -37,7 +37,13 @@ DTYPES: dict[Type, str] = {
 }
 _ARROW: dict[str, pa.DataType] = {
     np.dtype(name).char: kind
-    for name, kind in (("i4", pa.int32()), ("i8", pa.int64()), ("f4", pa.float32()), ("f8", pa.float64()))
+    for name, kind in (
+        ("i2", pa.int16()),
+        ("i4", pa.int32()),
+        ("i8", pa.int64()),
+        ("f4", pa.float32()),
+        ("f8", pa.float64()),
+    )
 }
 _DTYPES: dict[pa.DataType, np.dtype[Any]] = {
     kind: np.dtype(name)
@@ -99,6 +105,15 @@ class Column:
         """Of a column of strings without nulls: where each begins and the last ends (int32), in the bytes of all."""
         return texts_in(self.array())
 
+    def place(self) -> tuple[int, int, object]:
+        """Where its values lie, the bytes of its texts (0 for numbers), and what holds them; 0 where only Arrow's array will do."""
+        values = self._values
+        if self._array is not None or values is None or values.dtype.char not in _ARROW:
+            return 0, 0, None
+        if self._nulls is not None and np.count_nonzero(self._nulls[: self.size]):
+            return 0, 0, None
+        return place_of(values)
+
     def take(self, source: Longs) -> Column:
         """The values at some places, in their order."""
         array = self._array
@@ -134,7 +149,7 @@ class BatchColumn(Column):
         self._dtype = dtype
         self._place = place
         self._values = None
-        self._nulls = none(size) if place[NULLS] == 0 else None
+        self._nulls = None
         self.size = size
 
     def __getattr__(self, name: str) -> Any:
@@ -151,7 +166,10 @@ class BatchColumn(Column):
         return self._values
 
     def nulls(self) -> Bools:
-        return super().nulls() if self._nulls is None else self._nulls
+        return none(self.size) if self._place[NULLS] == 0 else super().nulls()
+
+    def has_nulls(self) -> bool:
+        return self._place[NULLS] != 0 and super().has_nulls()
 
     def take(self, source: Longs) -> Column:
         if self._place[NULLS] == 0 and self.size:  # without Arrow's array of it
@@ -160,6 +178,12 @@ class BatchColumn(Column):
             if self._place[TEXTS]:
                 return Column(_gathered(*self.texts(), source))
         return super().take(source)
+
+    def place(self) -> tuple[int, int, object]:
+        nulls, _validity, values, texts = self._place
+        if nulls or not self.size or not (self._dtype is not None or texts):
+            return 0, 0, None
+        return values, texts, self._batch
 
     def texts(self) -> tuple[Array, Array]:
         if not self.size or not self._place[TEXTS]:
@@ -212,6 +236,12 @@ class Stretch:
     def alone(self) -> bool:
         """Whether each event is a chunk of its own."""
         return self.apart or bool(_alone(self.chunk))
+
+
+def place_of(values: Array) -> tuple[int, int, object]:
+    """Where the values of an array lie, as `Column.place` tells it."""
+    given = values if values.flags.c_contiguous else np.ascontiguousarray(values)
+    return pa.py_buffer(given).address, 0, given
 
 
 def none(size: int) -> Bools:

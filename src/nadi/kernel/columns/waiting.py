@@ -33,7 +33,7 @@ class Waiting:
         ending.before()
         text.writer.line("of[k] = e")
         tests = [text.writer.truth(condition) for condition in given.behind]
-        self._picked = SelectionText(text, query.selection, Rule.EACH, tests).picked
+        self._selected = Selected(SelectionText(text, query.selection, Rule.EACH, tests).picked)
         ending.after()
         with text.apart("    ") as behind:
             ending.end()
@@ -55,11 +55,10 @@ class Waiting:
         """The rows of the batches that end."""
         stretch = (taking_part(given, None) if given else None) or self._nothing
         n = len(stretch)
-        selected = Selected(self._picked, n)
         of, flushed, ended = np.empty(n + 1, np.int64), np.empty(n + 3, np.int64), np.zeros(1, np.int64)
-        own: dict[str, Array | int] = {**selected.own, "of": of, "flushed": flushed, "ended": ended}
+        own: dict[str, Array | int] = {**self._selected.room(n), "of": of, "flushed": flushed, "ended": ended}
         self._loop(stretch, {**own, "clock": self._clock, "until": until})
-        return self._sorted_out(selected.stretch(stretch, True), of, flushed, int(ended[0]))
+        return self._sorted_out(self._selected.stretch(stretch, True), of, flushed, int(ended[0]))
 
     def _sorted_out(self, rows: Stretch | None, of: Longs, flushed: Longs, ends: int) -> Stretch | None:
         """What comes out; the rest waits."""
