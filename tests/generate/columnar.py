@@ -150,6 +150,9 @@ UNORDERED = (
     "sort(2, v)",
     "sort(1, l, 'desc')",
     "sort(3, v, 'desc', l)",
+    "session(30 milliseconds)",
+    "session(12 milliseconds, k)",
+    "session(75 milliseconds, k)",
     "unique:ever(k)",
     "unique:ever(v, k)",
     "unique:first(k)",
@@ -164,7 +167,7 @@ UNORDERED = (
 
 def unordered(m: Maker, source: str, target: str) -> str:
     """A window that events leave in another order than they came, with aggregators or without."""
-    window = m.of(UNORDERED)
+    window = m.of([w for w in UNORDERED if not (m.prelude and "session" in w)])
     made = [_aggregate(m, i) for i in range(m.number(0, 3))]
     made = [re.sub(r"^(min|max)\(", "sum(", one) for one in made]
     extra = m.one("k", "v", "eventTimestamp() as at", f"{number(m, 'int')} as w")
@@ -173,6 +176,12 @@ def unordered(m: Maker, source: str, target: str) -> str:
     asked = "[not (v is null)][not (l is null)]" if window.startswith("sort") else ""
     chosen = ", ".join([*made, extra, *([] if made else ["k"] if extra != "k" else [])])
     return f"from {source}{_filters(m)}{asked}#window.{window}{_behind(m)} select {chosen}{group}{having} insert into {target};"
+
+
+def keyed(m: Maker, source: str, target: str) -> str:
+    """The same in a partition."""
+    made = unordered(m, source, target)
+    return made if "session" not in made else aggregated(m, source, target)
 
 
 def delayed(m: Maker, source: str, target: str) -> str:
@@ -244,7 +253,7 @@ def aggregated(m: Maker, source: str, target: str) -> str:
     return re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
 
 
-INSIDE = (plain, aggregated, aggregated, unordered, delayed)
+INSIDE = (plain, aggregated, aggregated, keyed, delayed)
 Shape = Callable[[Maker, str, str], str]
 SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, unordered, delayed, batched, limited, partitioned)
 """Makers of queries (maker, source, target); an operator adds its own."""

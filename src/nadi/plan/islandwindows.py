@@ -31,9 +31,9 @@ from nadi.plan.walk import inside, read
 SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
 BATCHES = frozenset({"timeBatch", "lengthBatch", "batch", "externalTimeBatch"})
 UNIQUE = frozenset({"unique:ever", "unique:first", "unique:length", "unique:time"})
-UNORDERED = UNIQUE | {"sort"}
+UNORDERED = UNIQUE | {"sort", "session"}
 """Windows that events leave in another order than they came."""
-PASSING = frozenset({"unique:first"})
+PASSING = frozenset({"unique:first", "session"})
 """Windows that let some events pass and drop others."""
 EXTERNAL = frozenset({"externalTime", "externalTimeBatch"})
 """Windows whose clock is their first parameter, an attribute."""
@@ -76,13 +76,28 @@ def of_window(query: Query, call: WindowCall, app: App) -> Iterator[str]:
 def _of_delay(query: Query, app: App) -> Iterator[str]:
     if app.playback is not None:
         yield "in playback what the window 'delay' lets go travels at a time that only the other inputs know"
+    yield from _of_chunks(query, app)
+
+
+def _of_session(query: Query, call: WindowCall, app: App) -> Iterator[str]:
+    if app.playback is not None:
+        yield "in playback every event of the app may end sessions, which the window 'session' would have to see"
+    if query.partition is not None:
+        yield "the window 'session' has no operator inside a partition yet"
+    if len(call.args) > 2:
+        yield "the allowed latency of the window 'session' has no operator yet"
+    yield from _of_chunks(query, app)
+
+
+def _of_chunks(query: Query, app: App) -> Iterator[str]:
+    """What was due already when it came fires behind the arrival, which is not to be told from the chunks that were made of it."""
     waiting, seen = [query], set()
     while waiting:
         for source in read(waiting.pop()).values():
             for maker in producers(app.elements).get(source, ()):
                 window = maker.input.window if isinstance(maker.input, SingleInput) else None
                 if isinstance(maker.input, JoinInput) or (window is not None and window.name in BATCHES):
-                    yield f"{maker.name} makes several chunks of one, behind all of which the window 'delay' lets go what is due already"
+                    yield f"{maker.name} makes several chunks of one, behind all of which timers fire that are due already"
                 if maker.id not in seen:  # queries may feed each other
                     seen.add(maker.id)
                     waiting.append(maker)
@@ -100,6 +115,8 @@ def _of_unordered(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     numbers = [argument.value for argument in call.args if isinstance(argument, Const)]
     if any(isinstance(value, int) and value <= 0 for value in numbers):
         yield f"the window '{call.name}' must have a number of at least 1 on columns"
+    if call.name == "session":
+        yield from _of_session(query, call, app)
     for attribute in attributes:
         if call.name != "sort":
             if not isinstance(attribute, Attr) or attribute.type not in _KEYS:

@@ -127,6 +127,7 @@ LOOPS = {
     "unique in a partition": "partition with (k of S) begin from S#window.unique:length(v, 2) select k, b, sum(d) as a group by b insert into Out; end;",
     "delay": "from S#window.delay(30 millisec)[v > 0] select k, d * 2.0 as e, sum(v) as s group by b insert into Out;",
     "delay in a partition": "partition with (k of S) begin from S#window.delay(12 millisec) select k, v, b insert into Out; end;",
+    "session": "from S#window.session(12 millisec, k) select k, sum(f) as s, avg(d) as a, distinctCount(v) as n group by b insert into Out;",
     "time batch": "from S#window.timeBatch(30 millisec) select k, f, d, sum(d) as s, stdDev(l) as e, count() as n group by k having n > 1L"
     " order by s desc, k limit 2 insert into Out;",
     "length batch": "from S#window.lengthBatch(3) select min(d) as a, max(v) as c, avg(f) as e, k insert into Out;",

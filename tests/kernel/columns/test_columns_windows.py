@@ -101,6 +101,29 @@ def test_a_delayed_event_goes_on_when_it_is_due_and_a_late_one_with_the_next_eve
     assert run.rows == rows.rows
 
 
+def test_sessions_that_a_timer_finds_late_leave_in_the_order_of_their_ends_also_after_a_restart() -> None:
+    query = "from S#window.session(100 millisec, k) select k, v insert all events into Out;"
+    made = Generated(STREAMS + query, ("Out",), ())
+    given = [("z", 0, 500), ("a", 1, 1), ("b", 2, 2), ("a", 50, 50)]  # the first timer holds up the others
+    sent = [Message(now, "S", ((ts, event(k)),)) for k, now, ts in given]
+    runs = [Feeding(made, planned(made)) for _ in range(2)]
+    for run, how in zip(runs, ("", "dump")):
+        run.feed(sent, 50)
+        run.restart(how)
+        run.feed([], 1000)
+    assert [row[2] for row in runs[0].rows["Out"][4:]] == ["b", "a", "a", "z"]
+    assert runs[1].rows == runs[0].rows
+    columns = query.replace("k, v", "sum(d) as s").replace("all events ", "")
+    early = [(now, [event(k, d=0.1 * n)]) for n, (k, now, _ts) in enumerate(given)]
+    both(columns, *early, (151, [event("c", d=0.7)]), (152, [event("a", d=0.3)]), (400, [event("a", d=1e9)]))
+
+
+def test_a_session_without_a_key_and_that_of_the_text_null_are_two() -> None:
+    rows = [(n, [event(k=k)]) for n, k in enumerate((None, "null", "=", "", None))]
+    found = both("from S#window.session(30 millisec, k) select k, count() as n insert into Out;", *rows)
+    assert len(found) == 5
+
+
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
@@ -179,6 +202,7 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
             "from S[v > 1]#window.sort(2, v) select min(v) as m insert into Out;",
             "min() and max() over the window 'sort'",
         ),
+        ("from S#window.session(1 sec, k, 1 sec) select count() as n insert into Out;", "the allowed latency"),
         ("from S#window.unique:ever(d) select count() as n insert into Out;", "no attribute of a type"),
         ("from S#window.unique:length(k, 0) select count() as n insert into Out;", "a number of at least 1"),
         ("from S#window.timeBatch(1 sec, true) select v insert into Out;", "stream.current.event"),
@@ -211,6 +235,11 @@ def test_a_delay_stays_on_rows_in_playback_and_behind_what_makes_several_chunks_
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
+        ("from S#window.session(1 sec) select v insert into Out;", "'session' has no operator inside a partition"),
+        (
+            "from S[v > 0]#window.sort(101, v) select count() as n insert into Out;",
+            "of more than 100 events has no operator inside",
+        ),
         ("from S#window.timeBatch(1 sec) select v insert into Out;", "without an aggregator has no operator inside"),
         ("from S#window.lengthBatch(2) select sum(v) as s group by b insert into Out;", "group by over the window"),
         ("from S#window.lengthBatch(2) select distinctCount(v) as s insert into Out;", "distinctCount() over the"),
