@@ -128,6 +128,11 @@ LOOPS = {
     "delay": "from S#window.delay(30 millisec)[v > 0] select k, d * 2.0 as e, sum(v) as s group by b insert into Out;",
     "delay in a partition": "partition with (k of S) begin from S#window.delay(12 millisec) select k, v, b insert into Out; end;",
     "session": "from S#window.session(12 millisec, k) select k, sum(f) as s, avg(d) as a, distinctCount(v) as n group by b insert into Out;",
+    "first of groups": "from S select k, sum(d) as s group by k, b output first every 2 events insert into Out;",
+    "last of groups": "from S select k, f, sum(d) as s group by v output last every 30 millisec insert into Out;",
+    "snapshot": "from S[v > 0] select k, b, max(d) as m group by k output snapshot every 75 millisec insert into Out;",
+    "first of a key": "partition with (k of S) begin from S select k, v output first every 12 millisec insert into Out; end;",
+    "batch of keys": "from S[v > 0]#window.unique:timeBatch(k, 30 millisec)[b] select k, sum(d) as s, min(v) as m insert into Out;",
     "time batch": "from S#window.timeBatch(30 millisec) select k, f, d, sum(d) as s, stdDev(l) as e, count() as n group by k having n > 1L"
     " order by s desc, k limit 2 insert into Out;",
     "length batch": "from S#window.lengthBatch(3) select min(d) as a, max(v) as c, avg(f) as e, k insert into Out;",

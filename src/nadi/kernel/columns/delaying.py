@@ -33,6 +33,8 @@ _ENDS = ("ends_now", "ends_turn", "ends_key")
 class Delaying:
     """See the module's text."""
 
+    letters = frozenset({"g", "k", "q"})
+
     def __init__(self, query: Query, given: Input) -> None:
         assert isinstance(query.input, SingleInput)
         window = query.input.window

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nadi.kernel.columns.batching import Batching
+from nadi.kernel.columns.collecting import Collecting
 from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.delaying import Delaying
 from nadi.kernel.columns.filtering import Filtering
@@ -14,17 +15,21 @@ from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.staging import Staged
 from nadi.kernel.columns.waiting import Waiting
-from nadi.plan.islandwindows import BATCHES, PASSING
+from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES
 from nadi.plan.nodes import (
     App,
     Attr,
+    Column,
     FilterStep,
     JoinInput,
     Partition,
     Query,
+    Schema,
     SingleInput,
     StateInput,
+    Step,
     ValueKey,
+    WindowCall,
     WindowStep,
 )
 
@@ -34,7 +39,22 @@ def operator(query: Query, app: App, is_read: bool) -> Operator:
     selection = query.selection
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
         return _operator(query, app, is_read)
-    return Finishing(query, _operator(query, app, is_read=True))  # the clocks of its rows count
+    keys = _limited_by(query, app)
+    columns = tuple(Column(f"key {n}", key.type) for n, key in enumerate(keys))
+    schema = Schema((*selection.schema.columns, *columns))
+    inner = replace(query, selection=replace(selection, values=(*selection.values, *keys), schema=schema))
+    made = _operator(inner, app, is_read=True)  # the clocks of its rows count
+    return Finishing(query, made, tuple(key.type for key in keys), app.sharding.kind == "key")
+
+
+def _limited_by(query: Query, app: App) -> tuple[Attr, ...]:
+    """The attributes that the output rate of a query looks at beside its rows: the key of its partition, and those of `group by`."""
+    if query.rate is None or query.rate.kind == "all" or not isinstance(query.input, SingleInput):
+        return ()
+    position = _key(query, query.input.source, app)
+    types = app.streams[query.input.source].schema.types
+    home = () if position is None else (Attr(0, position, types[position]),)
+    return (*home, *(key for key in query.selection.group_by if isinstance(key, Attr)))
 
 
 def _operator(query: Query, app: App, is_read: bool) -> Operator:
@@ -55,6 +75,15 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
         later = replace(query, input=replace(source, steps=tuple(map(FilterStep, behind))))
         inner = _single(later, replace(given, filters=behind, behind=()))
         return Staged(source.source, Delaying(query, given), inner)
+    if source.window is not None and source.window.name in UNIQUE_BATCHES:
+        steps: tuple[Step, ...] = tuple(map(FilterStep, behind))
+        if query.selection.aggregates or query.selection.group_by:
+            steps = (WindowStep(WindowCall(source.window.id, "batch", ())), *steps)
+            after = replace(given, filters=())
+        else:
+            after = replace(given, filters=behind, behind=())
+        inner = _single(replace(query, input=replace(source, steps=steps)), after)
+        return Staged(source.source, Collecting(query, given), inner)
     return _single(query, given)
 
 
