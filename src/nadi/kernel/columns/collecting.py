@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from nadi.plan.nodes import Attr, Const, Query, SingleInput
 
 _BOUNDARY, _PHASE, _PHASED, _HELD = range(4)
 _NONE = np.zeros(0, np.int64)
-_remainder = COMPILED["remainder"]
+_remainder: Any = COMPILED["remainder"]
 
 
 class Collecting:

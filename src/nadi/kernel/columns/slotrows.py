@@ -16,7 +16,10 @@ Numbers = dict[str, Array]
 
 
 class SlotRows:
-    """Rows with columns of some types, those at some `positions`; at others nobody looks. `arrays` by slot: of column n `c<n>` its values, of strings their ids, and `y<n>` nulls; `ts`."""
+    """Rows with columns of some types, those at some `positions`; at others nobody looks.
+
+    `arrays` by slot: of column n `c<n>` its values, of strings their ids, and `y<n>` nulls; `ts`.
+    """
 
     def __init__(self, types: tuple[Type, ...], positions: frozenset[int] | None = None) -> None:
         self._types = types
