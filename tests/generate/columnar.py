@@ -258,7 +258,9 @@ def aggregated(m: Maker, source: str, target: str) -> str:
     if not (m.rarely() and not own):
         made = re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
     if m.rarely() and not (m.prelude and "timeBatch" in made):
-        made = made.replace(" insert into", f"{rate(m, ('first ',))} insert into")
+        limit = rate(m, ("first ", "last "))
+        if "last" not in limit or ("events" in limit and "group by" not in made):
+            made = made.replace(" insert into", f"{limit} insert into")
     return made
 
 

@@ -216,8 +216,10 @@ def of_rate(query: Query, app: App) -> Iterator[str]:
     window = query.input.window if isinstance(query.input, SingleInput) else None
     if rate.kind == "snapshot":
         yield from _of_snapshot(query, app)
-    if query.partition is not None and (rate.kind != "first" or not isinstance(query.input, SingleInput)):
-        yield f"output {rate.kind} has no operator inside a partition yet"
+    if query.partition is not None:
+        single = rate.kind == "first" or (rate.kind == "last" and rate.events is not None and not selection.group_by)
+        if not single or not isinstance(query.input, SingleInput):
+            yield f"output {rate.kind} has no operator inside a partition yet"
     if rate.every is not None and app.playback is not None and window is not None and window.name in TIMED:
         yield "its output rate looks at the clock, which the end of a batch does not know in playback"
     plain = not selection.aggregates and not selection.group_by

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from nadi.kernel.columns.contract import Operator, Stateful
 from nadi.kernel.columns.flat import Block
-from nadi.kernel.columns.grouplimits import FirstOfKeys, LastOfGroups
+from nadi.kernel.columns.grouplimits import LastOfGroups, OneOfKeys
 from nadi.kernel.columns.limiting import AllOfCount, EveryTime, FirstOfTime, Limiter, OneOfCount
 from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch
 from nadi.lang.tree import Type
@@ -93,8 +93,8 @@ class Finishing:
 
 def _limiter(query: Query, rate: Rate, keys: tuple[Type, ...], sharded: bool) -> Limiter:
     types, grouped = query.selection.schema.types, bool(query.selection.group_by)
-    if rate.kind == "first" and keys:
-        return FirstOfKeys(rate, types, keys, grouped, sharded)
+    if keys and (rate.kind == "first" or (query.partition is not None and not grouped)):
+        return OneOfKeys(rate, types, keys, grouped, sharded)
     if rate.kind == "snapshot" or (rate.kind == "last" and keys):
         return LastOfGroups(rate, types, keys)
     if rate.every is not None:

@@ -33,8 +33,8 @@ def _without_keys(rows: Stretch, width: int) -> Stretch:
     return Stretch(rows.columns[:width], rows.ts, rows.now, rows.chunk, rows.group, rows.origin)
 
 
-class FirstOfKeys:
-    """`first every n events`, `first every t`, of each key. Nothing is held but counts, or when one has passed.
+class OneOfKeys:
+    """`first every n events`, `first every t`, of each key; also `last every n events` of a partition. Nothing is held but counts, or when one has passed.
 
     Without `group by` only the first row of a chunk is considered where a time is asked for. A key that no row of the last t had is as if it were new.
     """
@@ -44,6 +44,7 @@ class FirstOfKeys:
     ) -> None:
         self._width, self._grouped = len(types), grouped
         self._count, self._every = rate.events or 1, rate.every
+        self._last = rate.kind == "last"
         arrays = {"seen": "int64"} if rate.every is None else {"passed": "int64", "begun": "bool"}
         self._keys = _groups(rate, types, keys, arrays, sharded)
         self.changes, self.contents = self._keys.changes, self._keys.contents
@@ -60,7 +61,7 @@ class FirstOfKeys:
         keys = self._keys
         ids, chosen = keys.numbers(rows), np.empty(len(rows), np.int64)
         if self._every is None:
-            count = _first_of_count(ids, self._count, keys.arrays["seen"], keys.touched, chosen)
+            count = _one_of_count(ids, self._count, self._last, keys.arrays["seen"], keys.touched, chosen)
         else:
             passed = keys.arrays["passed"], keys.arrays["begun"]
             count = _first_of_time(ids, rows.now, rows.chunk, self._grouped, self._every, *passed, keys.touched, chosen)
@@ -228,15 +229,15 @@ class LastOfGroups:
 
 
 @loop
-def _first_of_count(ids, count, seen, touched, chosen):  # type: ignore[no-untyped-def]
+def _one_of_count(ids, count, last, seen, touched, chosen):  # type: ignore[no-untyped-def]
     k = 0
     for i in range(len(ids)):
         g = ids[i]
         number = seen[g] + 1
-        if number == 1:
+        if number == (count if last else 1):
             chosen[k] = i
             k += 1
-        seen[g] = 0 if number == count and count > 1 else min(number, count + 1)
+        seen[g] = 0 if number == count and (count > 1 or last) else min(number, count + 1)
         touched[g] = True
     return k
 
