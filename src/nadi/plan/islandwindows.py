@@ -220,6 +220,11 @@ def of_rate(query: Query, app: App) -> Iterator[str]:
         single = rate.kind == "first" or (rate.kind == "last" and rate.events is not None and not selection.group_by)
         if not single or not isinstance(query.input, SingleInput):
             yield f"output {rate.kind} has no operator inside a partition yet"
+        target = app.streams.get(getattr(query.output, "target", ""))
+        if target is not None and target.partition is not None:
+            yield "an output rate before an inner stream has no operator yet"
+    if rate.kind in ("last", "first", "snapshot") and not all(isinstance(key, Attr) for key in selection.group_by):
+        yield f"output {rate.kind} of each group that is computed has no operator yet"
     if rate.every is not None and app.playback is not None and window is not None and window.name in TIMED:
         yield "its output rate looks at the clock, which the end of a batch does not know in playback"
     plain = not selection.aggregates and not selection.group_by

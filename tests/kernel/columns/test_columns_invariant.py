@@ -141,6 +141,9 @@ LOOPS = {
     "limited": "from S select k, f, l % 7L as m order by k limit 2 output last every 30 millisec insert into Out;",
     "batches of keys": "partition with (k of S) begin from S#window.timeBatch(30 millisec) select k, v, max(d) as m group by v insert into Out; end;",
     "groups of keys": "partition with (k of S) begin from S#window.time(1 sec)[v > 1] select k, max(d) as m, avg(f) as s group by v insert into Out; end;",
+    "ranges": "partition with (v > 1 as 'more' or d > 0.5 as 'far' of S) begin from S#window.length(2) select k, sum(l) as s insert into Out; end;",
+    "inner": "partition with (v % 2 of S) begin from S#window.lengthBatch(2) select k, v, max(d) as m insert into #In;"
+    " from #In[m > 0.1]#window.length(2) select k, sum(v) as s insert into Out; end;",
     "partition": "partition with (k of S) begin from S#window.timeLength(1 sec, 2)"
     " select k, avg(d + 0.1) as a, sum(v * 2) as s insert into Out; end;",
 }

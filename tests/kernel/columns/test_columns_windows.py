@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from ast import literal_eval
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -319,3 +320,55 @@ def test_queries_that_both_have_timers_stay_on_rows_where_one_reads_the_other() 
 )
 def test_a_time_that_is_never_null_may_come_from_another_query(maker: str) -> None:
     assert why(f"{maker} from Mid#window.externalTime(t, 1 sec) select k, count() as n insert into Out;") == ""
+
+
+# ---- partitions ------------------------------------------------------------------------------------------------------
+
+
+def shown(rows: list[str]) -> list[Any]:
+    """The two values of rows."""
+    return [literal_eval(row)[:2] for row in rows]
+
+
+SUMS = "from S#window.length(2) select k, sum(v) as s insert into Out; end;"
+
+
+def test_an_event_takes_part_in_every_range_that_holds_for_it_in_their_order() -> None:
+    ranges = "v > 1 as 'more' or v > 3 as 'many' or b as 'more' of S"
+    made = both(
+        f"partition with ({ranges}) begin {SUMS}",
+        (0, [event("a", 4), event("b", 2), event("c", 0), event("d", None, b=False)]),
+        (1, [event("e", 5, b=False)]),
+    )
+    assert shown(made) == [("a", 4), ("a", 4), ("c", 2), ("e", 5), ("e", 9)]
+
+
+def test_a_computed_key_splits_events_and_null_takes_no_part() -> None:
+    made = both(
+        f"partition with (v % 2 of S) begin {SUMS}",
+        (0, [event("a", 1), event("b", 3), event("c", 2), event("d", None), event("e", 5)]),
+        (1, [event("f", 4)]),
+    )
+    assert shown(made) == [("b", 4), ("c", 2), ("e", 8), ("f", 6)]
+
+
+def test_an_inner_stream_has_the_keys_of_what_it_is_made_from() -> None:
+    made = both(
+        "partition with (k of S) begin from S[v > 0]#window.lengthBatch(2) select v, max(d) as m insert into #In;"
+        " from #In#window.length(2) select sum(v) as s, max(m) as m insert into Out; end;",
+        (0, [event("a", 1), event("b", 10), event("a", 2, d=3.0), event("b", 20)]),
+        (1, [event("a", 4), event("a", 8), event("b", 30), event("b", 40, d=1.0)]),
+    )
+    assert shown(made) == [(2, 3.0), (20, 0.0), (10, 3.0), (60, 1.0)]
+
+
+def test_an_inner_stream_that_is_read_on_rows_is_made_there() -> None:
+    said = islands(
+        plan_app(
+            STREAMS + "partition with (k of S) begin @info(name='q') from S select k, v insert into #In;"
+            " from S#window.length(2) as a join #In#window.length(2) as c on a.v == c.v select a.k as k insert into Out; end;",
+            default_registry(),
+        )
+    ).queries["q"]
+    assert said.runs_on == "rows"
+    assert "inner stream" in said.why

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nadi.kernel.columns.around import around
 from nadi.kernel.columns.batching import Batching
 from nadi.kernel.columns.collecting import Collecting
 from nadi.kernel.columns.contract import Input, Operator
@@ -11,10 +12,12 @@ from nadi.kernel.columns.delaying import Delaying
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.joins import Join
+from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.staging import Staged
 from nadi.kernel.columns.waiting import Waiting
+from nadi.plan.ahead import ahead
 from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES
 from nadi.plan.nodes import (
     App,
@@ -22,13 +25,11 @@ from nadi.plan.nodes import (
     Column,
     FilterStep,
     JoinInput,
-    Partition,
     Query,
     Schema,
     SingleInput,
     StateInput,
     Step,
-    ValueKey,
     WindowCall,
     WindowStep,
 )
@@ -36,25 +37,31 @@ from nadi.plan.nodes import (
 
 def operator(query: Query, app: App, is_read: bool) -> Operator:
     """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out."""
-    selection = query.selection
+    selection, keys = query.selection, _limited_by(query, app)
+    made = ahead(_with_columns(query, keys), app)
+    inner = with_key(made.query, made.app)
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
-        return _operator(query, app, is_read)
-    keys = _limited_by(query, app)
+        return around(made, app, _operator(inner, made.app, is_read))
+    rows = around(made, app, _operator(inner, made.app, is_read=True))  # the clocks of its rows count
+    return Finishing(query, rows, tuple(key.type for key in keys), app.sharding.kind == "key")
+
+
+def _with_columns(query: Query, keys: tuple[Attr, ...]) -> Query:
+    """A query with further output columns."""
+    if not keys:
+        return query
     columns = tuple(Column(f"key {n}", key.type) for n, key in enumerate(keys))
-    schema = Schema((*selection.schema.columns, *columns))
-    inner = replace(query, selection=replace(selection, values=(*selection.values, *keys), schema=schema))
-    made = _operator(inner, app, is_read=True)  # the clocks of its rows count
-    return Finishing(query, made, tuple(key.type for key in keys), app.sharding.kind == "key")
+    schema = Schema((*query.selection.schema.columns, *columns))
+    return replace(query, selection=replace(query.selection, values=(*query.selection.values, *keys), schema=schema))
 
 
 def _limited_by(query: Query, app: App) -> tuple[Attr, ...]:
     """The attributes that the output rate of a query looks at beside its rows: the key of its partition, and those of `group by`."""
     if query.rate is None or query.rate.kind == "all" or not isinstance(query.input, SingleInput):
         return ()
-    position = _key(query, query.input.source, app)
-    types = app.streams[query.input.source].schema.types
-    home = () if position is None else (Attr(0, position, types[position]),)
-    return (*home, *(key for key in query.selection.group_by if isinstance(key, Attr)))
+    home = key_of(query, query.input.source, app)
+    by = tuple(key for key in query.selection.group_by if isinstance(key, Attr))
+    return by if home is None else (home, *by)
 
 
 def _operator(query: Query, app: App, is_read: bool) -> Operator:
@@ -64,13 +71,16 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
     if isinstance(source, JoinInput):
         return Join(query, app, is_read)
     assert isinstance(source, SingleInput)  # as islands says
-    types = app.streams[source.source].schema.types
+    types, key = app.streams[source.source].schema.types, key_of(query, source.source, app)
+    if key is not None and key.position == len(types):  # made for the partition
+        types = (*types, key.type)
     at = next((n for n, step in enumerate(source.steps) if isinstance(step, WindowStep)), len(source.steps))
     filters, behind = (
         tuple(s.condition for s in steps if isinstance(s, FilterStep))
         for steps in (source.steps[:at], source.steps[at:])
     )
-    given = Input(types, filters, is_read, _key(query, source.source, app), app.sharding.kind == "key", behind)
+    position = None if key is None else key.position
+    given = Input(types, filters, is_read, position, app.sharding.kind == "key", behind)
     if source.window is not None and source.window.name == "delay":
         later = replace(query, input=replace(source, steps=tuple(map(FilterStep, behind))))
         inner = _single(later, replace(given, filters=behind, behind=()))
@@ -99,13 +109,3 @@ def _single(query: Query, given: Input) -> Operator:
     return Filtering(
         query, replace(given, filters=(*given.filters, *given.behind))
     )  # nobody sees what leaves its window
-
-
-def _key(query: Query, source: str, app: App) -> int | None:
-    """The attribute by which the partition of a query splits what it reads."""
-    for element in app.elements:
-        if isinstance(element, Partition) and query in element.queries:
-            value = next(k.value for k in element.keys if isinstance(k, ValueKey) and k.stream == source)
-            assert isinstance(value, Attr)  # as islands says
-            return value.position
-    return None

@@ -118,8 +118,8 @@ class Sliding:
 
     def _queue(self) -> Queue:
         held = self._columns()
-        for leaf in leaves_of(self._arguments):
-            held |= {f"c{leaf.position}": DTYPES[leaf.type], f"y{leaf.position}": "bool"}
+        for number, leaf in enumerate(leaves_of(self._arguments)):
+            held |= {f"c{number}": DTYPES[leaf.type], f"y{number}": "bool"}
         if self._time is not None:
             held["time"] = "int64"
         named = self._pairs.named
@@ -141,10 +141,10 @@ class Sliding:
             self._leave(window, self.queue)
             for text in self.queue.append:
                 line(text)
-            for leaf in leaves_of(self._arguments):
+            for number, leaf in enumerate(leaves_of(self._arguments)):
                 term = write.term(leaf)
-                line(f"h_c{leaf.position}[j] = {term.text}")
-                line(f"h_y{leaf.position}[j] = {term.null or 'False'}")
+                line(f"h_c{number}[j] = {term.text}")
+                line(f"h_y{number}[j] = {term.null or 'False'}")
             if self._time is not None:
                 line(f"h_time[j] = {write.term(self._time).text}")
         elif self._held is not None:
@@ -247,25 +247,28 @@ class Sliding:
         stretch = taking_part(given, self._key)
         if stretch is None:
             return None
-        selected, groups = Selected(self._picked, len(stretch)), self.groups
-        own: dict[str, Array | int] = {**selected.own, "base": self._chunks, "alone": stretch.alone}
-        own |= self._pairs.given(stretch)
+        groups, queue = self.groups, self.queue
+        selected = Selected(self._picked, len(stretch))
+        own = selected.own
         if groups.grouped:
-            own |= {"groups": groups.numbers(stretch), "opened": groups.opened, "slot": groups.slot}
+            own |= {"groups": groups.numbers(stretch), "base": self._chunks, "alone": stretch.alone}
+        if self._pairs:
+            own |= self._pairs.given(stretch)
         if self._keys is not groups:
             own |= {"keys": self._keys.numbers(stretch), "keys_touched": self._keys.touched}
-        if self.queue is not None:
-            self.queue.room(len(stretch))
-            own |= self.queue.own
+        if queue is None:
+            if self._held is not None:
+                own |= self._held.given(stretch)
+            self._loop(stretch, own, groups.own)
+        else:
+            queue.room(len(stretch))
             own |= {} if self._links is None else self._links.own()
-        elif self._held is not None:
-            own |= self._held.given(stretch)
-        self._loop(stretch, {**own, **groups.arrays, "touched": groups.touched})
+            self._loop(stretch, own, groups.own, queue.own)
         self._chunks += int(stretch.chunk[-1]) + 1
         if groups.may_sweep:
             groups.sweep(_NO_GROUPS if self._store is None else self._store.held_groups())
-        if self._keys is not groups and isinstance(self.queue, Chains) and self._keys.may_sweep:
-            self._keys.sweep(self.queue.held_keys())
+        if self._keys is not groups and isinstance(queue, Chains) and self._keys.may_sweep:
+            self._keys.sweep(queue.held_keys())
         if self._held is not None:
             self._held.sweep()
         self._pairs.sweep()

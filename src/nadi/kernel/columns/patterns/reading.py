@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nadi.kernel.columns.code import Equal
+from nadi.kernel.columns.code import Prepared
 from nadi.kernel.columns.keytable import KeyTable, texts_of
 from nadi.kernel.columns.patterns.merging import merged, without_nulls
 from nadi.kernel.columns.patterns.picking import Picked
@@ -32,7 +32,7 @@ class Text(Protocol):
     picked: tuple[Picked, ...]
 
     @property
-    def prepared(self) -> list[Equal]: ...
+    def prepared(self) -> list[Prepared]: ...
 
 
 class Reading:
@@ -47,7 +47,7 @@ class Reading:
         )
         self._numbered = frozenset(column for _name, kind, column in self._named if kind == "s") | {*sources.keys}
         read = {column for _name, kind, column in self._named if kind in "cm"}
-        compared = {c for e in self._prepared for c in (e.left, e.right) if isinstance(c, int)}
+        compared = {c for e in self._prepared for c in e.columns}
         passed = {one.position for one in text.picked if isinstance(one, Passed)}
         self._wanted = frozenset(read | compared | passed | self._numbered)
 
