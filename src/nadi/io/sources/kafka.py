@@ -245,6 +245,7 @@ class KafkaLog:
             "fetch.wait.max.ms": 20,
             "fetch.error.backoff.ms": 50,
             "queued.max.messages.kbytes": 32_768,
+            "fetch.queue.backoff.ms": 10,  # by default a full queue is not filled again for a second
         }
         return settings(self._connector, own)
 
