@@ -177,9 +177,11 @@ def limited(m: Maker, source: str, target: str) -> str:
         return f"from {source}{_filters(m)} select {chosen}{order}{limit if m.maybe() else ''} insert into {target};"
     windows = ("", "time(30 milliseconds)", "length(2)", *BATCHES)
     window = m.of([w for w in windows if not (m.prelude and "milli" in limit and w.startswith("timeBatch"))])
-    grouped = m.maybe() and "first" not in limit and "last" not in limit
+    if m.rarely() and not m.prelude:
+        window, limit = "", f" output snapshot every {m.one(12, 40, 400)} milliseconds"
+    grouped = m.maybe()
     shape = f"{'[l > -9L]' if '(l' in window else ''}#window.{window}" if window else ""
-    order = _order(m, ("k", "n0", "n1")) if m.maybe() else ""
+    order = _order(m, ("k", "n0", "n1")) if "snapshot" not in limit and m.maybe() else ""
     chosen = f"{_aggregate(m, 0)}, {_aggregate(m, 1)}, k{' group by k, v' if grouped else ''}"
     return f"from {source}{shape} select {chosen}{order}{limit} insert into {target};"
 
@@ -244,6 +246,14 @@ UNORDERED = (
     "sort(2, v)",
     "sort(1, l, 'desc')",
     "sort(3, v, 'desc', l)",
+    "session(30 milliseconds)",
+    "session(12 milliseconds, k)",
+    "session(75 milliseconds, k)",
+    "unique:lengthBatch(k, 2)",
+    "unique:firstLengthBatch(v, 3)",
+    "unique:timeBatch(k, 30 milliseconds)",
+    "unique:timeBatch(v, 75 milliseconds, 7)",
+    "unique:firstTimeBatch(k, 12 milliseconds)",
     "unique:ever(k)",
     "unique:ever(v, k)",
     "unique:first(k)",
@@ -258,7 +268,7 @@ UNORDERED = (
 
 def unordered(m: Maker, source: str, target: str) -> str:
     """A window that events leave in another order than they came, with aggregators or without."""
-    window = m.of(UNORDERED)
+    window = m.of([w for w in UNORDERED if not (m.prelude and ("session" in w or "imeBatch" in w))])
     made = [_aggregate(m, i) for i in range(m.number(0, 3))]
     made = [re.sub(r"^(min|max)\(", "sum(", one) for one in made]
     extra = m.one("k", "v", "eventTimestamp() as at", f"{number(m, 'int')} as w")
@@ -267,6 +277,12 @@ def unordered(m: Maker, source: str, target: str) -> str:
     asked = "[not (v is null)][not (l is null)]" if window.startswith("sort") else ""
     chosen = ", ".join([*made, extra, *([] if made else ["k"] if extra != "k" else [])])
     return f"from {source}{_filters(m)}{asked}#window.{window}{_behind(m)} select {chosen}{group}{having} insert into {target};"
+
+
+def keyed(m: Maker, source: str, target: str) -> str:
+    """The same in a partition."""
+    made = unordered(m, source, target)
+    return aggregated(m, source, target) if "session" in made or "Batch" in made else made
 
 
 def delayed(m: Maker, source: str, target: str) -> str:
@@ -362,12 +378,16 @@ def aggregated(m: Maker, source: str, target: str) -> str:
     own = "lengthBatch" in made or "externalTimeBatch" in made
     if own:
         made = made.replace("distinctCount(", "count(")
-    if m.rarely() and not own:
-        return made
-    return re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
+    if not (m.rarely() and not own):
+        made = re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
+    if m.rarely() and not (m.prelude and "timeBatch" in made):
+        limit = rate(m, ("first ", "last "))
+        if "last" not in limit or ("events" in limit and "group by" not in made):
+            made = made.replace(" insert into", f"{limit} insert into")
+    return made
 
 
-INSIDE = (plain, aggregated, aggregated, unordered, delayed)
+INSIDE = (plain, aggregated, aggregated, keyed, delayed)
 Shape = Callable[[Maker, str, str], str]
 SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, unordered, delayed, batched, limited, partitioned)
 """Makers of queries (maker, source, target); an operator adds its own."""

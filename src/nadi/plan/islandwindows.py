@@ -31,21 +31,24 @@ from nadi.plan.walk import inside, read
 SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
 BATCHES = frozenset({"timeBatch", "lengthBatch", "batch", "externalTimeBatch"})
 UNIQUE = frozenset({"unique:ever", "unique:first", "unique:length", "unique:time"})
-UNORDERED = UNIQUE | {"sort"}
+UNIQUE_BATCHES = frozenset(
+    {"unique:lengthBatch", "unique:firstLengthBatch", "unique:timeBatch", "unique:firstTimeBatch"}
+)
+UNORDERED = UNIQUE | {"sort", "session"}
 """Windows that events leave in another order than they came."""
-PASSING = frozenset({"unique:first"})
+PASSING = frozenset({"unique:first", "session"})
 """Windows that let some events pass and drop others."""
 EXTERNAL = frozenset({"externalTime", "externalTimeBatch"})
 """Windows whose clock is their first parameter, an attribute."""
 STARTING = frozenset({"timeBatch", "externalTimeBatch"})
 """Windows with a start time behind their period."""
-TIMED = frozenset({"timeBatch", "delay"})
+TIMED = frozenset({"timeBatch", "delay", "unique:timeBatch", "unique:firstTimeBatch"})
 """Windows that put something out by themselves."""
 
 
 def of_window(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     """What keeps a window on rows."""
-    if call.name in UNORDERED:
+    if call.name in UNORDERED | UNIQUE_BATCHES:
         yield from _of_unordered(query, call, app)
         return
     if call.name == "delay":
@@ -82,13 +85,30 @@ def of_time(source: object, call: WindowCall, app: App) -> Iterator[str]:
 def _of_delay(query: Query, app: App) -> Iterator[str]:
     if app.playback is not None:
         yield "in playback what the window 'delay' lets go travels at a time that only the other inputs know"
+    yield from _of_chunks(query, app)
+
+
+def _of_session(query: Query, call: WindowCall, app: App) -> Iterator[str]:
+    if app.playback is not None:
+        yield "in playback every event of the app may end sessions, which the window 'session' would have to see"
+    if query.partition is not None:
+        yield "the window 'session' has no operator inside a partition yet"
+    if len(call.args) > 2:
+        yield "the allowed latency of the window 'session' has no operator yet"
+    yield from _of_chunks(query, app)
+
+
+def _of_chunks(query: Query, app: App) -> Iterator[str]:
+    """What was due already when it came fires behind the arrival, which is not to be told from the chunks that were made of it."""
     waiting, seen = [query], set()
     while waiting:
         for source in read(waiting.pop()).values():
             for maker in producers(app.elements).get(source, ()):
                 window = maker.input.window if isinstance(maker.input, SingleInput) else None
-                if isinstance(maker.input, JoinInput) or (window is not None and window.name in BATCHES):
-                    yield f"{maker.name} makes several chunks of one, behind all of which the window 'delay' lets go what is due already"
+                if isinstance(maker.input, JoinInput) or (
+                    window is not None and window.name in BATCHES | UNIQUE_BATCHES
+                ):
+                    yield f"{maker.name} makes several chunks of one, behind all of which timers fire that are due already"
                 if maker.id not in seen:  # queries may feed each other
                     seen.add(maker.id)
                     waiting.append(maker)
@@ -100,12 +120,20 @@ _MOST_SORTED = 100
 
 def _of_unordered(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     """What keeps a window on rows that holds its events in an order of its own."""
-    if any(a.function in ("min", "max") for a in query.selection.aggregates):
+    if call.name in UNORDERED and any(a.function in ("min", "max") for a in query.selection.aggregates):
         yield f"min() and max() over the window '{call.name}' have no operator yet"
     attributes = [argument for argument in call.args if not isinstance(argument, Const)]
     numbers = [argument.value for argument in call.args if isinstance(argument, Const)]
-    if any(isinstance(value, int) and value <= 0 for value in numbers):
+    first = numbers[:1] if call.name in UNIQUE_BATCHES else numbers  # a start time may be any
+    if any(isinstance(value, int) and value <= 0 for value in first):
         yield f"the window '{call.name}' must have a number of at least 1 on columns"
+    if call.name in UNIQUE_BATCHES:
+        if query.partition is not None:
+            yield f"the window '{call.name}' has no operator inside a partition yet"
+        if call.name in TIMED and app.playback is not None:
+            yield f"in playback the window '{call.name}' has no operator yet"
+    if call.name == "session":
+        yield from _of_session(query, call, app)
     for attribute in attributes:
         if call.name != "sort":
             if not isinstance(attribute, Attr) or attribute.type not in _KEYS:
@@ -192,16 +220,32 @@ def of_rate(query: Query, app: App) -> Iterator[str]:
         return
     window = query.input.window if isinstance(query.input, SingleInput) else None
     if rate.kind == "snapshot":
-        yield "output snapshot has no operator yet"
+        yield from _of_snapshot(query, app)
     if query.partition is not None:
-        yield "an output rate has no operator inside a partition yet"
-    if rate.kind != "all" and selection.group_by:
-        yield f"output {rate.kind} of each group has no operator yet"
+        single = rate.kind == "first" or (rate.kind == "last" and rate.events is not None and not selection.group_by)
+        if not single or not isinstance(query.input, SingleInput):
+            yield f"output {rate.kind} has no operator inside a partition yet"
+        target = app.streams.get(getattr(query.output, "target", ""))
+        if target is not None and target.partition is not None:
+            yield "an output rate before an inner stream has no operator yet"
+    if rate.kind in ("last", "first", "snapshot") and not all(isinstance(key, Attr) for key in selection.group_by):
+        yield f"output {rate.kind} of each group that is computed has no operator yet"
     if rate.every is not None and app.playback is not None and window is not None and window.name in TIMED:
         yield "its output rate looks at the clock, which the end of a batch does not know in playback"
     plain = not selection.aggregates and not selection.group_by
-    if rate.kind == "first" and plain and window is not None and window.name in BATCHES:
+    if rate.kind == "first" and plain and window is not None and window.name in BATCHES | UNIQUE_BATCHES:
         yield "output first counts the ends of batches"
+
+
+def _of_snapshot(query: Query, app: App) -> Iterator[str]:
+    selection = query.selection
+    if not isinstance(query.input, SingleInput) or query.input.window is not None:
+        yield "output snapshot of what a window holds has no operator yet"
+    if app.playback is not None:
+        yield "output snapshot goes by the clock of arrivals in playback"
+    cuts = selection.order_by or selection.limit is not None or selection.offset
+    if cuts and (selection.aggregates or selection.group_by):
+        yield "order by, limit and offset of each event, as output snapshot has them, have no operator yet"
 
 
 def looks_at_clock(expr: Expr) -> bool:

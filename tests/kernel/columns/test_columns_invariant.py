@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -29,6 +30,9 @@ from tests.generate.inputs import Cut, Message, cuts, messages
 
 COMPILED = "NADI_COMPILE" in os.environ
 """Whether the loops of generated apps are compiled, each for a second or more; what is not generated always is."""
+
+_MADE_KEY = re.compile(r"#Inner|partition with \((?![kvbl] of)")
+"""Where events have the key of a partition as a further attribute, a function that loops cannot compute keeps its query on rows."""
 
 AFTER = 3000  # ms that a run goes on after its last message
 
@@ -75,7 +79,8 @@ def test_columns_give_exactly_what_rows_give_for_every_split_and_restart(
 ) -> None:
     plan = planned(made)
     found = islands(plan)
-    assert found.columns, found.why
+    assert found.columns or _MADE_KEY.search(made.text), found.why
+    assume(found.columns)
     rows = _split(Feeding(made, plan), sent, [])
     assert _split(ColumnsFeeding(made, plan), sent, []) == rows
     assert _split(ColumnsFeeding(made, plan), sent, parts) == rows
@@ -97,7 +102,7 @@ def test_each_key_group_gets_the_same_from_several_buckets(
     made: Generated, sent: list[Message], parts: list[Cut], buckets: int
 ) -> None:
     plan = planned(made)
-    assume(plan.sharding.kind == "key")
+    assume(plan.sharding.kind == "key" and islands(plan).columns)
     rows = Feeding(made, plan)
     _split(rows, sent, [])
     several = ColumnsFeeding(made, plan, buckets)
@@ -127,6 +132,12 @@ LOOPS = {
     "unique in a partition": "partition with (k of S) begin from S#window.unique:length(v, 2) select k, b, sum(d) as a group by b insert into Out; end;",
     "delay": "from S#window.delay(30 millisec)[v > 0] select k, d * 2.0 as e, sum(v) as s group by b insert into Out;",
     "delay in a partition": "partition with (k of S) begin from S#window.delay(12 millisec) select k, v, b insert into Out; end;",
+    "session": "from S#window.session(12 millisec, k) select k, sum(f) as s, avg(d) as a, distinctCount(v) as n group by b insert into Out;",
+    "first of groups": "from S select k, sum(d) as s group by k, b output first every 2 events insert into Out;",
+    "last of groups": "from S select k, f, sum(d) as s group by v output last every 30 millisec insert into Out;",
+    "snapshot": "from S[v > 0] select k, b, max(d) as m group by k output snapshot every 75 millisec insert into Out;",
+    "first of a key": "partition with (k of S) begin from S select k, v output first every 12 millisec insert into Out; end;",
+    "batch of keys": "from S[v > 0]#window.unique:timeBatch(k, 30 millisec)[b] select k, sum(d) as s, min(v) as m insert into Out;",
     "time batch": "from S#window.timeBatch(30 millisec) select k, f, d, sum(d) as s, stdDev(l) as e, count() as n group by k having n > 1L"
     " order by s desc, k limit 2 insert into Out;",
     "length batch": "from S#window.lengthBatch(3) select min(d) as a, max(v) as c, avg(f) as e, k insert into Out;",

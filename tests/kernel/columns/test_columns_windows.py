@@ -102,6 +102,71 @@ def test_a_delayed_event_goes_on_when_it_is_due_and_a_late_one_with_the_next_eve
     assert run.rows == rows.rows
 
 
+def test_sessions_that_a_timer_finds_late_leave_in_the_order_of_their_ends_also_after_a_restart() -> None:
+    query = "from S#window.session(100 millisec, k) select k, v insert all events into Out;"
+    made = Generated(STREAMS + query, ("Out",), ())
+    given = [("y", 0, 0), ("z", 200, 700), ("a", 201, 201), ("b", 202, 202), ("a", 250, 250)]  # z holds up the others
+    sent = [Message(now, "S", ((ts, event(k)),)) for k, now, ts in given]
+    runs = [Feeding(made, planned(made)) for _ in range(2)]
+    for run, how in zip(runs, ("", "dump")):
+        run.feed(sent, 250)
+        run.restart(how)
+        run.feed([], 1000)
+    assert [row[2] for row in runs[0].rows["Out"][6:]] == ["b", "a", "a", "z"]
+    assert runs[1].rows == runs[0].rows
+
+
+def test_a_late_event_opens_its_session_earlier_or_is_dropped_and_the_sums_say_so_until_the_session_ends() -> None:
+    made = Generated(
+        f"{STREAMS}from S#window.session(30 millisec, k) select v, sum(d) as s insert into Out;", ("Out",), ()
+    )
+    given = [
+        (50, 50, 0.1),
+        (51, 20, 0.7),
+        (52, -10, 0.4),
+        (53, -41, 0.3),
+        (54, 53, 0.9),
+        (90, 90, 1e9),
+        (130, 130, 0.2),
+    ]
+    sent = [Message(now, "S", ((ts, event(v=n, d=d)),)) for n, (now, ts, d) in enumerate(given)]
+    runs = [kind(made, planned(made)) for kind in (Feeding, ColumnsFeeding, ColumnsFeeding)]
+    for run, every in zip(runs, ("", "", "dump")):
+        for message in sent:
+            run.feed([message], message.order)
+            run.restart(every)
+    assert [row[1] for row in runs[0].rows["Out"]] == list("012456")
+    assert runs[1].rows == runs[0].rows
+    assert runs[2].rows == runs[0].rows
+
+
+def test_a_session_without_a_key_and_that_of_the_text_null_are_two() -> None:
+    rows = [(n, [event(k=k)]) for n, k in enumerate((None, "null", "=", "", None))]
+    found = both("from S#window.session(30 millisec, k) select k, count() as n insert into Out;", *rows)
+    assert len(found) == 5
+
+
+def test_a_snapshot_shows_the_last_row_of_each_group_at_every_tick() -> None:
+    query = "from S select k, sum(v) as s group by k output snapshot every 30 millisec insert into Out;"
+    found = both(query, (0, [event("a", 1)]), (10, [event("b", 2), event("a", 3)]), (70, [event("b", 5)]), until=120)
+    assert [row[2] + row[6] for row in found] == ["a4", "b2"] * 2 + ["a4", "b7"] * 2
+
+
+def test_the_last_of_each_group_comes_in_the_order_in_which_groups_came() -> None:
+    query = "from S select k, v group by k output last every {} insert into Out;".replace("v g", "count() as v g")
+    sent = [(n, [event(k)]) for n, k in enumerate("abacbbacc")]
+    assert [row[2] + row[6] for row in both(query.format("4 events"), *sent)] == ["a2", "b1", "c1", "b3", "a3", "c2"]
+    found = both(query.format("4 millisec"), *sent)
+    assert [row[2] + row[6] for row in found] == ["a2", "b1", "c1", "b3", "a3", "c2", "c3"]
+
+
+@pytest.mark.parametrize("every", ["2 events", "3 millisec"])
+def test_keys_without_number_are_forgotten_by_a_rate_and_nothing_else_changes(every: str) -> None:
+    query = f"from S select k, count() as n group by k output first every {every} insert into Out;"
+    names = [f"key {n % 1500}" for n in range(4500)]
+    both(query, *((n // 100, [event(k) for k in names[n : n + 100]]) for n in range(0, 4500, 100)))
+
+
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +245,7 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
             "from S[v > 1]#window.sort(2, v) select min(v) as m insert into Out;",
             "min() and max() over the window 'sort'",
         ),
+        ("from S#window.session(1 sec, k, 1 sec) select count() as n insert into Out;", "the allowed latency"),
         ("from S#window.unique:ever(d) select count() as n insert into Out;", "no attribute of a type"),
         ("from S#window.unique:length(k, 0) select count() as n insert into Out;", "a number of at least 1"),
         ("from S#window.timeBatch(1 sec, true) select v insert into Out;", "stream.current.event"),
@@ -192,8 +258,8 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
         ("from S#window.time(1 sec)[eventTimestamp() > 3L] select sum(v) as s insert into Out;", "looks at a clock"),
         ("from S select and(b) as s insert into Out;", "fails where b is null"),
         ("from S select distinctCount(d) as s insert into Out;", "no attribute of a type"),
-        ("from S select k, v output snapshot every 1 sec insert into Out;", "output snapshot has no operator"),
-        ("from S select k, sum(v) as s group by k output last every 2 events insert into Out;", "of each group"),
+        ("from S#window.time(1 sec) select k output snapshot every 1 sec insert into Out;", "of what a window holds"),
+        ("from S select k, sum(v) as s limit 1 output snapshot every 1 sec insert into Out;", "of each event"),
         ("from S#window.timeBatch(1 sec) select v output first every 2 events insert into Out;", "ends of batches"),
     ],
 )
@@ -212,10 +278,19 @@ def test_a_delay_stays_on_rows_in_playback_and_behind_what_makes_several_chunks_
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
+        (
+            "from S#window.unique:lengthBatch(v, 2) select v insert into Out;",
+            "'unique:lengthBatch' has no operator inside",
+        ),
+        ("from S#window.session(1 sec) select v insert into Out;", "'session' has no operator inside a partition"),
+        (
+            "from S[v > 0]#window.sort(101, v) select count() as n insert into Out;",
+            "of more than 100 events has no operator inside",
+        ),
         ("from S#window.timeBatch(1 sec) select v insert into Out;", "without an aggregator has no operator inside"),
         ("from S#window.lengthBatch(2) select sum(v) as s group by b insert into Out;", "group by over the window"),
         ("from S#window.lengthBatch(2) select distinctCount(v) as s insert into Out;", "distinctCount() over the"),
-        ("from S select v output every 2 events insert into Out;", "an output rate has no operator inside"),
+        ("from S select v output every 2 events insert into Out;", "output all has no operator inside"),
     ],
 )
 def test_what_stays_on_rows_in_a_partition_says_why(query: str, reason: str) -> None:

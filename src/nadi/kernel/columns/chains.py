@@ -22,7 +22,7 @@ _BY_KEY = ("first", "last", "count", "taken")
 class Chains:
     """`columns`: name → dtype of what is held of an event. Its key is a group of `keys`, and its group too, unless there are `groups` apart from the keys.
     Columns in `named`
-    are numbers of other tables.
+    are numbers of other tables. With `fronts` events may also come before those that a key holds: `front` tells which did.
 
     By place: `following`, the next event of the same key, and `number`, which tells it from all others, -1 where nothing is held. By key: `first`, `last`,
     `count`, and `taken`, how many went of those that the last delta knew. `came` and `came_number` note what came since that.
@@ -35,12 +35,16 @@ class Chains:
         keys: Groups,
         groups: Groups | None = None,
         named: Mapping[str, Groups | Texts] | None = None,
+        fronts: bool = False,
     ) -> None:
         self._element = element
+        self._fronts = fronts
         self._tables: dict[str, Groups | Texts] = dict(named or {})
         if groups is not None:
             self._tables["group"] = groups
         self._dtypes = dict(columns) if groups is None else {"group": "int32", **columns}
+        if fronts:
+            self._dtypes["front"] = "bool"
         self._keys, self._groups = keys, groups
         self._named(groups is not None)
         self.version = 0  # of the places
@@ -119,6 +123,18 @@ class Chains:
             "else:",
             f"    following[last[{key}]] = j",
             f"last[{key}] = j",
+            *self._came_lines(key, apart, front=False),
+        )
+        self.prepend: tuple[str, ...] = (  # the same, before what the key holds, which is something
+            "spare -= 1",
+            "j = free[spare]",
+            f"following[j] = first[{key}]",
+            f"first[{key}] = j",
+            *self._came_lines(key, apart, front=True),
+        )
+
+    def _came_lines(self, key: str, apart: bool, front: bool) -> tuple[str, ...]:
+        return (
             f"count[{key}] += 1",
             f"key[j] = {key}",
             "number[j] = next_number",
@@ -127,6 +143,7 @@ class Chains:
             "new += 1",
             "next_number += 1",
             *(("h_group[j] = g",) if apart else ()),
+            *((f"h_front[j] = {front}",) if self._fronts else ()),
         )
 
     def room(self, more: int) -> None:
@@ -162,7 +179,7 @@ class Chains:
 
     def held_keys(self) -> Longs:
         """The keys that hold events."""
-        return np.flatnonzero(self._by_key["count"][: self._keys.keys.bound])
+        return np.flatnonzero(self._by_key["count"][: self._keys.keys.bound if self._keys.grouped else 1])
 
     def places(self) -> tuple[Longs, Array]:
         """The places of the events, the oldest of each key first, and their keys."""
@@ -196,6 +213,8 @@ class Chains:
         most = BLOCK_BYTES // (sum(array.itemsize for array in self.arrays.values()) + 8)
         for group, ids in by_group(self._keys.keys, self.held_keys(), sharded):
             places = self._walked(ids)
+            if self._fronts:  # they are told from the first one on
+                self.arrays["front"][places] = False
             for start in range(0, len(places), most):
                 some = places[start : start + most]
                 different, codes = coded(self._group[some], self._keys.keys.room)
@@ -221,7 +240,8 @@ class Chains:
         _take(ids, block.arrays["taken"], **self._taking())
         self.version += 1
         places = np.empty(len(keys), np.int64)
-        _append(keys, places, **self._appending())
+        fronts = block.arrays["front"] if self._fronts else np.zeros(len(keys), np.bool_)
+        _append(keys, fronts.copy(), places, **self._appending())
         given = dict(block.arrays)
         for name, table in self._tables.items():
             given[name] = table.read(name, given)
@@ -263,16 +283,20 @@ def _take(ids, taken, first, count, following, number, free, counts):  # type: i
 
 
 @loop
-def _append(keys, places, first, count, following, number, free, counts, last, key):  # type: ignore[no-untyped-def]
+def _append(keys, fronts, places, first, count, following, number, free, counts, last, key):  # type: ignore[no-untyped-def]
     for i in range(len(keys)):
         g = keys[i]
         counts[0] -= 1
         j = free[counts[0]]
-        if count[g] == 0:
+        if fronts[i] and count[g] > 0:
+            following[j] = first[g]
             first[g] = j
+        elif count[g] == 0:
+            first[g] = j
+            last[g] = j
         else:
             following[last[g]] = j
-        last[g] = j
+            last[g] = j
         count[g] += 1
         key[j] = g
         number[j] = counts[2]

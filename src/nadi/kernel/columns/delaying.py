@@ -19,7 +19,7 @@ from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.groups import Groups
-from nadi.kernel.columns.heaps import LINES, push
+from nadi.kernel.columns.heaps import LINES, NAMES, heap
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.ring import Ring
 from nadi.kernel.columns.stretch import Array, Longs, Stretch, empty
@@ -32,6 +32,8 @@ _ENDS = ("ends_now", "ends_turn", "ends_key")
 
 class Delaying:
     """See the module's text."""
+
+    letters = frozenset({"g", "k", "q"})
 
     def __init__(self, query: Query, given: Input) -> None:
         assert isinstance(query.input, SingleInput)
@@ -61,7 +63,7 @@ class Delaying:
         self._groups.clear()
         self._queue.clear()
         self._rows.table.clear()
-        self._heap = [np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64)]  # dues, keys, how many
+        self._heap = heap(_NONE, _NONE, _NONE, 1)
         self._loaded = False
 
     def __len__(self) -> int:
@@ -87,7 +89,7 @@ class Delaying:
         text.after += (*queue.after, "made[0] = k", "made[1] = e")
         text.own |= {name: f"{dtype}[]" for name, dtype in arrays.items()} | {"touched": "bool[]", "until": "int64"}
         text.own |= {**queue.parameters, **self._rows.parameters, "origin": "const int64[]"}
-        text.own |= dict.fromkeys(("due", "due_key", "due_size", "made", "of", *_ENDS), "int64[]")
+        text.own |= dict.fromkeys((*NAMES, "made", "of", *_ENDS), "int64[]")
         if self._groups.grouped:
             text.own["groups"] = "const int32[]"
         return text
@@ -100,7 +102,7 @@ class Delaying:
         with write.indented():
             line("f = due[0]")
             line("g = due_key[0]")
-            line("pop(due, due_key, due_size)")
+            line("pop(due, due_rank, due_key, due_size)")
             line("if f != fired:")
             line("    fired = f")
             line("    turn += 1")
@@ -111,7 +113,7 @@ class Delaying:
             line(f"armed[g] = {self._queue.any_left}")
             line("if armed[g]:")
             line(f"    timer[g] = h_ts[{self._queue.oldest}] + {self._time}")
-            line("    push(due, due_key, due_size, timer[g], g)")
+            line("    push(due, due_rank, due_key, due_size, timer[g], 0, g)")
 
     def _release(self, text: LoopText, clock: str) -> None:
         """The lines that let events of key `g` go on, as one chunk."""
@@ -148,7 +150,7 @@ class Delaying:
         line("    if not armed[g]:")
         line("        armed[g] = True")
         line(f"        timer[g] = ts[i] + {self._time}")
-        line("        push(due, due_key, due_size, timer[g], g)")
+        line("        push(due, due_rank, due_key, due_size, timer[g], 0, g)")
 
     # ---- a batch
 
@@ -165,7 +167,7 @@ class Delaying:
         own |= {name: np.empty(room, np.int64) for name in ("of", *_ENDS)}
         own |= {**groups.arrays, "touched": groups.touched, **self._queue.own, **self._rows.given(stretch, room)}
         own |= {"origin": stretch.chunk if stretch.origin is None else stretch.origin}
-        own |= dict(zip(("due", "due_key", "due_size"), self._heap, strict=True))
+        own |= dict(zip(NAMES, self._heap, strict=True))
         self._loop(stretch, own)
         found = self._gone_on(own)
         self._rows.table.sweep(self._held_texts())
@@ -175,9 +177,8 @@ class Delaying:
         """The heap of timers, made of what was loaded, with room for all keys."""
         room = len(self._groups.touched)
         if len(self._heap[0]) < room or self._loaded:
-            self._heap = [np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(1, np.int64)]
-            for key in np.flatnonzero(self._groups.arrays["armed"]).tolist():
-                push(*self._heap, int(self._groups.arrays["timer"][key]), key)
+            armed = np.flatnonzero(self._groups.arrays["armed"])
+            self._heap = heap(self._groups.arrays["timer"][armed], np.zeros(len(armed), np.int64), armed, room)
             self._loaded = False
 
     def _held_texts(self) -> Iterator[Array]:
@@ -215,7 +216,7 @@ class Delaying:
     def next_timer(self) -> int | None:
         """When the next event goes on by itself."""
         self._wake()
-        return int(self._heap[0][0]) if self._heap[2][0] else None
+        return int(self._heap[0][0]) if self._heap[3][0] else None
 
     # ---- state
 
@@ -239,3 +240,4 @@ class Delaying:
 
 
 _NO_GROUPS = np.zeros(0, np.int32)
+_NONE = np.zeros(0, np.int64)

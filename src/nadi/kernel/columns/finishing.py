@@ -11,16 +11,17 @@ import pyarrow.compute as pc
 
 from nadi.kernel.columns.contract import Operator, Stateful
 from nadi.kernel.columns.flat import Block
-from nadi.kernel.columns.limiting import Limiter, limiter
+from nadi.kernel.columns.grouplimits import LastOfGroups, OneOfKeys
+from nadi.kernel.columns.limiting import AllOfCount, EveryTime, FirstOfTime, Limiter, OneOfCount
 from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch
 from nadi.lang.tree import Type
-from nadi.plan.nodes import Attr, Query, Selection
+from nadi.plan.nodes import Attr, Query, Rate, Selection
 
 
 class Finishing:
-    """An operator, and what is done with its rows."""
+    """An operator, and what is done with its rows. Behind their own columns they have some of `keys`, where the output rate looks at them."""
 
-    def __init__(self, query: Query, inner: Operator) -> None:
+    def __init__(self, query: Query, inner: Operator, keys: tuple[Type, ...] = (), sharded: bool = False) -> None:
         self._inner = inner
         self._stateful = inner if isinstance(inner, Stateful) else None
         selection = query.selection
@@ -31,7 +32,7 @@ class Finishing:
         self._rate = ""
         if query.rate is not None:
             self._rate = query.rate.id
-            self._limiter = limiter(query.rate, selection.schema.types)
+            self._limiter = _limiter(query, query.rate, keys, sharded)
             elements = (*elements, self._rate)
         self.elements = elements
 
@@ -88,6 +89,18 @@ class Finishing:
         """Entries inside, and of the rate."""
         held = {} if self._stateful is None else self._stateful.size()
         return held if self._limiter is None else {**held, self._rate: self._limiter.size()}
+
+
+def _limiter(query: Query, rate: Rate, keys: tuple[Type, ...], sharded: bool) -> Limiter:
+    types, grouped = query.selection.schema.types, bool(query.selection.group_by)
+    if keys and (rate.kind == "first" or (query.partition is not None and not grouped)):
+        return OneOfKeys(rate, types, keys, grouped, sharded)
+    if rate.kind == "snapshot" or (rate.kind == "last" and keys):
+        return LastOfGroups(rate, types, keys)
+    if rate.every is not None:
+        return FirstOfTime(rate.id, rate.every) if rate.kind == "first" else EveryTime(rate, rate.every, types)
+    count = rate.events or 1
+    return AllOfCount(rate.id, count, types) if rate.kind == "all" else OneOfCount(rate, count)
 
 
 class Ordering:

@@ -76,13 +76,14 @@ class Groups:
         if self._plain and not (column := given.columns[self._by[0]]).has_nulls():
             return self._grown(self.keys.numbered(*column.texts()))
         columns = tuple(given.columns[p] for p in self._by)
-        found = self._numbered(texts_of(columns, self._kinds))
+        found = self.number(texts_of(columns, self._kinds))
         if self._prefixed:
             texts = texts_of(columns[:1], self._kinds[:1])
             self.arrays["prefix"][found] = pc.binary_length(texts).to_numpy()
         return found
 
-    def _numbered(self, texts: pa.Array) -> Array:
+    def number(self, texts: pa.Array) -> Array:
+        """The groups of texts."""
         return self._grown(self.keys.number(texts))
 
     def _grown(self, found: Array) -> Array:
@@ -172,7 +173,7 @@ class Groups:
             return np.zeros(1, np.int32)
         ends, data = block.arrays["ends"], block.arrays["texts"]
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
-        return self._numbered(pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers))
+        return self.number(pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers))
 
     def told(self, name: str, ids: Array) -> dict[str, Array]:
         """Groups of something else, as arrays of its block: which of some groups each is, -1 where it is none."""
@@ -183,6 +184,8 @@ class Groups:
 
     def read(self, name: str, arrays: Mapping[str, Array]) -> Array:
         """The numbers of what `told` told."""
+        if not self._by:
+            return np.zeros(len(arrays[name]), np.int32)
         known = {part: arrays[f"{name}.{part}"] for part in ("ends", "texts")}
         found = self.numbers_of(Block(self.element, 0, "", known))
         codes = arrays[name]

@@ -1,7 +1,6 @@
 """`output …`: which rows of a query come out, and when (language text §14). Rows are counted, whatever chunks they stand in.
 
-A limiter takes the rows that the selection made of a batch and gives those that go on. Queries with `group by` and those in partitions have no
-other than `all` here, as the first and last row of each group would be wanted.
+A limiter takes the rows that the selection made of a batch and gives those that go on. Those here look at no group; the others are in `grouplimits`.
 """
 
 from __future__ import annotations
@@ -32,16 +31,10 @@ class Limiter(Protocol):
     def size(self) -> int: ...
 
 
-def limiter(rate: Rate, types: tuple[Type, ...]) -> Limiter:
-    """The limiter of a query whose rows have columns of some types."""
-    if rate.every is not None:
-        return FirstOfTime(rate.id, rate.every) if rate.kind == "first" else EveryTime(rate, rate.every, types)
-    count = rate.events or 1
-    return AllOfCount(rate.id, count, types) if rate.kind == "all" else OneOfCount(rate, count)
-
-
-class _Numbers:
+class Numbers:
     """A few numbers that are state."""
+
+    held: list[int]
 
     def __init__(self, element: str, *first: int) -> None:
         self._element, self._first = element, first
@@ -71,7 +64,7 @@ class OneOfCount:
         self._count = count
         self._place = 0 if rate.kind == "first" else count - 1
         self._once = rate.kind == "first" and count == 1
-        self._seen = _Numbers(rate.id, 0)
+        self._seen = Numbers(rate.id, 0)
         self.changes, self.contents = self._seen.changes, self._seen.contents
         self.apply, self.clear = self._seen.apply, self._seen.clear
 
@@ -141,7 +134,7 @@ class FirstOfTime:
 
     def __init__(self, element: str, every: int) -> None:
         self._every = every
-        self._passed = _Numbers(element, 0, 0)  # whether one has passed, and when
+        self._passed = Numbers(element, 0, 0)  # whether one has passed, and when
         self.changes, self.contents = self._passed.changes, self._passed.contents
         self.apply, self.clear = self._passed.apply, self._passed.clear
 
@@ -172,7 +165,7 @@ class EveryTime:
     def __init__(self, rate: Rate, every: int, types: tuple[Type, ...]) -> None:
         self._every, self._types = every, types
         self._last = rate.kind == "last"
-        self._clock = _Numbers(rate.id, 0, 0)  # when the app began, when the rows that wait go on
+        self._clock = Numbers(rate.id, 0, 0)  # when the app began, when the rows that wait go on
         self._parcel = Parcel(rate.id, types)
 
     def begin(self, now: int) -> None:

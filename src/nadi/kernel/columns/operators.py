@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nadi.kernel.columns.around import around
 from nadi.kernel.columns.batching import Batching
+from nadi.kernel.columns.collecting import Collecting
 from nadi.kernel.columns.contract import Input, Operator, Stateful
 from nadi.kernel.columns.delaying import Delaying
 from nadi.kernel.columns.filtering import Filtering
@@ -21,14 +22,19 @@ from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
 from nadi.plan import tabling
 from nadi.plan.ahead import ahead
-from nadi.plan.islandwindows import BATCHES, PASSING
+from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES
 from nadi.plan.nodes import (
     App,
+    Attr,
+    Column,
     FilterStep,
     JoinInput,
     Query,
+    Schema,
     SingleInput,
     StateInput,
+    Step,
+    WindowCall,
     WindowStep,
 )
 
@@ -48,11 +54,31 @@ def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTab
 
 def _whole(query: Query, app: App, is_read: bool) -> Operator:
     """The operator of a query that looks into no table."""
-    selection, made = query.selection, ahead(query, app)
+    selection, keys = query.selection, _limited_by(query, app)
+    made = ahead(_with_columns(query, keys), app)
     inner = with_key(made.query, made.app)
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
         return around(made, app, _operator(inner, made.app, is_read))
-    return Finishing(query, around(made, app, _operator(inner, made.app, is_read=True)))  # the clocks of its rows count
+    rows = around(made, app, _operator(inner, made.app, is_read=True))  # the clocks of its rows count
+    return Finishing(query, rows, tuple(key.type for key in keys), app.sharding.kind == "key")
+
+
+def _with_columns(query: Query, keys: tuple[Attr, ...]) -> Query:
+    """A query with further output columns."""
+    if not keys:
+        return query
+    columns = tuple(Column(f"key {n}", key.type) for n, key in enumerate(keys))
+    schema = Schema((*query.selection.schema.columns, *columns))
+    return replace(query, selection=replace(query.selection, values=(*query.selection.values, *keys), schema=schema))
+
+
+def _limited_by(query: Query, app: App) -> tuple[Attr, ...]:
+    """The attributes that the output rate of a query looks at beside its rows: the key of its partition, and those of `group by`."""
+    if query.rate is None or query.rate.kind == "all" or not isinstance(query.input, SingleInput):
+        return ()
+    home = key_of(query, query.input.source, app)
+    by = tuple(key for key in query.selection.group_by if isinstance(key, Attr))
+    return by if home is None else (home, *by)
 
 
 def _operator(query: Query, app: App, is_read: bool) -> Operator:
@@ -76,6 +102,15 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
         later = replace(query, input=replace(source, steps=tuple(map(FilterStep, behind))))
         inner = _single(later, replace(given, filters=behind, behind=()))
         return Staged(source.source, Delaying(query, given), inner)
+    if source.window is not None and source.window.name in UNIQUE_BATCHES:
+        steps: tuple[Step, ...] = tuple(map(FilterStep, behind))
+        if query.selection.aggregates or query.selection.group_by:
+            steps = (WindowStep(WindowCall(source.window.id, "batch", ())), *steps)
+            after = replace(given, filters=())
+        else:
+            after = replace(given, filters=behind, behind=())
+        inner = _single(replace(query, input=replace(source, steps=steps)), after)
+        return Staged(source.source, Collecting(query, given), inner)
     return _single(query, given)
 
 

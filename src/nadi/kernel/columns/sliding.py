@@ -232,6 +232,12 @@ class Sliding:
             text.own |= self._store.parameters
             text.own |= {} if self._links is None else self._links.parameters
             text.before += self._store.before
+        if self._held is not None:
+            text.names |= self._held.calls
+            with text.apart("    ") as behind:
+                self._held.write_end(text.writer, self._taken)
+            text.after += (line.removeprefix("    ") for line in behind)
+        if self._store is not None:
             text.after += self._store.after
 
     # ---- a batch

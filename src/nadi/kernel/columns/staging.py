@@ -11,9 +11,11 @@ from nadi.kernel.columns.stretch import Stretch
 
 
 class Stage(Protocol):
-    """Events in, events out, at the clocks at which they go on. `element` is the id of the window's state."""
+    """Events in, events out, at the clocks at which they go on. `element` is the id of the window's state, whose
+    blocks have some `letters`."""
 
     element: str
+    letters: frozenset[str]
 
     def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None: ...
     def next_timer(self) -> int | None: ...
@@ -55,7 +57,7 @@ class Staged:
 
     def apply(self, block: Block) -> None:
         """Put back what either told."""
-        if block.element == self._stage.element:
+        if block.element == self._stage.element and block.letter in self._stage.letters:
             self._stage.apply(block)
         elif self._stateful is not None:
             self._stateful.apply(block)
@@ -69,4 +71,4 @@ class Staged:
     def size(self) -> dict[str, int]:
         """Events that wait, and what the operator holds."""
         held = {self._stage.element: len(self._stage)}
-        return held if self._stateful is None else {**held, **self._stateful.size()}
+        return held if self._stateful is None else {**self._stateful.size(), **held}

@@ -77,7 +77,7 @@ class WholeRows:
         columns = []
         for p, kind in enumerate(self._types):
             if p not in self._positions:
-                columns.append(_nothing(kind, len(now)))
+                columns.append(nothing(kind, len(now)))
             elif kind is Type.STRING:
                 columns.append(self.table.column(of(f"c{p}")))
             else:
@@ -85,7 +85,7 @@ class WholeRows:
         return Stretch(tuple(columns), now, now, chunk, of("keygroup") if self._sharded else None)
 
 
-def _nothing(kind: Type, size: int) -> Column:
+def nothing(kind: Type, size: int) -> Column:
     """A column at which nobody looks."""
     if kind in DTYPES:
         return Column(None, np.zeros(size, DTYPES[kind]))

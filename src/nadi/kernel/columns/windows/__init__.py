@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.windows.contract import Held
+from nadi.kernel.columns.windows.sessions import Sessions
 from nadi.kernel.columns.windows.sorting import Sorted
 from nadi.kernel.columns.windows.unique import Unique
 from nadi.plan.nodes import WindowCall
 
 HELD: dict[str, Callable[[WindowCall, Input, Groups, Mapping[str, str], Mapping[str, Groups]], Held]] = {
+    "session": Sessions,
     "sort": Sorted,
     "unique:ever": Unique,
     "unique:first": Unique,

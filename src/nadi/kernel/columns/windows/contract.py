@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from nadi.kernel.columns.code import Writer
@@ -13,11 +13,13 @@ from nadi.kernel.columns.stretch import Array, Stretch
 class Held(Protocol):
     """The events that are held. What is held of one lies in arrays by place, which a loop gets as `h_<name>`.
 
-    `names` are those that the loop is to fill for an event that comes; `passing`: events pass only, none is held to leave again.
+    `names` are those that the loop is to fill for an event that comes; `passing`: events pass only, none is held to leave again. `calls` is what
+    the lines call.
     """
 
     names: frozenset[str]
     passing: bool
+    calls: Mapping[str, object]
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -39,6 +41,10 @@ class Held(Protocol):
 
         `taken` writes those for an event that leaves place `j` and is of group `h`; they may `continue` the loop in which they stand.
         """
+        ...
+
+    def write_end(self, write: Writer, taken: Callable[[], None]) -> None:
+        """The lines behind the loop."""
         ...
 
     def given(self, stretch: Stretch) -> dict[str, Array | int]:

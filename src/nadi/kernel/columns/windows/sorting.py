@@ -29,6 +29,7 @@ class Sorted:
     """See the module's text. Events have numbers in the order in which they came; `w_came` and `w_lost…` note what the next delta tells."""
 
     passing = False
+    calls: Mapping[str, object] = {}
 
     def __init__(
         self,
@@ -121,6 +122,9 @@ class Sorted:
             deeper += "    "
         line("if w_less: w_high = w_mid")
         line("else: w_low = w_mid + 1")
+
+    def write_end(self, write: Writer, taken: Callable[[], None]) -> None:
+        """Nothing is left to do."""
 
     # ---- a batch
 

@@ -82,6 +82,7 @@ class Unique:
             own |= dict.fromkeys((*self._links, *self._ends, "w_counter"), "int64[]")
         return own | ({"w_homes": "const int32[]"} if self._homes.grouped else {})
 
+    calls: Mapping[str, object] = {}
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
 
@@ -132,6 +133,9 @@ class Unique:
             line("h_home[j] = w_p")
         for text in _LINK:
             line(text)
+
+    def write_end(self, write: Writer, taken: Callable[[], None]) -> None:
+        """Nothing is left to do."""
 
     # ---- a batch
 

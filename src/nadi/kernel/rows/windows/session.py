@@ -156,12 +156,14 @@ class SessionWindow:
         ends = self._heap(cells)
         out: Chunk = []
         while ends and ends[0][0] <= now:
-            _due, number, key = heappop(ends)
+            at, number, key = heappop(
+                ends
+            )  # an end that has moved on means nothing any more, as it would not after a load
             session, before = self._pair(cells, key)
-            if before is not None and before.number == number and before.end + self._latency <= now:
+            if before is not None and before.number == number and before.end + self._latency == at:
                 self._leave(cells, before, out)
                 self._put(cells, key, session, None)
-            elif session is not None and session.number == number and session.end <= now:
+            elif session is not None and session.number == number and session.end == at:
                 self._put(cells, key, None, self._finish(cells, session, before, out))
         if out:
             self._emit(out)
