@@ -85,6 +85,23 @@ def test_rows_wait_for_the_next_tick_of_a_rate() -> None:
     assert len(run.rows["Out"]) == 1
 
 
+def test_a_delayed_event_goes_on_when_it_is_due_and_a_late_one_with_the_next_event() -> None:
+    made = Generated(f"{STREAMS}from S#window.delay(30 millisec) select v insert into Out;", ("Out",), ())
+    rows, run = Feeding(made, planned(made)), ColumnsFeeding(made, planned(made))
+    late = [Message(50, "S", ((50, event(v=1)),)), Message(81, "S", ((10, event(v=2)),))]
+    for one in (rows, run):
+        one.feed(late[:1], 50)
+    assert run.next_timer() == 80
+    for one in (rows, run):
+        one.feed(late[1:], 200)
+    assert len(run.rows["Out"]) == 1
+    assert run.next_timer() is None
+    for one in (rows, run):
+        one.feed([Message(300, "S", ((300, event(v=3)),))], 300)
+    assert [row[:3] for row in run.rows["Out"]] == ["(1,", "(2,"]
+    assert run.rows == rows.rows
+
+
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
@@ -157,7 +174,14 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("from S#window.sort(2, v) select v insert into Out;", "the window 'sort' has no operator yet"),
+        ("from S#window.sort(2, v) select v insert into Out;", "fails where v is null"),
+        ("from S#window.sort(2, k) select v insert into Out;", "'sort' by strings"),
+        (
+            "from S[v > 1]#window.sort(2, v) select min(v) as m insert into Out;",
+            "min() and max() over the window 'sort'",
+        ),
+        ("from S#window.unique:ever(d) select count() as n insert into Out;", "no attribute of a type"),
+        ("from S#window.unique:length(k, 0) select count() as n insert into Out;", "a number of at least 1"),
         ("from S#window.timeBatch(1 sec, true) select v insert into Out;", "stream.current.event"),
         ("from S#window.lengthBatch(0) select v insert into Out;", "no number of at least 1"),
         ("from S#window.externalTime(l, 1 sec) select sum(v) as s insert into Out;", "a filter such as [l > 0L]"),
@@ -175,6 +199,14 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
 )
 def test_what_stays_on_rows_says_why(query: str, reason: str) -> None:
     assert reason in why(query)
+
+
+def test_a_delay_stays_on_rows_in_playback_and_behind_what_makes_several_chunks_of_one() -> None:
+    query = "from S#window.delay(1 sec) select v insert into Out;"
+    assert "in playback what the window 'delay' lets go" in why(query, "@app:playback\n" + STREAMS)
+    batches = "from S#window.lengthBatch(1) select v insert into Mid;"
+    found = islands(plan_app(f"{STREAMS}{batches}{query.replace('from S', 'from Mid')}", default_registry()))
+    assert any("query_1 makes several chunks of one" in one.why for one in found.queries.values())
 
 
 @pytest.mark.parametrize(

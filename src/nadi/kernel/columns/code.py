@@ -68,6 +68,27 @@ class Equal:
         return values_of(pc.equal(columns[self.left].array(), other).fill_null(False))
 
 
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which of some constants a string is, -1 for none of them: made by Arrow before the loop."""
+
+    left: int
+    texts: tuple[str, ...]
+
+    def made(self, columns: tuple[Column, ...]) -> Array:
+        """The place of each string among the constants."""
+        found = pc.index_in(columns[self.left].array(), pa.array(self.texts, pa.string()))
+        return values_of(found.fill_null(-1))
+
+    @property
+    def right(self) -> str:
+        """There is no other column."""
+        return ""
+
+
+Prepared = Equal | Which
+
+
 @dataclass(slots=True)
 class Writer:
     """Writes the expressions of one loop over the events `i` of a stretch with columns of some types.
@@ -80,7 +101,7 @@ class Writer:
     types: tuple[Type, ...]
     lines: list[str] = field(default_factory=list)
     parameters: dict[str, str] = field(default_factory=dict)
-    prepared: list[Equal] = field(default_factory=list)
+    prepared: list[Prepared] = field(default_factory=list)
     aggregates: Mapping[int, Term] = field(default_factory=dict)
     outputs: Mapping[int, Term] = field(default_factory=dict)
     bound: dict[tuple[int, int], Term] = field(default_factory=dict)
@@ -252,6 +273,13 @@ class Writer:
         name = f"p{self.prepared.index(equal)}"
         self.parameters[name] = "const bool[]"
         return Term(self.name(f"{name}[i]" if expr.op == "==" else f"not {name}[i]"))
+
+    def which(self, which: Which) -> str:
+        """The text of which constant a string is."""
+        self.prepared.append(which)
+        name = f"p{len(self.prepared) - 1}"
+        self.parameters[name] = "const int32[]"
+        return self.name(f"{name}[i]")
 
     def _numbers(self, op: str, one: Term, other: Term) -> Term:
         """Strings of different events, by number."""

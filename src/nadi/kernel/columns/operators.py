@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nadi.kernel.columns.batching import Batching
 from nadi.kernel.columns.contract import Input, Operator
+from nadi.kernel.columns.delaying import Delaying
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.joins import Join
 from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
+from nadi.kernel.columns.staging import Staged
 from nadi.kernel.columns.waiting import Waiting
-from nadi.plan.islandwindows import BATCHES
+from nadi.plan.islandwindows import BATCHES, PASSING
 from nadi.plan.nodes import (
     App,
     FilterStep,
@@ -49,9 +53,21 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
     )
     position = None if key is None else key.position
     given = Input(types, filters, is_read, position, app.sharding.kind == "key", behind)
+    if source.window is not None and source.window.name == "delay":
+        later = replace(query, input=replace(source, steps=tuple(map(FilterStep, behind))))
+        inner = _single(later, replace(given, filters=behind, behind=()))
+        return Staged(source.source, Delaying(query, given), inner)
+    return _single(query, given)
+
+
+def _single(query: Query, given: Input) -> Operator:
+    """The operator of a query that reads one stream, whose window lets events go on as they come or in batches."""
+    source = query.input
+    assert isinstance(source, SingleInput)
     if source.window is not None and source.window.name in BATCHES:
         each = not query.selection.aggregates and not query.selection.group_by
         return Waiting(query, given) if each and given.key is None else Batching(query, given)
-    if query.selection.aggregates:
+    if query.selection.aggregates or (source.window is not None and source.window.name in PASSING):
         return Sliding(query, given)
-    return Filtering(query, given)
+    passing = (*given.filters, *given.behind)  # nobody sees what leaves its window
+    return Filtering(query, replace(given, filters=passing))

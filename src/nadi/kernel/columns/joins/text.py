@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
-from nadi.kernel.columns.code import Equal, Term, Writer
+from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.joins import places
 from nadi.kernel.columns.joins.layout import Layout, Side, leaving, null_columns, read_columns, strings
@@ -89,7 +89,7 @@ class JoinText:
         self.parameters = tuple(parameters)
 
     @property
-    def prepared(self) -> list[Equal]:
+    def prepared(self) -> list[Prepared]:
         """Comparisons of strings that are made before the loop runs."""
         return self._writer.prepared
 

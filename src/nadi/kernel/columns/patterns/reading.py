@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nadi.kernel.columns.code import Equal
+from nadi.kernel.columns.code import Prepared
 from nadi.kernel.columns.keytable import KeyTable, texts_of
 from nadi.kernel.columns.patterns.merging import merged, without_nulls
 from nadi.kernel.columns.patterns.picking import Picked
@@ -32,7 +32,7 @@ class Text(Protocol):
     picked: tuple[Picked, ...]
 
     @property
-    def prepared(self) -> list[Equal]: ...
+    def prepared(self) -> list[Prepared]: ...
 
 
 class Reading:
