@@ -237,7 +237,7 @@ KEYED = (
     "partition with (k of S) begin @info(name='w') from S#window.length(2) select k, sum(v) as s insert into Out; end;"
 )
 SORTED = "@info(name='o') from S#window.frequent(2, k) select k, v insert all events into Out2;"
-FAILING = "@info(name='f') from S select convert(k, 'int') as n insert into Out2;\n"
+FAILING = "@info(name='f') from S select str:length(k) as n insert into Out2;\n"
 
 EXTREME = (
     "@info(name='w') from S#window.time(100) select k, min(v) as lo, max(d) as hi, stdDev(v) as dev,"
@@ -263,11 +263,11 @@ CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "another filter": (S + LENGTH, S + LENGTH.replace("from S", "from S[v > 0]"), {"w"}),
     "a new attribute in front": (S + WINDOW, WIDER + WINDOW, {"w"}),
     "a new attribute before a pattern": (S + CHAIN, WIDER + CHAIN, {"p"}),
-    "a string that is made": (S + WINDOW, S + WINDOW.replace("select k", "select convert(v, 'string') as k"), set()),
+    "a string that is made": (S + WINDOW, S + WINDOW.replace("select k", "select UUID() as k"), set()),
     "expired events": (S + WINDOW, S + WINDOW.replace("insert into", "insert all events into"), set()),
     "less selected": (S + CHAIN, S + CHAIN.replace(", e2.d as b", "").replace("e1.k as k, ", ""), set()),
-    "a function of rows": (S + CHAIN, S + CHAIN.replace("e2.d as b", "convert(e2.d, 'string') as b"), set()),
-    "a function of rows in a sequence": (S + RUN, S + RUN.replace("e3.v as c", "convert(e3.v, 'string') as c"), set()),
+    "a function of rows": (S + CHAIN, S + CHAIN.replace("e2.d as b", "UUID() as b"), set()),
+    "a function of rows in a sequence": (S + RUN, S + RUN.replace("e3.v as c", "UUID() as c"), set()),
     "one that fails in front": (S + WINDOW, S + FAILING + WINDOW, set()),
     "what is computed under an aggregator": (
         S + LENGTH.replace("sum(v)", "avg(v * d) as e, sum(v * 2 + d)"),
@@ -302,7 +302,7 @@ CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "another filter of a join": (S + JOIN, S + JOIN.replace("from S#", "from S[v > 0]#"), {"j"}),
     "a new attribute before a join": (S + JOIN, WIDER + JOIN, {"j"}),
     "what a join selects": (S + JOIN, S + JOIN.replace("a.d as x, b.d as y", "b.d as x, a.d * 2 as y"), {"j"}),
-    "a key in rows": (S + KEYED, S + KEYED.replace("select k", "select convert(k, 'string') as k"), set()),
+    "a key in rows": (S + KEYED, S + KEYED.replace("select k", "select UUID() as k"), set()),
 }
 
 

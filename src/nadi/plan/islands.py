@@ -12,7 +12,9 @@ from graphlib import CycleError, TopologicalSorter
 
 from nadi.lang.tree import Events, Type
 from nadi.plan import joinable, matchable
+from nadi.plan.ahead import CLOCKS, ahead, looped
 from nadi.plan.annotations import found
+from nadi.plan.certainty import failing
 from nadi.plan.islandwindows import BATCHES, of_batches, of_rate, of_timers, of_window
 from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
@@ -47,8 +49,6 @@ from nadi.plan.render import written
 from nadi.plan.streams import producers
 from nadi.plan.walk import inside, read, replaced, searched
 
-FUNCTIONS = frozenset({"ifThenElse", "coalesce", "default", "currentTimeMillis", "eventTimestamp"})
-CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
 AGGREGATORS = frozenset(
     {"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "and", "or", "distinctCount"}
 )
@@ -200,13 +200,19 @@ def _of_streams(
 
 def _obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a query on rows."""
+    yield from _of_output(query, app)
+    made = ahead(query, app)
+    yield from _of_shape(made.query, made.app)
+
+
+def _of_shape(query: Query, app: App) -> Iterator[str]:
+    """What has no operator in a query, without what is computed ahead."""
     if isinstance(query.input, (StateInput, JoinInput)):
         kind = matchable if isinstance(query.input, StateInput) else joinable
         yield from kind.obstacles(query, app)
         for key in () if query.partition is None else matchable.partition_of(query, app).keys:
             if key.stream in read(query).values():
                 yield from _of_key(key)
-        yield from _of_output(query, app)
         for expr in kind.expressions(query):
             yield from _of_expression(expr)
         if query.selection.having is not None:
@@ -217,7 +223,6 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
     yield from of_rate(query, app)
     if query.partition is not None:
         yield from _of_partition(query, query.input, app)
-    yield from _of_output(query, app)
     yield from _of_steps(query, query.input, app)
     yield from _of_selection(query, query.input.window)
 
@@ -287,7 +292,7 @@ def _of_selection(query: Query, window: WindowCall | None) -> Iterator[str]:
         if value.type is not Type.STRING:
             yield from _of_expression(value)
         elif not isinstance(value, (Attr, Const)):
-            yield f"{written(value)} makes a string"
+            yield failing(value) or f"{written(value)} makes a string"
     if selection.having is not None:
         yield from _of_expression(having_of(selection))
 
@@ -340,10 +345,11 @@ def _of_expression(expr: Expr) -> Iterator[str]:
             if not (isinstance(operand, Attr) and operand.type is Type.STRING and operand.slot == 0):
                 yield from _of_expression(operand)
         case Call():
-            if expr.function not in FUNCTIONS or expr.slot is not None:
-                yield f"the function {expr.function}() has no loop yet"
+            if not looped(expr):
+                yield failing(expr) or f"the function {expr.function}() has no loop yet"
             for argument in expr.args:
-                yield from _of_expression(argument)
+                if argument.type is not Type.STRING or not isinstance(argument, (Attr, Const)):
+                    yield from _of_expression(argument)
         case _:
             yield f"{written(expr)} looks beyond the event"
 

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from nadi.lang.tree import Type
+from nadi.plan.ahead import keeps_further
 from nadi.plan.chains import as_chain, as_run
 from nadi.plan.elements import canonical, of_query
 from nadi.plan.matching import by_name
@@ -194,7 +195,9 @@ def _keys(query: Query, app: App) -> Iterator[Reference]:
 
 
 def _layout(query: Query, app: App) -> object:
-    """What shapes the state of a query on columns, attributes by name; None where that is not known."""
+    """What shapes the state of a query on columns, attributes by name; None where that is not known, or of a shape of which rows cannot take it."""
+    if keeps_further(query, app):
+        return None
     if not isinstance(query.input, StateInput):
         return form(query, app)
     found = _of_matches(query, query.input, app)

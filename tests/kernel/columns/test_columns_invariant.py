@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from nadi.kernel.columns.engine import ColumnsKernel
 from nadi.kernel.columns.jit import interpreted
+from nadi.plan.ahead import has_made_key
 from nadi.plan.islands import islands
 from nadi.plan.nodes import App
 from tests.generate.apps import Generated
@@ -75,7 +76,9 @@ def test_columns_give_exactly_what_rows_give_for_every_split_and_restart(
 ) -> None:
     plan = planned(made)
     found = islands(plan)
-    assert found.columns, found.why
+    # functions that make strings are on rows where the key of a partition is made
+    assert found.columns or any(has_made_key(query, plan) for query in plan.queries), found.why
+    assume(found.columns)
     rows = _split(Feeding(made, plan), sent, [])
     assert _split(ColumnsFeeding(made, plan), sent, []) == rows
     assert _split(ColumnsFeeding(made, plan), sent, parts) == rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nadi.kernel.columns.around import around
 from nadi.kernel.columns.batching import Batching
 from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.delaying import Delaying
@@ -15,6 +16,7 @@ from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.staging import Staged
 from nadi.kernel.columns.waiting import Waiting
+from nadi.plan.ahead import ahead
 from nadi.plan.islandwindows import BATCHES, PASSING
 from nadi.plan.nodes import (
     App,
@@ -29,11 +31,11 @@ from nadi.plan.nodes import (
 
 def operator(query: Query, app: App, is_read: bool) -> Operator:
     """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out."""
-    query = with_key(query, app)
-    selection = query.selection
+    selection, made = query.selection, ahead(query, app)
+    inner = with_key(made.query, made.app)
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
-        return _operator(query, app, is_read)
-    return Finishing(query, _operator(query, app, is_read=True))  # the clocks of its rows count
+        return around(made, app, _operator(inner, made.app, is_read))
+    return Finishing(query, around(made, app, _operator(inner, made.app, is_read=True)))  # the clocks of its rows count
 
 
 def _operator(query: Query, app: App, is_read: bool) -> Operator:
