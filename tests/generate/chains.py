@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA, Maker
-from tests.generate.columnar import plain, rate, truth
+from tests.generate.columnar import partition_key, plain, rate, truth
 
 _NUMBERS = ("v", "l", "f", "d")
 
@@ -124,6 +124,11 @@ def matching(draw: st.DrawFn, make: Callable[[Maker, tuple[str, ...], str], str]
         if key:
             inner = "\n".join(make(m, streams, m.output()) for _ in range(m.one(1, 1, 2)))
             with_ = ", ".join(f"{m.one(key, key, 'k')} of {s}" for s in ("S", "R"))
+            if m.rarely():
+                with_ = ", ".join(f"{partition_key(m)} of {s}" for s in ("S", "R"))
+            if m.rarely():
+                before = plain(m, "S", "Mid").replace(" into Mid", " into #In")
+                inner = f"{before}\n{make(m, ('#In',), m.output())}\n{inner}"
             queries.append(f"partition with ({with_}) begin\n{inner}\nend;")
         elif m.rarely():
             queries += [plain(m, "S", f"Mid{len(queries)}"), make(m, (f"Mid{len(queries)}",), m.output())]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.generate.apps import Generated
 from tests.generate.choices import ATTRIBUTES, SCHEMA, Maker
-from tests.generate.columnar import plain, sliding, truth
+from tests.generate.columnar import partition_key, plain, sliding, truth
 
 _NUMBERS = ("v", "l", "f", "d")
 _WINDOWS = (
@@ -127,6 +127,8 @@ def joining(draw: st.DrawFn) -> Generated:
         if key:
             inner = "\n".join(join(m, streams, m.output(), "" if playback else "alone") for _ in range(m.one(1, 1, 2)))
             with_ = ", ".join(f"{m.one(key, key, 'k')} of {s}" for s in ("S", "R"))
+            if m.rarely():
+                with_ = ", ".join(f"{partition_key(m)} of {s}" for s in ("S", "R"))
             queries.append(f"partition with ({with_}) begin\n{inner}\nend;")
         elif m.rarely():
             middle = f"Mid{len(queries)}"

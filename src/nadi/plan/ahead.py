@@ -129,7 +129,7 @@ class Ahead:
 
 def ahead(query: Query, app: App) -> Ahead:
     """What is to be computed outside of a query's loops. What cannot be stays in the query as it was."""
-    if _has_made_key(query, app):
+    if has_made_key(query, app):
         return Ahead(query, app, {})
     streams = {key: Deriving(len(app.streams[key].schema)) for key in read(query).values() if key in app.streams}
     made, behind = _Ahead(query, streams).run()
@@ -139,7 +139,7 @@ def ahead(query: Query, app: App) -> Ahead:
     return Ahead(made, _widened(app, query, made, before), before, behind)
 
 
-def _has_made_key(query: Query, app: App) -> bool:
+def has_made_key(query: Query, app: App) -> bool:
     """Whether events have the key of a partition as a further attribute: there is one such place behind those of a stream."""
     target = getattr(query.output, "target", "")
     both = set(read(query).values())

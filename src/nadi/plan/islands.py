@@ -40,6 +40,7 @@ from nadi.plan.nodes import (
     Selection,
     SingleInput,
     StateInput,
+    ValueKey,
     WindowCall,
     WindowStep,
     links,
@@ -244,6 +245,9 @@ def _of_shape(query: Query, app: App) -> Iterator[str]:
     if isinstance(query.input, (StateInput, JoinInput)):
         kind = matchable if isinstance(query.input, StateInput) else joinable
         yield from kind.obstacles(query, app)
+        for key in () if query.partition is None else matchable.partition_of(query, app).keys:
+            if key.stream in read(query).values():
+                yield from _of_key(key)
         for expr in kind.expressions(query):
             yield from _of_expression(expr)
         if query.selection.having is not None:
@@ -267,7 +271,13 @@ def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
         return  # an inner stream has the key of what it is made from
     if key is None:
         yield f"'{source.source}' is not among the keys of its partition"
-    elif isinstance(key, RangeKey):
+    else:
+        yield from _of_key(key)
+
+
+def _of_key(key: ValueKey | RangeKey) -> Iterator[str]:
+    """What keeps a partition on rows because of a key."""
+    if isinstance(key, RangeKey):
         for _label, condition in key.ranges:
             yield from _of_expression(condition)
     elif key.value.type not in _GROUPS or (key.value.type is Type.STRING and not isinstance(key.value, Attr)):

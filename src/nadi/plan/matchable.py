@@ -24,7 +24,6 @@ from nadi.plan.nodes import (
     SlotNullCheck,
     StateInput,
     StreamElement,
-    ValueKey,
     links,
 )
 from nadi.plan.render import written
@@ -161,13 +160,11 @@ def of_partition(query: Query, app: App) -> Iterator[str]:
     partition = partition_of(query, app)
     if partition.purge_idle is not None:
         yield "@purge of idle keys has no operator yet"
-    keys = {key.stream: key for key in partition.keys}
+    keys = {key.stream for key in partition.keys}
     for source in dict.fromkeys(read(query).values()):
-        key = keys.get(source)
-        if key is None:
-            yield f"'{source}' has no key in the partition: inner streams and events for all keys have no operator yet"
-        elif not (isinstance(key, ValueKey) and isinstance(key.value, Attr) and key.value.type in KEYS):
-            yield f"the key of '{source}' is no attribute of a type whose text Arrow makes as Java does"
+        inner = source in app.streams and app.streams[source].partition is not None
+        if source not in keys and not inner:
+            yield f"'{source}' has no key in the partition: events for all keys have no operator yet"
     target = query.output.target if isinstance(query.output, InsertIntoStream) else ""
     if target in app.streams and app.streams[target].partition is not None:
         yield f"it inserts into the inner stream '{target}'"

@@ -30,7 +30,7 @@ from nadi.kernel.rows.meter import Clock, Meter, Part
 from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
 from nadi.plan.islands import Islands, islands
-from nadi.plan.nodes import App, OnDemand, Query, SingleInput
+from nadi.plan.nodes import App, OnDemand, Query
 from nadi.plan.touching import reads
 from nadi.plan.walk import read
 
@@ -229,8 +229,8 @@ class _Running:
         self._sources = tuple(source for source in dict.fromkeys(read(query).values()) if source not in tables)
         is_read = any(self.target in read(other).values() for other in app.queries)
         self.operator: Operator = operator(query, app, is_read, tables)
-        source = query.input.source if isinstance(query.input, SingleInput) else ""
-        self._keying = keying(query, source, app)
+        keyings = {source: keying(query, source, app) for source in self._sources}
+        self._keyings = {source: made for source, made in keyings.items() if made is not None}
         self._label = f"query {query.name}"
         self._meter: tuple[Clock, Part] | None = None
         self._timed = self.operator if isinstance(self.operator, Stateful) else None
@@ -238,9 +238,8 @@ class _Running:
     def run(self, streams: dict[str, Stretch], now: int) -> None:
         """Take what came of the streams that it reads, add what comes out."""
         given: Mapping[str, Stretch] = {key: streams[key] for key in self._sources if key in streams}
-        if given and self._keying is not None:
-            made = self._keying.process(given[self._sources[0]])
-            given = {} if made is None else {self._sources[0]: made}
+        if self._keyings:
+            given = self._keyed(given)
         if not given:
             due = self._timed.next_timer() if self._timed is not None else None
             if due is None or due > now:
@@ -248,6 +247,11 @@ class _Running:
         made = self.operator.process(given, now) if self._meter is None else self._measured(given, now, *self._meter)
         if made is not None:
             streams[self.target] = made
+
+    def _keyed(self, given: Mapping[str, Stretch]) -> Mapping[str, Stretch]:
+        """The events with keys that are made; those that have none are gone."""
+        made = {key: self._keyings[key].process(s) if key in self._keyings else s for key, s in given.items()}
+        return {key: stretch for key, stretch in made.items() if stretch is not None}
 
     def measure(self, clock: Clock, parts: dict[str, Part]) -> None:
         """Charge its time from now on."""

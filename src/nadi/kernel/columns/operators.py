@@ -123,6 +123,5 @@ def _single(query: Query, given: Input) -> Operator:
         return Waiting(query, given) if each and given.key is None else Batching(query, given)
     if query.selection.aggregates or (source.window is not None and source.window.name in PASSING):
         return Sliding(query, given)
-    return Filtering(
-        query, replace(given, filters=(*given.filters, *given.behind))
-    )  # nobody sees what leaves its window
+    passing = (*given.filters, *given.behind)  # nobody sees what leaves its window
+    return Filtering(query, replace(given, filters=passing))

@@ -26,8 +26,7 @@ class Rows:
     """Makes rows of streams: null but for the values that are known, and for the key of the partition."""
 
     def __init__(self, sources: Sources, sources_of: Sequence[int]) -> None:
-        ends = (*sources.starts[1:], len(sources.types))
-        self._widths = [end - start for start, end in zip(sources.starts, ends)]
+        self._widths = sources.widths
         self._keys = [key - start for key, start in zip(sources.keys, sources.starts)]
         self._kinds = [sources.types[key] for key in sources.keys]
         self._sources = sources_of
@@ -36,7 +35,7 @@ class Rows:
         """The row of an event of an element; `known` by position."""
         source = self._sources[slot]
         made: list[Any] = [None] * self._widths[source]
-        if self._keys:
+        if self._keys and self._keys[source] < self._widths[source]:
             (made[self._keys[source]],) = values(key, (self._kinds[source],))
         for position, value in known.items():
             made[position] = value

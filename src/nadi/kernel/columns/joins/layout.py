@@ -151,7 +151,8 @@ def lay_out(query: Query, app: App) -> Layout:
         start = sources.starts[numbers[slot]]
         key = keys[slot]
         index = tuple(pair[slot] for pair in pairs)
-        keyed = frozenset({key} if key >= 0 and types[slot][key] is Type.STRING and key not in index else ())
+        own = 0 <= key < len(types[slot])  # and no key that was made
+        keyed = frozenset({key} if own and types[slot][key] is Type.STRING and key not in index else ())
         read_of = {part.position for part in _attributes(looked) if part.slot == slot}
         if side.input.window is not None:  # its clock, if that is an attribute
             read_of |= {part.position for part in _attributes(side.input.window.args)}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from nadi.kernel.columns.keying import key_of
 from nadi.lang.tree import Type
-from nadi.plan.matchable import partition_of
-from nadi.plan.nodes import OUTPUT, App, Attr, Expr, Query, StreamElement, ValueKey
+from nadi.plan.nodes import OUTPUT, App, Attr, Expr, Query, StreamElement
 from nadi.plan.walk import inside, replaced
 
 
@@ -15,13 +15,14 @@ from nadi.plan.walk import inside, replaced
 class Sources:
     """The streams that are read. Their columns stand beside each other: those of `names[s]` from `starts[s]` on.
 
-    `keys[s]` is the column of the partition key, none outside of partitions.
+    `keys[s]` is the column of the partition key, none outside of partitions. It may be one behind the `widths[s]` columns of the stream (`keying`).
     """
 
     names: tuple[str, ...]
     starts: tuple[int, ...]
     types: tuple[Type, ...]
     keys: tuple[int, ...]
+    widths: tuple[int, ...]
 
 
 def sources_of(query: Query, app: App, elements: Iterable[StreamElement]) -> Sources:
@@ -32,21 +33,16 @@ def sources_of(query: Query, app: App, elements: Iterable[StreamElement]) -> Sou
 def sources_named(query: Query, app: App, names: tuple[str, ...]) -> Sources:
     """The streams of some names as the sources of a query."""
     types: list[Type] = []
-    starts = []
+    starts, keys, widths = [], [], []
     for name in names:
+        own = app.streams[name].schema.types
         starts.append(len(types))
-        types += app.streams[name].schema.types
-    keys: tuple[int, ...] = ()
-    if query.partition is not None:
-        by_stream = {key.stream: key for key in partition_of(query, app).keys}
-        keys = tuple(start + _position(by_stream[name]) for name, start in zip(names, starts))
-    return Sources(names, tuple(starts), tuple(types), keys)
-
-
-def _position(key: object) -> int:
-    assert isinstance(key, ValueKey)  # as islands says
-    assert isinstance(key.value, Attr)
-    return key.value.position
+        widths.append(len(own))
+        key = key_of(query, name, app)
+        if key is not None:
+            keys.append(len(types) + key.position)
+        types += own if key is None or key.position < len(own) else (*own, key.type)
+    return Sources(names, tuple(starts), tuple(types), tuple(keys), tuple(widths))
 
 
 def seen(expr: Expr, slot: int, starts: Mapping[int, int]) -> Expr:
