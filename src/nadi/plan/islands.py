@@ -44,6 +44,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.render import written
 from nadi.plan.streams import producers
+from nadi.plan.summing import halves_of, sums
 from nadi.plan.walk import inside, read, replaced, searched
 
 FUNCTIONS = frozenset({"ifThenElse", "coalesce", "default", "currentTimeMillis", "eventTimestamp"})
@@ -199,6 +200,9 @@ def _of_streams(
 
 def _obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a query on rows."""
+    if sums(query):
+        yield from _of_sums(query, app)
+        return
     if isinstance(query.input, (StateInput, JoinInput)):
         kind = matchable if isinstance(query.input, StateInput) else joinable
         yield from kind.obstacles(query, app)
@@ -216,6 +220,18 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
     yield from _of_output(query, app)
     yield from _of_steps(query, query.input, app)
     yield from _of_selection(query, query.input.window)
+
+
+def _of_sums(query: Query, app: App) -> Iterator[str]:
+    """What keeps aggregators and groups over matches on rows: what keeps either half there."""
+    if query.rate is not None:
+        yield "an output rate behind aggregators over matches has no operator yet"
+    halves = halves_of(query, app)
+    yield from matchable.obstacles(halves.matches, app)
+    yield from _of_output(query, app)
+    for expr in matchable.expressions(halves.matches):
+        yield from _of_expression(expr)
+    yield from _of_selection(halves.summing, None)
 
 
 def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:

@@ -27,6 +27,7 @@ from nadi.plan.nodes import (
     ValueKey,
     WindowStep,
 )
+from nadi.plan.summing import sums
 from nadi.plan.walk import inside, read
 
 FORM = 1
@@ -194,7 +195,7 @@ def _of_window(query: Query, source: SingleInput, app: App) -> object:
 
 def _of_matches(query: Query, state: StateInput, app: App) -> object:
     parts = as_run(state, app.compat) if state.sequence else as_chain(state, app.compat)
-    if parts is None or query.rate is not None:
+    if parts is None or query.rate is not None or sums(query):
         return None
     names = _names(query, app)
     types = {

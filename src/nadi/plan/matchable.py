@@ -138,8 +138,6 @@ def _of_selection(query: Query) -> Iterator[str]:
         yield "it does not insert into a stream"
     if selection.order_by or selection.limit is not None or selection.offset:
         yield "order by, limit and offset have no operator yet"
-    if selection.aggregates or selection.group_by:
-        yield "aggregators and group by over matches have no operator yet"
     counted = query.input.counted if isinstance(query.input, StateInput) else ()
     for value in selection.values:
         yield from _of_references(value, len(counted), counted)

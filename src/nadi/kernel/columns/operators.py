@@ -7,7 +7,7 @@ from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.joins import Join
-from nadi.kernel.columns.patterns import ChainPattern, Sequence
+from nadi.kernel.columns.patterns import ChainPattern, Sequence, Summed
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.waiting import Waiting
 from nadi.plan.islandwindows import BATCHES
@@ -23,6 +23,7 @@ from nadi.plan.nodes import (
     ValueKey,
     WindowStep,
 )
+from nadi.plan.summing import sums
 
 
 def operator(query: Query, app: App, is_read: bool) -> Operator:
@@ -35,6 +36,8 @@ def operator(query: Query, app: App, is_read: bool) -> Operator:
 
 def _operator(query: Query, app: App, is_read: bool) -> Operator:
     source = query.input
+    if sums(query):
+        return Summed(query, app, is_read)
     if isinstance(source, StateInput):
         return Sequence(query, app) if source.sequence else ChainPattern(query, app)
     if isinstance(source, JoinInput):

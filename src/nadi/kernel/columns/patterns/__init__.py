@@ -2,5 +2,6 @@
 
 from nadi.kernel.columns.patterns.chain import ChainPattern
 from nadi.kernel.columns.patterns.run import Sequence
+from nadi.kernel.columns.patterns.summed import Summed
 
-__all__ = ["ChainPattern", "Sequence"]
+__all__ = ["ChainPattern", "Sequence", "Summed"]
