@@ -115,6 +115,36 @@ def summed(m: Maker, streams: tuple[str, ...], target: str) -> str:
     return f"from {text} select {', '.join(chosen)}{group}{having} insert into {target};"
 
 
+def absent(m: Maker, streams: tuple[str, ...], target: str) -> str:
+    """A pattern whose last element must stay away."""
+    width = m.one(2, 2, 2, 3)
+    every = m.one("first", "first", "first", "all", "")
+    elements = [f"e{i}={m.of(streams)}{_filters(m, i)}" for i in range(1, width)]
+    elements[0] = f"every {elements[0]}" if every == "first" else elements[0]
+    wait = m.one("3 milliseconds", "20 milliseconds", "50 milliseconds", "1 sec")
+    text = " -> ".join([*elements, f"not {m.of(streams)}{_filters(m, width)} for {wait}"])
+    text = f"every ({text})" if every == "all" else text
+    within = m.one("", "", " within 10 milliseconds", " within 100 milliseconds", " within 2 sec")
+    having = m.one("", "", "", " having e1.v > 1", " having x0 is null")
+    chosen = _selection(m, width - 1).replace("eventTimestamp()", f"e{width - 1}.v - 1")
+    return f"from {text}{within} select {chosen}{having} insert into {target};"
+
+
+@st.composite
+def absences(draw: st.DrawFn) -> Generated:
+    """One or two patterns that wait for an absence."""
+    m = Maker(draw)
+    queries = []
+    for number in range(m.number(1, 2)):
+        streams = m.one(("S",), ("S", "R"), ("S", "S", "R"))
+        if m.rarely():
+            queries.append(plain(m, "S", f"Mid{number}"))
+            streams = (f"Mid{number}",)
+        queries.append(absent(m, streams, m.output()))
+    defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
+    return Generated("\n".join([*defined, *queries]), tuple(m.outputs), ())
+
+
 def led(m: Maker, streams: tuple[str, ...], target: str) -> str:
     """A pattern that begins with two elements that are joined by `and`."""
     width = m.one(3, 3, 4)

@@ -13,6 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from nadi.lang.tree import Events, Type
 from nadi.plan import joinable, matchable
 from nadi.plan.annotations import found
+from nadi.plan.elements import has_absent
 from nadi.plan.islandwindows import BATCHES, of_batches, of_rate, of_timers, of_window
 from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
@@ -226,6 +227,8 @@ def _of_sums(query: Query, app: App) -> Iterator[str]:
     """What keeps aggregators and groups over matches on rows: what keeps either half there."""
     if query.rate is not None:
         yield "an output rate behind aggregators over matches has no operator yet"
+    if isinstance(query.input, StateInput) and has_absent(query.input.root):
+        yield "aggregators over matches that wait for an absence have no operator yet"
     halves = halves_of(query, app)
     yield from matchable.obstacles(halves.matches, app)
     yield from _of_output(query, app)

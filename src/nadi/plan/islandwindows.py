@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from nadi.plan.elements import has_absent
 from nadi.plan.nodes import (
     App,
     Attr,
@@ -18,6 +19,7 @@ from nadi.plan.nodes import (
     NullCheck,
     Query,
     SingleInput,
+    StateInput,
     WindowCall,
     WindowStep,
     links,
@@ -150,7 +152,8 @@ def is_timed(query: Query) -> bool:
     """Whether a query puts out something by itself, when it is time."""
     window = query.input.window if isinstance(query.input, SingleInput) else None
     ticks = query.rate is not None and query.rate.every is not None and query.rate.kind != "first"
-    return ticks or (window is not None and window.name in TIMED)
+    absent = isinstance(query.input, StateInput) and has_absent(query.input.root)
+    return ticks or absent or (window is not None and window.name in TIMED)
 
 
 def of_timers(app: App) -> dict[str, str]:

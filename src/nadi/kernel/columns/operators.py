@@ -7,9 +7,10 @@ from nadi.kernel.columns.contract import Input, Operator
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.joins import Join
-from nadi.kernel.columns.patterns import ChainPattern, Sequence, Summed
+from nadi.kernel.columns.patterns import AbsentEnd, ChainPattern, Sequence, Summed
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.waiting import Waiting
+from nadi.plan.elements import has_absent
 from nadi.plan.islandwindows import BATCHES
 from nadi.plan.nodes import (
     App,
@@ -39,6 +40,8 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
     if sums(query):
         return Summed(query, app, is_read)
     if isinstance(source, StateInput):
+        if has_absent(source.root):
+            return AbsentEnd(query, app)
         return Sequence(query, app) if source.sequence else ChainPattern(query, app)
     if isinstance(source, JoinInput):
         return Join(query, app, is_read)
