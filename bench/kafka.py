@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from bench import timed
 from bench.analysis import batch_summary, figures, rate, read_notes, spread, steady
@@ -177,7 +178,11 @@ def _checked(
     )  # what is only copied bears the numbers of its input, which each partition begins anew
     if None in numbers or not once:
         raise WrongOutputError(f"{course.name}: {len(came):,} messages have {len(numbers):,} numbers")
+    found, _ = parse(payload for payload, _ in came)
+    if course.app == "identity":  # nobody brings the keys of its tasks together
+        order = np.argsort(found["ts"], kind="stable")
+        found = {name: column[order] for name, column in found.items()}
     try:
-        return compare(expected(course.app, events), parse(payload for payload, _ in came)[0])
+        return compare(expected(course.app, events), found)
     except WrongOutputError as reason:
         raise WrongOutputError(f"{course.name}: {reason}") from None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA, Maker
-from tests.generate.columnar import plain, rate
+from tests.generate.columnar import plain, rate, truth
 
 _NUMBERS = ("v", "l", "f", "d")
 
@@ -17,9 +17,16 @@ def _condition(m: Maker, slot: int) -> str:
     """A condition of element `slot`, mostly on the events before it."""
     own = m.of(_NUMBERS)
     if slot == 1 or m.rarely():
-        return m.one(f"{own} > 1", "k == 'a'", "b", "v is null", "k != 'b'", f"{own} % 2 != 1")
+        return m.one(f"{own} > 1", "k == 'a'", "b", "v is null", "k != 'b'", f"{own} % 2 != 1", truth(m))
     other = f"e{m.number(1, slot - 1)}"
-    match m.number(0, 7):
+    match m.number(0, 8):
+        case 8:
+            return m.one(
+                f"str:concat(k, 'x') {m.one('==', '!=')} str:concat({other}.k, 'x')",
+                f"k == convert({other}.v, 'string') or {other}.k == convert(v, 'string')",
+                f"str:length(str:concat({other}.k, {other}.v)) > 1 and k == default({other}.k, 'b')",
+                f"math:abs({own} - {other}.{own}) < 2.5",
+            )
         case 0 | 1:
             return f"{own} {m.one('>', '<', '>=', '!=', '==')} {other}.{own}"
         case 2:
@@ -54,6 +61,10 @@ def _selection(m: Maker, width: int) -> str:
                 f"{other}.d * 2",
                 "'same'" if i else name,
                 "eventTimestamp()",
+                f"str:concat({name}, '-', {other}.k, {other}.v + e1.l)" if i else name,
+                f"ifThenElse({other}.k is null or e1.b, 'none', str:upper({other}.k))"
+                if i
+                else f"math:max({other}.v, e1.d)",
             )
             + f" as x{i}"
         )
@@ -210,6 +221,8 @@ def _run_condition(m: Maker, slot: int, counted: tuple[bool, ...]) -> str:
         f"coalesce({seen}.d, 0.5) < d",
         "b",
         f"not ({own} < {seen}.{own})",
+        f"str:concat(k, 'x') == str:concat({seen}.k, 'x') or str:contains(k, 'b')",
+        f"convert({seen}.v, 'string') != convert(v, 'string')",
     )
 
 
@@ -221,6 +234,8 @@ def run(m: Maker, streams: tuple[str, ...], target: str) -> str:
         e = m.number(1, width)
         index = m.one("[last]", "[0]", "[1]", "[last - 1]", "[last - 2]") if counted[e - 1] else ""
         chosen.append(f"e{e}{index}.{m.one('k', 'v', 'l', 'f', 'd', 'b')} as x{i}")
+        if i and m.rarely():
+            chosen[i] = f"str:concat({chosen[i].partition(' as ')[0]}, e{width}.k) as x{i}"
     having = m.one("", "", "", f" having e{width}.v > 1", " having x0 is null")
     return f"from {text} select {', '.join(chosen)}{having} insert into {target};"
 

@@ -24,11 +24,17 @@ def number(m: Maker, kind: str, depth: int = 2, clocks: bool = True) -> str:
     def inner() -> str:
         return number(m, kind, depth - 1, clocks)
 
-    match m.number(0, 5):
+    match m.number(0, 8):
         case 0 | 1:
             return f"({inner()} {m.one('+', '-', '*', '/', '%')} {inner()})"
         case 2:
             return f"ifThenElse({truth(m, depth - 1)}, {inner()}, {inner()})"
+        case 6:
+            return f"convert({m.one(number(m, m.of(NUMBERS), depth - 1, clocks), 'b', text(m, depth - 1))}, '{kind}')"
+        case 7:
+            return f"{m.one('maximum', 'minimum')}({inner()}, {inner()})"
+        case 8:
+            return _function(m, kind, depth, clocks)
         case 3:
             return f"coalesce({inner()}, {inner()})"
         case 4 if kind == "long" and clocks:
@@ -39,9 +45,92 @@ def number(m: Maker, kind: str, depth: int = 2, clocks: bool = True) -> str:
             return f"default({m.of(found)}, {_LITERALS[kind].format(1)})"
 
 
+def _function(m: Maker, kind: str, depth: int, clocks: bool) -> str:
+    """A function of numbers or texts that gives a type, as far as there is one."""
+    one, other = (number(m, m.of(NUMBERS), depth - 1, clocks) for _ in range(2))
+    if kind == "double":
+        trigonometric = ("acos", "asin", "atan", "cos", "cosh", "sin", "sinh", "tan", "tanh", "toDegrees", "toRadians")
+        names = (*trigonometric, "abs", "cbrt", "ceil", "exp", "floor", "ln", "log10", "log2", "sqrt")
+        name = m.of(names)
+        given = number(m, "double", depth - 1, clocks) if name in ("acos", "asin", "ceil", "floor") else one
+        two = m.one("atan", "copySign", "max", "min", "power")
+        return m.one(
+            f"math:{name}({given})", f"math:{two}({one}, {other})", f"math:log({one}, 3)", f"math:power({one}, 2)"
+        )
+    if kind == "int":
+        words = (
+            f"str:length({some(m, depth - 1)})",
+            f"str:strcmp({some(m, depth - 1)}, 'b')",
+            f"str:locate('a', {some(m, depth - 1)})",
+        )
+        return m.one(f"math:signum({one})", f"math:getExponent({one})", "math:round(f)", *words)
+    if kind == "long":
+        return m.one(
+            f"math:round({number(m, 'double', depth - 1, clocks)})", f"str:charFrequency({some(m, depth - 1)}, 'a')"
+        )
+    return number(m, kind, 0, clocks)
+
+
+def text(m: Maker, depth: int = 1) -> str:
+    """An expression that gives a string, or null."""
+    if not depth:
+        return m.one("k", "k", "'a b'")
+
+    def inner() -> str:
+        return text(m, depth - 1)
+
+    match m.number(0, 5):
+        case 0 | 1:
+            return f"str:concat({inner()}, {m.one(inner(), number(m, m.of(NUMBERS), depth - 1, clocks=False), 'b')})"
+        case 2:
+            return f"convert({m.one(number(m, m.of(NUMBERS), depth, clocks=False), 'b')}, 'string')"
+        case 3:
+            return f"ifThenElse({truth(m, depth - 1)}, {inner()}, {some(m, depth - 1)})"
+        case 4:
+            return f"{m.one('coalesce', 'str:coalesce')}({inner()}, {inner()})"
+        case _:
+            return some(m, depth)
+
+
+def some(m: Maker, depth: int = 1) -> str:
+    """An expression that gives a string, never null."""
+    given = (
+        f"str:concat({text(m, depth - 1)}, 'bA ')"
+        if depth
+        else m.one("default(k, ' nO')", "ifThenElse(k is null, 'x', k)")
+    )
+    name = m.one("upper", "lower", "trim", "reverse", "hex")
+    return m.one(
+        given,
+        f"str:{name}({given})",
+        f"str:replaceAll({given}, '[ab]+', 'xY')",
+        f"str:substr({given}, '[a-b]')",
+        f"ifThenElse(k is null or v > 2, 'none', {m.one('k', 'str:upper(k)')})"
+        if m.rarely()
+        else "ifThenElse(k is null, 'none', str:upper(k))",
+    )
+
+
+def _told(m: Maker, depth: int) -> str:
+    """A condition on texts or types."""
+    attribute = m.one("k", "v", "l", "f", "d", "b")
+    return m.one(
+        f"{text(m, depth)} {m.one('==', '!=')} {m.one(text(m, depth), chr(39) + 'A' + chr(39))}",
+        f"str:contains({text(m, depth)}, 'a')",
+        f"str:equalsIgnoreCase({some(m, depth)}, {text(m, depth)})",
+        f"str:regexp({some(m, depth)}, 'a.*')",
+        f"instanceOf{m.one('Boolean', 'Double', 'Float', 'Integer', 'Long', 'String')}({attribute})",
+        f"convert({m.one('b', 'v', 'd', 'k')}, 'bool')",
+        f"math:{m.one('isNan', 'isInfinite')}({number(m, 'double', depth, clocks=False)})",
+        f"{text(m, depth)} is null",
+    )
+
+
 def truth(m: Maker, depth: int = 1) -> str:
     """A condition."""
-    match m.number(0, 6):
+    match m.number(0, 7):
+        case 7:
+            return _told(m, depth)
         case 0 | 1 | 2:
             one, other = m.of(NUMBERS), m.of(NUMBERS)
             return f"{number(m, one, depth)} {m.one('<', '<=', '>', '>=', '==', '!=')} {number(m, other, depth)}"
@@ -100,7 +189,7 @@ def plain(m: Maker, source: str, target: str) -> str:
     if target.startswith("Mid"):
         chosen = m.one(COLUMNS, f"k, {number(m, 'int')} as v, l, f, d, b")
     else:
-        extra = [f"{number(m, m.of(NUMBERS))} as x{i}" for i in range(m.number(0, 2))]
+        extra = [f"{m.one(number(m, m.of(NUMBERS)), text(m, 2), truth(m))} as x{i}" for i in range(m.number(0, 2))]
         chosen = ", ".join(["k", *extra, m.one("v", "'same' as s", "b", "d as e")])
     return f"from {source}{_filters(m)} select {chosen} insert into {target};"
 
@@ -132,7 +221,12 @@ def sliding(m: Maker, source: str, target: str) -> str:
         "externalTime(l, 30 milliseconds)",
     )
     made = [_aggregate(m, i) for i in range(m.number(1, 3))]
-    extra = m.one("", ", k", ", v", ", eventTimestamp() as at", f", {number(m, 'int')} as w")
+    texts = (
+        f", str:concat({text(m)}, n0, count()) as t".replace("n0", made[0].partition(" as ")[0])
+        if m.rarely()
+        else ", str:upper('a') as t, k"
+    )
+    extra = m.one("", ", k", ", v", ", eventTimestamp() as at", f", {number(m, 'int')} as w", texts)
     group = m.one("", "", " group by k", " group by v", " group by k, b", " group by l")
     having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having not (n0 > 2.0)", " having count() > 1L")
     if m.rarely():
@@ -144,6 +238,50 @@ def sliding(m: Maker, source: str, target: str) -> str:
     if "(l" in window:
         shape = m.one("[l >= -9L and l < 900000L]", "[not (l is null)]") + shape
     return f"from {source}{_filters(m)}{shape} select {', '.join(made)}{extra}{group}{having} insert into {target};"
+
+
+UNORDERED = (
+    "sort(2, v)",
+    "sort(1, l, 'desc')",
+    "sort(3, v, 'desc', l)",
+    "unique:ever(k)",
+    "unique:ever(v, k)",
+    "unique:first(k)",
+    "unique:first(v, b)",
+    "unique:length(k, 1)",
+    "unique:length(v, 2)",
+    "unique:length(l, 3)",
+    "unique:time(k, 30 milliseconds)",
+    "unique:time(l, 12 milliseconds)",
+)
+
+
+def unordered(m: Maker, source: str, target: str) -> str:
+    """A window that events leave in another order than they came, with aggregators or without."""
+    window = m.of(UNORDERED)
+    made = [_aggregate(m, i) for i in range(m.number(0, 3))]
+    made = [re.sub(r"^(min|max)\(", "sum(", one) for one in made]
+    extra = m.one("k", "v", "eventTimestamp() as at", f"{number(m, 'int')} as w")
+    group = m.one("", "", " group by k", " group by v", " group by k, b") if made else ""
+    having = m.one("", "", " having n0 > 1.0", " having count() > 1L") if made else m.one("", " having k == 'a'")
+    asked = "[not (v is null)][not (l is null)]" if window.startswith("sort") else ""
+    chosen = ", ".join([*made, extra, *([] if made else ["k"] if extra != "k" else [])])
+    return f"from {source}{_filters(m)}{asked}#window.{window}{_behind(m)} select {chosen}{group}{having} insert into {target};"
+
+
+def delayed(m: Maker, source: str, target: str) -> str:
+    """A window `delay`, before aggregators or none."""
+    if m.prelude:  # in playback it stays on rows
+        return sliding(m, source, target)
+    window = f"delay({m.one(1, 12, 30, 75, 400)} milliseconds)"
+    made = [_aggregate(m, i) for i in range(m.number(0, 2))]
+    extra = m.one("k", "v", "eventTimestamp() as at", "currentTimeMillis() as at", f"{number(m, 'int')} as w")
+    group = m.one("", "", " group by k", " group by v") if made else ""
+    having = m.one("", "", " having n0 > 1.0") if made else m.one("", " having k == 'a'")
+    chosen = ", ".join([*made, extra, *([] if made else ["k"] if extra != "k" else [])])
+    return (
+        f"from {source}{_filters(m)}#window.{window}{_behind(m)} select {chosen}{group}{having} insert into {target};"
+    )
 
 
 BATCHES = (
@@ -185,8 +323,37 @@ def partitioned(m: Maker, source: str, target: str) -> str:
     inside = [f"  {m.of(INSIDE)(m, source, target)}"]
     if m.maybe():
         inside.append(f"  {m.of(INSIDE)(m, source, m.output())}")
+    if m.maybe():
+        inside.append(f"  {m.of((plain, sliding))(m, _inner(m, inside, source), m.output())}")
     body = "\n".join(inside)
-    return f"partition with ({m.one('k', 'k', 'v', 'b', 'l')} of {source}) begin\n{body}\nend;"
+    return f"partition with ({partition_key(m)} of {source}) begin\n{body}\nend;"
+
+
+def _inner(m: Maker, inside: list[str], source: str) -> str:
+    """An inner stream, and in front of the others what makes it."""
+    if m.maybe():
+        made = plain(m, source, "Mid")
+    else:
+        window = m.one("time(30 milliseconds)", "length(2)", "lengthBatch(2)", "timeBatch(30 milliseconds)", "batch()")
+        chosen = f"k, {m.one('max(v)', 'min(v)')} as v, l, f, d, b{m.one('', ' group by b')}"
+        chosen = chosen.replace(" group by b", "") if window.startswith("lengthBatch") else chosen
+        made = f"from {source}#window.{window} select {chosen} insert into Mid;"
+    inside.insert(0, "  " + made.replace("insert into Mid", "insert into #Inner"))
+    return "#Inner"
+
+
+def partition_key(m: Maker) -> str:
+    """An attribute, an expression, or ranges."""
+    match m.number(0, 9):
+        case 0:
+            return m.one(number(m, "int", 1), number(m, "long", 1, clocks=False))
+        case 1:
+            return m.one("v > 1", "b and v < 3", "k == 'a'", "(v + 1) % 3")
+        case 2:
+            ranges = [f"{truth(m)} as '{m.one('low', 'high', 'any')}'" for _ in range(m.number(1, 3))]
+            return " or ".join(ranges)
+        case _:
+            return m.one("k", "k", "v", "b", "l")
 
 
 def aggregated(m: Maker, source: str, target: str) -> str:
@@ -200,9 +367,9 @@ def aggregated(m: Maker, source: str, target: str) -> str:
     return re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
 
 
-INSIDE = (plain, aggregated, aggregated)
+INSIDE = (plain, aggregated, aggregated, unordered, delayed)
 Shape = Callable[[Maker, str, str], str]
-SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, batched, limited, partitioned)
+SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, unordered, delayed, batched, limited, partitioned)
 """Makers of queries (maker, source, target); an operator adds its own."""
 
 

@@ -40,6 +40,9 @@ def _condition(m: Maker) -> str:
         "b.k is null",
         "not (a.f < b.d)",
         "eventTimestamp() > a.l",
+        "str:concat(a.k, a.v) == str:concat(b.k, b.v)",
+        "(str:contains(a.k, 'a') or convert(b.v, 'string') != convert(a.l, 'string'))",
+        "math:abs(a.v - b.d) < 2.5",
     )
 
 
@@ -66,6 +69,8 @@ def _selection(m: Maker) -> str:
                 "eventTimestamp()",
                 "currentTimeMillis()",
                 "b.v is null",
+                "str:concat(a.k, '-', b.k, a.v + b.v)" if i else "a.k",
+                "ifThenElse(b.k is null or a.v > 1, 'none', str:upper(b.k))" if i else "convert(a.v, 'double')",
             )
             + f" as x{i}"
         )
@@ -83,7 +88,9 @@ def _totals(m: Maker, grouped: bool) -> tuple[str, str]:
     for i in range(m.number(1, 3)):
         argument = m.one("a.v", "b.v", "a.d", "b.f * 0.1", "a.l + b.l", "coalesce(b.d, a.d)", "a.f")
         made.append("count() as n" + str(i) if m.rarely() else f"{m.one('sum', 'avg')}({argument}) as n{i}")
-    extra = m.one("", ", a.k as k", ", b.v as v", ", a.k as k, b.k as j", ", a.v + b.v as w")
+    extra = m.one(
+        "", ", a.k as k", ", b.v as v", ", a.k as k, b.k as j", ", a.v + b.v as w", ", str:concat(a.k, b.v) as t"
+    )
     group = m.one("", "", "a.k", "b.k", "a.v", "b.b", "b.l") if grouped else ""
     having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having count() > 1L", " having a.v > 1")
     return ", ".join(made) + extra, (f" group by {group}" if group else "") + having

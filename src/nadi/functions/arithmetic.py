@@ -224,6 +224,7 @@ def java_text(value: object, kind: Type | None = None) -> str:
 
 # ---- parsing -------------------------------------------------------------------------------------------------------
 
+_MOST_DIGITS = 40
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
 _DECIMAL = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)\Z")
 
@@ -232,6 +233,10 @@ def parse_int(text: str, least: int = INT_MIN, most: int = INT_MAX) -> int | Non
     """`Integer.parseInt`; None where it would throw."""
     if not _INTEGER.match(text):
         return None
+    if len(text) > _MOST_DIGITS:  # Python reads so many only when asked; zeros may stand in front
+        text = text[0].strip("0123456789") + (text.lstrip("+-").lstrip("0") or "0")
+        if len(text) > _MOST_DIGITS:
+            return None
     value = int(text)
     return value if least <= value <= most else None
 

@@ -80,7 +80,10 @@ def _power(base: float, exponent: float) -> float:
 def _cube_root(value: float) -> float:
     """The library's root and one step of Newton's: exact for cubes."""
     root = math.cbrt(float(value))
-    return root - (root**3 - value) / (3 * root * root) if root and math.isfinite(root) else root
+    try:
+        return root - (root**3 - value) / (3 * root * root) if root and math.isfinite(root) else root
+    except OverflowError:  # beside the greatest number
+        return root
 
 
 def _rounded(value: float, least: int, most: int) -> int:

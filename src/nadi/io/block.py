@@ -8,6 +8,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+LINE_END = ord("\n")
+
 
 class Block(Sequence[bytes]):
     """Byte strings, of which number i is `data[starts[i]:ends[i]]`; what lies between them belongs to none.
@@ -81,3 +83,13 @@ class Block(Sequence[bytes]):
     def taken(self, indices: npt.NDArray[Any]) -> Block:
         """Those at some places, in ascending order."""
         return Block(self.data, self.starts[indices], self.ends[indices])
+
+    def lines(self) -> bytes:
+        """All strings, a line end after each."""
+        if not len(self):
+            return b""
+        last = int(self.ends[-1])
+        lined = last < len(self.data) and bool((self.data[self.ends] == LINE_END).all())
+        if lined and np.array_equal(self.starts[1:], self.ends[:-1] + 1):
+            return self.data[int(self.starts[0]) : last + 1].tobytes()
+        return b"\n".join(self) + b"\n"

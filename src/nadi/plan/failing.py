@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from nadi.lang.tree import Type
+from nadi.plan.certainty import failing
 from nadi.plan.nodes import (
     TABLE,
     Aggregate,
@@ -36,7 +37,6 @@ from nadi.plan.nodes import (
 from nadi.plan.streams import producers
 from nadi.plan.walk import inside, read
 
-_FUNCTIONS = frozenset({"ifThenElse", "coalesce", "default", "currentTimeMillis", "eventTimestamp", "UUID"})
 _WINDOWS = frozenset({"time", "length", "timeLength", "timeBatch", "lengthBatch", "batch", "delay"})
 _AGGREGATORS = frozenset({"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "distinctCount"})
 
@@ -50,7 +50,7 @@ def may_fail(query: Query, app: App, strange: Collection[str] | None = None) -> 
     >>> from nadi.plan import plan_app
     >>> app = plan_app(
     ...     "define stream S (s string, v int); from S#window.lengthBatch(2) select sum(v) as t insert into A;"
-    ...     "from S select convert(s, 'int') as n insert into B;",
+    ...     "from S select str:length(s) as n insert into B;",
     ...     default_registry(),
     ... )
     >>> [may_fail(query, app) for query in app.queries]
@@ -138,8 +138,7 @@ def safe(expr: Expr, tables: Collection[int] = ()) -> bool:
         case Negation(operand) | NullCheck(operand):
             return safe(operand, tables)
         case Call():
-            plain = expr.function in _FUNCTIONS and expr.slot is None and not _reads(expr, tables)
-            return plain and all(safe(argument, tables) for argument in expr.args)
+            return not failing(expr) and not _reads(expr, tables)
         case _:
             return False
 

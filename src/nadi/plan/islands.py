@@ -12,7 +12,9 @@ from graphlib import CycleError, TopologicalSorter
 
 from nadi.lang.tree import Events, Type
 from nadi.plan import joinable, matchable
+from nadi.plan.ahead import CLOCKS, ahead, looped
 from nadi.plan.annotations import found
+from nadi.plan.certainty import failing
 from nadi.plan.elements import has_absent
 from nadi.plan.islandwindows import BATCHES, of_batches, of_rate, of_timers, of_window
 from nadi.plan.mixing import Mixing
@@ -48,8 +50,6 @@ from nadi.plan.streams import producers
 from nadi.plan.summing import halves_of, sums
 from nadi.plan.walk import inside, read, replaced, searched
 
-FUNCTIONS = frozenset({"ifThenElse", "coalesce", "default", "currentTimeMillis", "eventTimestamp"})
-CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
 AGGREGATORS = frozenset(
     {"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "and", "or", "distinctCount"}
 )
@@ -201,13 +201,19 @@ def _of_streams(
 
 def _obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a query on rows."""
+    yield from _of_output(query, app)
+    made = ahead(query, app)
+    yield from _of_shape(made.query, made.app)
+
+
+def _of_shape(query: Query, app: App) -> Iterator[str]:
+    """What has no operator in a query, without what is computed ahead."""
     if sums(query):
         yield from _of_sums(query, app)
         return
     if isinstance(query.input, (StateInput, JoinInput)):
         kind = matchable if isinstance(query.input, StateInput) else joinable
         yield from kind.obstacles(query, app)
-        yield from _of_output(query, app)
         for expr in kind.expressions(query):
             yield from _of_expression(expr)
         if query.selection.having is not None:
@@ -218,7 +224,6 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
     yield from of_rate(query, app)
     if query.partition is not None:
         yield from _of_partition(query, query.input, app)
-    yield from _of_output(query, app)
     yield from _of_steps(query, query.input, app)
     yield from _of_selection(query, query.input.window)
 
@@ -231,7 +236,6 @@ def _of_sums(query: Query, app: App) -> Iterator[str]:
         yield "aggregators over matches that wait for an absence have no operator yet"
     halves = halves_of(query, app)
     yield from matchable.obstacles(halves.matches, app)
-    yield from _of_output(query, app)
     for expr in matchable.expressions(halves.matches):
         yield from _of_expression(expr)
     yield from _of_selection(halves.summing, None)
@@ -242,14 +246,17 @@ def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
     if partition.purge_idle is not None:
         yield "@purge has no operator yet"
     key = next((k for k in partition.keys if k.stream == source.source), None)
+    if source.source in app.streams and app.streams[source.source].partition is not None:
+        return  # an inner stream has the key of what it is made from
     if key is None:
         yield f"'{source.source}' is not among the keys of its partition"
     elif isinstance(key, RangeKey):
-        yield "its partition has ranges"
-    elif not isinstance(key.value, Attr) or key.value.type not in _GROUPS:
-        yield f"the key {written(key.value)} is no attribute of a type whose text Arrow makes as Java does"
-    if isinstance(query.output, InsertIntoStream) and query.output.target.startswith("#"):
-        yield "it inserts into an inner stream"
+        for _label, condition in key.ranges:
+            yield from _of_expression(condition)
+    elif key.value.type not in _GROUPS or (key.value.type is Type.STRING and not isinstance(key.value, Attr)):
+        yield f"the key {written(key.value)} is no attribute, and no number whose text Arrow makes as Java does"
+    elif key.value.type is not Type.STRING:
+        yield from _of_expression(key.value)
 
 
 def _of_output(query: Query, app: App) -> Iterator[str]:
@@ -293,7 +300,7 @@ def _of_selection(query: Query, window: WindowCall | None) -> Iterator[str]:
         if value.type is not Type.STRING:
             yield from _of_expression(value)
         elif not isinstance(value, (Attr, Const)):
-            yield f"{written(value)} makes a string"
+            yield failing(value) or f"{written(value)} makes a string"
     if selection.having is not None:
         yield from _of_expression(having_of(selection))
 
@@ -346,10 +353,11 @@ def _of_expression(expr: Expr) -> Iterator[str]:
             if not (isinstance(operand, Attr) and operand.type is Type.STRING and operand.slot == 0):
                 yield from _of_expression(operand)
         case Call():
-            if expr.function not in FUNCTIONS or expr.slot is not None:
-                yield f"the function {expr.function}() has no loop yet"
+            if not looped(expr):
+                yield failing(expr) or f"the function {expr.function}() has no loop yet"
             for argument in expr.args:
-                yield from _of_expression(argument)
+                if argument.type is not Type.STRING or not isinstance(argument, (Attr, Const)):
+                    yield from _of_expression(argument)
         case _:
             yield f"{written(expr)} looks beyond the event"
 

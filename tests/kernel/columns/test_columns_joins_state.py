@@ -175,7 +175,7 @@ _PLAYED = "@app:playback\n"
             "looks at a clock",
         ),
         (
-            "from S#window.length(2) as a join R as b select str:concat(a.k, b.k) as v insert into Out;",
+            "from S#window.length(2) as a join R as b select str:concat(a.k, UUID()) as v insert into Out;",
             "makes a string",
         ),
         ("from S#window.length(2) as a join R as b select a.v as v insert all events into Out;", "expired events"),

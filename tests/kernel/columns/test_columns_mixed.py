@@ -158,7 +158,7 @@ TIES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "rows read the stream behind": (_TABLE + _MIDDLE + _JOINED + _IN, ("unnamed_1",), ""),
     "rows that cannot fail read it before": (_TABLE + _IN + _MIDDLE + _JOINED, ("unnamed_2",), ""),
     "rows that may fail read it before": (
-        f"{_TABLE} from S select convert(k, 'int') as n insert into N; {_MIDDLE} {_JOINED} {_IN}",
+        f"{_TABLE} from S select str:length(k) as n insert into N; {_MIDDLE} {_JOINED} {_IN}",
         (),
         "which that fails goes no further",
     ),

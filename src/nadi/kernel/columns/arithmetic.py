@@ -6,11 +6,15 @@ In a loop int and long are int64, float and double float64; a float is a float64
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from nadi.functions import arithmetic as java
+from nadi.functions.registry import default_registry
 from nadi.kernel.columns.jit import loop
+from nadi.lang.tree import Type
+from nadi.plan.catalog import Argument
 
 _LONG_MIN, _LONG_MAX = java.LONG_MIN, java.LONG_MAX
 
@@ -69,6 +73,82 @@ def _float_to_long(value):  # type: ignore[no-untyped-def]
     return _LONG_MAX if value >= 9223372036854775808.0 else int(value)
 
 
+def _rounded(value):  # type: ignore[no-untyped-def]
+    """Halves go up; what is no number stays what it is."""
+    below = np.floor(value)
+    return below + 1.0 if value - below >= 0.5 else below
+
+
+def _exponent(value, most):  # type: ignore[no-untyped-def]
+    if value - value != 0.0:  # infinite, or NaN
+        return most + 1
+    found = math.frexp(value)[1] - 1
+    return -most if value == 0.0 or found < 1 - most else found
+
+
+def _greater(one, other):  # type: ignore[no-untyped-def]
+    if one != one or other != other:
+        return math.nan
+    if one == other:  # 0.0 and -0.0
+        return one if math.copysign(1.0, one) > 0 else other
+    return max(one, other)
+
+
+def _lesser(one, other):  # type: ignore[no-untyped-def]
+    if one != one or other != other:
+        return math.nan
+    if one == other:
+        return other if math.copysign(1.0, one) > 0 else one
+    return min(one, other)
+
+
+def _defined(value):  # type: ignore[no-untyped-def]
+    """The one NaN for all."""
+    return value if value == value else math.nan
+
+
+def _power(base, exponent):  # type: ignore[no-untyped-def]
+    """As C, but for what Java calls NaN."""
+    if exponent != exponent or (abs(base) == 1.0 and exponent - exponent != 0.0):
+        return math.nan
+    made = math.pow(base, exponent)
+    return made if made == made else math.nan
+
+
+_OWN = {
+    "rounded": _rounded,
+    "exponent": _exponent,
+    "greater": _greater,
+    "lesser": _lesser,
+    "defined": _defined,
+}
+"""The same text for both."""
+
+_LIBRARY = (
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "copysign",
+    "cos",
+    "cosh",
+    "exp",
+    "log",
+    "log10",
+    "sin",
+    "sinh",
+    "tan",
+    "tanh",
+)
+
+
+def _of_rows(name: str, count: int = 1) -> Callable[..., object]:
+    """A function of doubles as rows have it."""
+    entry = default_registry().function(f"math:{name}")
+    assert entry is not None  # it is built in
+    return entry.make((Argument(Type.DOUBLE),) * count, Type.DOUBLE)
+
+
 PLAIN: dict[str, object] = {
     "wrap_int": java.wrap_int,
     "wrap_long": java.wrap_long,
@@ -79,7 +159,14 @@ PLAIN: dict[str, object] = {
     "float_to_int": java.float_to_int,
     "float_to_long": java.float_to_long,
     "nan": math.nan,
-    "sqrt": math.sqrt,
+    "inf": math.inf,
+    "ceil": _of_rows("ceil"),
+    "floor": _of_rows("floor"),
+    "power": _of_rows("power", 2),
+    **_OWN,
+    **{name: getattr(math, name) for name in _LIBRARY},
+    **{name: _of_rows(name) for name in ["acos", "asin", "cos", "cosh", "exp", "log10", "sin", "sinh", "sqrt", "tan"]},
+    "log": _of_rows("ln"),
 }
 """What generated loops refer to, as Python."""
 
@@ -93,6 +180,12 @@ COMPILED: dict[str, object] = {
     "float_to_int": _float_to_int,
     "float_to_long": _float_to_long,
     "nan": math.nan,
+    "inf": math.inf,
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "power": loop(_power),
     "sqrt": math.sqrt,
+    **{name: loop(function) for name, function in _OWN.items()},
+    **{name: getattr(math, name) for name in _LIBRARY},
 }
 """The same, compiled."""

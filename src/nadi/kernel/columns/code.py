@@ -16,16 +16,19 @@ here must be refused in `nadi.plan.islands`, which tells why.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from nadi.errors import error
 from nadi.functions.arithmetic import to_float32
+from nadi.kernel.columns.calls import CALLS
 from nadi.kernel.columns.stretch import DTYPES, Array, Column, values_of
+from nadi.kernel.columns.terms import Term
 from nadi.lang.tree import Type
 from nadi.plan.nodes import (
     OUTPUT,
@@ -42,17 +45,11 @@ from nadi.plan.nodes import (
     links,
 )
 
+__all__ = ["Equal", "Hidden", "Prepared", "Term", "Writer"]
+
 _WHOLE = (Type.INT, Type.LONG)
 _DIVISIONS = {("/", True): "divide", ("%", True): "remainder", ("%", False): "remainder_floats"}
 _WRAPS = {Type.INT: "wrap_int", Type.LONG: "wrap_long", Type.FLOAT: "to_float"}
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A value in a loop: its text (a name or constant), and the text that is true where it is null ("" for never)."""
-
-    text: str
-    null: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +58,11 @@ class Equal:
 
     left: int
     right: int | str
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns that it reads."""
+        return (self.left, self.right) if isinstance(self.right, int) else (self.left,)
 
     def made(self, columns: tuple[Column, ...]) -> Array:
         """True where both sides are there and equal."""
@@ -81,12 +83,29 @@ class Which:
         return values_of(found.fill_null(-1))
 
     @property
-    def right(self) -> str:
-        """There is no other column."""
-        return ""
+    def columns(self) -> tuple[int, ...]:
+        """The column that it reads."""
+        return (self.left,)
 
 
-Prepared = Equal | Which
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A constant that the compiler is not to see."""
+
+    value: float
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """It reads none."""
+        return ()
+
+    def made(self, columns: tuple[Column, ...]) -> Array:
+        """An array that holds it."""
+        return np.full(1, self.value)
+
+
+Prepared = Equal | Which | Hidden
+"""What is made before a loop is called."""
 
 
 @dataclass(slots=True)
@@ -164,15 +183,16 @@ class Writer:
             case NullCheck(operand):
                 return self._null_check(operand)
             case Call():
-                return _CALLS[expr.function](self, expr)
+                return CALLS[expr.function](self, expr)
             case _:
                 raise error("NOT_SUPPORTED", what=f"{type(expr).__name__} on columns", alternative="the rows kernel")
 
     def truth(self, expr: Expr) -> str:
         """The text of a condition as True or False: null counts as false."""
-        return self._true(self.term(expr))
+        return self.truth_of(self.term(expr))
 
-    def _true(self, term: Term) -> str:
+    def truth_of(self, term: Term) -> str:
+        """The text of a bool as True or False."""
         return self.name(f"(not {term.null}) and {term.text}") if term.null else term.text
 
     def _attribute(self, expr: Attr) -> Term:
@@ -213,7 +233,7 @@ class Writer:
                 case Arithmetic():
                     left = self._arithmetic(link, left or self.term(link.left))
                 case Logic():
-                    one = self._true(left or self.term(link.left))
+                    one = self.truth_of(left or self.term(link.left))
                     left = Term(self.name(f"{one} {link.op} {self.truth(link.right)}"))
                 case Comparison():
                     left = self._comparison(link, left)
@@ -223,8 +243,8 @@ class Writer:
     def _arithmetic(self, expr: Arithmetic, left: Term) -> Term:
         right = self.term(expr.right)
         nulls = [t.null for t in (left, right) if t.null]
-        one = self._promoted(left.text, expr.left.type, expr.type)
-        other = self._promoted(right.text, expr.right.type, expr.type)
+        one = self.promoted(left.text, expr.left.type, expr.type)
+        other = self.promoted(right.text, expr.right.type, expr.type)
         if expr.op in "/%" and not (isinstance(expr.right, Const) and expr.right.value):
             zero = self.name(f"{other} == 0")
             nulls.append(zero)
@@ -233,14 +253,15 @@ class Writer:
         text = f"{function}({one}, {other})" if function else f"{one} {expr.op} {other}"
         wrap = _WRAPS.get(expr.type)
         value = self.name(f"{wrap}({text})" if wrap else text)
-        return Term(value, self._either(nulls))
+        return Term(value, self.either(nulls))
 
-    def _either(self, nulls: list[str]) -> str:
+    def either(self, nulls: list[str]) -> str:
+        """The text that is true where one of some texts is."""
         if len(nulls) < 2:
             return nulls[0] if nulls else ""
         return self.name(" or ".join(nulls))
 
-    def _promoted(self, text: str, kind: Type, to: Type) -> str:
+    def promoted(self, text: str, kind: Type, to: Type) -> str:
         """A number in a wider type."""
         if to is Type.FLOAT and kind in _WHOLE:
             return f"to_float({text})"
@@ -252,8 +273,8 @@ class Writer:
             return self._strings(expr)
         left, right = left or self.term(expr.left), self.term(expr.right)
         common = expr.common
-        one = left.text if common is None else self._promoted(left.text, expr.left.type, common)
-        other = right.text if common is None else self._promoted(right.text, expr.right.type, common)
+        one = left.text if common is None else self.promoted(left.text, expr.left.type, common)
+        other = right.text if common is None else self.promoted(right.text, expr.right.type, common)
         differs = expr.op == "!="
         guards = [t.null if differs else f"(not {t.null})" for t in (left, right) if t.null]
         return Term(self.name((" or " if differs else " and ").join([*guards, f"{one} {expr.op} {other}"])))
@@ -268,10 +289,7 @@ class Writer:
             one, other = other, one
         assert isinstance(one, Attr)  # the plan of islands lets nothing else through
         equal = Equal(one.position, other.position if isinstance(other, Attr) else str(getattr(other, "value", "")))
-        if equal not in self.prepared:
-            self.prepared.append(equal)
-        name = f"p{self.prepared.index(equal)}"
-        self.parameters[name] = "const bool[]"
+        name = self._prepare(equal, "const bool[]")
         return Term(self.name(f"{name}[i]" if expr.op == "==" else f"not {name}[i]"))
 
     def which(self, which: Which) -> str:
@@ -280,6 +298,17 @@ class Writer:
         name = f"p{len(self.prepared) - 1}"
         self.parameters[name] = "const int32[]"
         return self.name(f"{name}[i]")
+
+    def hidden(self, value: float) -> str:
+        """The text of a constant double that is given to the loop as a parameter."""
+        return f"{self._prepare(Hidden(value), 'const float64[]')}[0]"
+
+    def _prepare(self, what: Prepared, dtype: str) -> str:
+        if what not in self.prepared:
+            self.prepared.append(what)
+        name = f"p{self.prepared.index(what)}"
+        self.parameters[name] = dtype
+        return name
 
     def _numbers(self, op: str, one: Term, other: Term) -> Term:
         """Strings of different events, by number."""
@@ -305,47 +334,3 @@ def _constant(expr: Const) -> Term:
     if value == -(2**63):
         return Term("(-9223372036854775807 - 1)")
     return Term(f"({value!r})" if isinstance(value, str) or value < 0 else repr(value))
-
-
-# ---- functions -------------------------------------------------------------------------------------------------------
-
-
-def _zero(kind: Type) -> str:
-    return "False" if kind is Type.BOOL else "0" if kind in _WHOLE else "0.0"
-
-
-def _chosen(writer: Writer, condition: str, one: Term, other: Term) -> Term:
-    value = writer.name(f"{one.text} if {condition} else {other.text}")
-    if not (one.null or other.null):
-        return Term(value)
-    return Term(value, writer.name(f"{one.null or 'False'} if {condition} else {other.null or 'False'}"))
-
-
-def _if(writer: Writer, call: Call) -> Term:
-    condition = writer.truth(call.args[0])
-    return _chosen(writer, condition, writer.term(call.args[1]), writer.term(call.args[2]))
-
-
-def _coalesce(writer: Writer, call: Call) -> Term:
-    terms = [writer.term(a) for a in call.args]
-    made = terms[-1]
-    for term in reversed(terms[:-1]):
-        made = _chosen(writer, f"not {term.null}", term, made) if term.null else term
-    return made
-
-
-def _now(writer: Writer, call: Call) -> Term:
-    return Term("int(now[i])")
-
-
-def _timestamp(writer: Writer, call: Call) -> Term:
-    return Term("int(ts[i])")
-
-
-_CALLS: dict[str, Callable[[Writer, Call], Term]] = {
-    "ifThenElse": _if,
-    "coalesce": _coalesce,
-    "default": _coalesce,
-    "currentTimeMillis": _now,
-    "eventTimestamp": _timestamp,
-}

@@ -63,6 +63,13 @@ def part(function: Any) -> Callable[..., Any]:
     return made
 
 
+def bare(function: Any) -> Callable[..., Any]:
+    """Compile a function that makes no arrays, as those that it calls: none of them counts who holds the arrays that it is given, which takes longer than what
+    a small one does."""
+    made: Callable[..., Any] = numba.njit(**_OPTIONS, _nrt=False)(function)  # type: ignore[call-overload]  # its stubs leave it out
+    return made
+
+
 @contextmanager
 def interpreted() -> Iterator[None]:
     """Loops that are generated meanwhile run as Python: for tests of many apps, as each of them would take a second to compile."""

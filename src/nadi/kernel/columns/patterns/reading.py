@@ -47,7 +47,7 @@ class Reading:
         )
         self._numbered = frozenset(column for _name, kind, column in self._named if kind == "s") | {*sources.keys}
         read = {column for _name, kind, column in self._named if kind in "cm"}
-        compared = {c for e in self._prepared for c in (e.left, e.right) if isinstance(c, int)}
+        compared = {c for e in self._prepared for c in e.columns}
         passed = {one.position for one in text.picked if isinstance(one, Passed)}
         self._wanted = frozenset(read | compared | passed | self._numbered)
 

@@ -1,0 +1,402 @@
+"""What the columns kernel computes outside of its loops: before them for each event, behind them for each row (design §5).
+
+Loops compute numbers and bools. What they cannot compute, strings above all, becomes attributes that are computed ahead: in
+
+    from S[str:upper(k) == 'A'] select str:concat(k, v * 2) as t, sum(v) as s
+
+the filter reads a further attribute of `S`, str:upper(k). Of the selection the loop gives k, v * 2 and sum(v), and the text is made of them for the rows that
+come out. So operators never see such a function, and all of them can have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from nadi.lang.tree import Type
+from nadi.plan.certainty import NOTHING, Known, facts, failing
+from nadi.plan.nodes import (
+    OUTPUT,
+    AbsentElement,
+    Aggregate,
+    App,
+    Arithmetic,
+    Attr,
+    Call,
+    Column,
+    Comparison,
+    Const,
+    CountElement,
+    EveryElement,
+    Expr,
+    FilterStep,
+    JoinInput,
+    Logic,
+    LogicalElement,
+    Negation,
+    NextElement,
+    NullCheck,
+    Partition,
+    Query,
+    Schema,
+    Selection,
+    SingleInput,
+    StateElement,
+    StateInput,
+    Step,
+    StreamElement,
+    ValueKey,
+    WindowStep,
+    links,
+)
+from nadi.plan.render import written
+from nadi.plan.walk import inside, read, replaced
+
+CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
+_UNIQUE = frozenset({"UUID", "math:rand"})
+_NUMERIC = frozenset({"ifThenElse", "coalesce", "default", "str:coalesce", "cast", "convert"})
+_CLASSES = ("Boolean", "Double", "Float", "Integer", "Long", "String")
+_OF_NUMBERS = (
+    *(
+        "abs",
+        "acos",
+        "asin",
+        "atan",
+        "ceil",
+        "copySign",
+        "cos",
+        "cosh",
+        "e",
+        "exp",
+        "floor",
+        "getExponent",
+        "isInfinite",
+        "isNan",
+        "ln",
+    ),
+    *(
+        "log10",
+        "log2",
+        "max",
+        "min",
+        "pi",
+        "power",
+        "round",
+        "signum",
+        "sin",
+        "sinh",
+        "sqrt",
+        "tan",
+        "tanh",
+        "toDegrees",
+        "toRadians",
+    ),
+)
+_LOOPED = (
+    CLOCKS
+    | frozenset({"maximum", "minimum"})
+    | frozenset(f"instanceOf{name}" for name in _CLASSES)
+    | frozenset(f"math:{name}" for name in _OF_NUMBERS)
+)
+
+
+def looped(call: Call) -> bool:
+    """Whether loops compute a function of these types (`nadi.kernel.columns.calls` writes it)."""
+    if call.function in _NUMERIC:
+        if call.function == "cast" and call.args[0].type is not call.type:
+            return False
+        given = (call.type, *(a.type for a in call.args[:1] if call.function in ("cast", "convert")))
+        return Type.STRING not in given and Type.OBJECT not in given
+    if call.function == "math:log":
+        base = call.args[1]
+        return isinstance(base, Const) and base.value not in (None, 1)
+    return call.function in _LOOPED and call.slot is None
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A query as operators see it, in an app whose streams have the further attributes.
+
+    `before`: by stream, what is computed of each event, in order, over its attributes and what stands before. `behind`: the same over the rows that the query
+    gives, and which of all that are its output columns (attributes or constants); None where its rows are the output.
+    """
+
+    query: Query
+    app: App
+    before: Mapping[str, tuple[Expr, ...]]
+    behind: tuple[tuple[Expr, ...], tuple[Attr | Const, ...]] | None = None
+
+
+def ahead(query: Query, app: App) -> Ahead:
+    """What is to be computed outside of a query's loops. What cannot be stays in the query as it was."""
+    if _has_made_key(query, app):
+        return Ahead(query, app, {})
+    streams = {key: Deriving(len(app.streams[key].schema)) for key in read(query).values() if key in app.streams}
+    made, behind = _Ahead(query, streams).run()
+    before = {key: tuple(d.made) for key, d in streams.items() if d.made}
+    if not before and behind is None:
+        return Ahead(query, app, {})
+    return Ahead(made, _widened(app, query, made, before), before, behind)
+
+
+def _has_made_key(query: Query, app: App) -> bool:
+    """Whether events have the key of a partition as a further attribute: there is one such place behind those of a stream."""
+    target = getattr(query.output, "target", "")
+    both = set(read(query).values())
+    if any(key in app.streams and app.streams[key].partition is not None for key in (*both, target)):
+        return True
+    partition = next((e for e in app.elements if isinstance(e, Partition) and e.id == query.partition), None)
+    keys = () if partition is None else partition.keys
+    return any(k.stream in both and not (isinstance(k, ValueKey) and isinstance(k.value, Attr)) for k in keys)
+
+
+def _widened(app: App, query: Query, made: Query, before: Mapping[str, tuple[Expr, ...]]) -> App:
+    streams = dict(app.streams)
+    for key, exprs in before.items():
+        more = tuple(Column(f"${n}", e.type) for n, e in enumerate(exprs))
+        streams[key] = replace(streams[key], schema=Schema((*streams[key].schema.columns, *more)))
+
+    def changed(one: Query) -> Query:
+        return made if one is query else one
+
+    elements = tuple(
+        replace(e, queries=tuple(map(changed, e.queries))) if isinstance(e, Partition) else changed(e)
+        for e in app.elements
+    )
+    return replace(app, streams=streams, elements=elements)
+
+
+def keeps_further(query: Query, app: App) -> bool:
+    """Whether columns keep further attributes of events: then what they keep is not what rows would."""
+    made = ahead(query, app)
+    if not made.before:
+        return False
+    if not isinstance(query.input, SingleInput) or not isinstance(made.query.input, SingleInput):
+        return True
+    width, steps = len(app.streams[query.input.source].schema), made.query.input.steps
+    at = next((n for n, step in enumerate(steps) if isinstance(step, WindowStep)), len(steps))
+    looked = (steps[at:], made.query.selection)
+    return any(isinstance(p, Attr) and p.slot == 0 and p.position >= width for p in inside(looked))
+
+
+class Deriving:
+    """Further attributes of rows, all in slot 0, which have `width` of their own."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self.made: list[Expr] = []
+
+    def column(self, expr: Expr) -> Attr | Const:
+        """An expression as an attribute."""
+        if isinstance(expr, (Attr, Const)):
+            return expr
+        if isinstance(expr, Call) and not looped(expr):
+            made: Expr = replace(expr, args=tuple(map(self.column, expr.args)))
+        else:
+            made = unlooped(expr, self.column)
+        if made not in self.made:
+            self.made.append(made)
+        return Attr(0, self._width + self.made.index(made), expr.type, name=written(expr))
+
+
+def unlooped(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """An expression for loops: what they cannot compute in it, the outermost parts, is what `change` makes of it."""
+
+    def text(side: Expr) -> Expr:
+        return change(side) if side.type is Type.STRING and not isinstance(side, (Attr, Const)) else behind(side)
+
+    def behind(part: Expr) -> Expr:
+        match part:
+            case Arithmetic() | Comparison() | Logic():
+                chain = links(part)
+                left = text(chain[0].left)
+                for link in chain:
+                    left = replace(link, left=left, right=text(link.right))
+                return left
+            case Negation() | NullCheck():
+                return replace(part, operand=text(part.operand))
+            case Call() if looped(part):
+                return replace(part, args=tuple(map(text, part.args)))
+            case Aggregate():
+                return part  # its arguments are asked for by themselves
+            case Call():
+                return change(part)
+            case _:
+                return part
+
+    return behind(expr)
+
+
+def is_looped(expr: Expr) -> bool:
+    """Whether loops compute an expression of numbers and bools, strings being attributes and constants."""
+    found: list[Expr] = []
+
+    def note(part: Expr) -> Expr:
+        found.append(part)
+        return part
+
+    unlooped(expr, note)
+    return not found
+
+
+# ---- queries ---------------------------------------------------------------------------------------------------------
+
+
+class _Ahead:
+    def __init__(self, query: Query, streams: Mapping[str, Deriving]) -> None:
+        self._query = query
+        self._streams = streams
+        self._sources = read(query)
+        self._known: Known = NOTHING
+        self._clocks = isinstance(query.input, SingleInput) and query.input.window is None
+
+    def run(self) -> tuple[Query, tuple[tuple[Expr, ...], tuple[Attr | Const, ...]] | None]:
+        query = self._query
+        match query.input:
+            case SingleInput() as source:
+                given: SingleInput | JoinInput | StateInput = self._single(source, 0)
+            case JoinInput(left=left, right=right, on=on) as join:
+                sides = (replace(side, input=self._single(side.input, n)) for n, side in enumerate((left, right)))
+                self._known = NOTHING
+                given = replace(join, left=next(sides), right=next(sides), on=None if on is None else self._loop(on))
+            case StateInput() as state:
+                given = replace(state, root=self._state(state.root))
+        selection, behind = self._selection(query.selection)
+        return replace(query, input=given, selection=selection), behind
+
+    def _single(self, source: SingleInput, side: int) -> SingleInput:
+        """Filters, each of which knows what those before it let through."""
+        self._known = NOTHING
+        steps: list[Step] = []
+        for step in source.steps:
+            if isinstance(step, FilterStep):
+                steps.append(replace(step, condition=self._loop(step.condition, side)))
+                self._known |= facts(step.condition)
+            else:
+                steps.append(step)
+        return replace(source, steps=tuple(steps))
+
+    def _state(self, node: StateElement) -> StateElement:
+        """A part of a pattern with its conditions."""
+        match node:
+            case StreamElement():
+                return self._element(node)
+            case CountElement(element) | AbsentElement(element):
+                return replace(node, element=self._element(element))
+            case LogicalElement(left=left, right=right):
+                return replace(node, left=self._side(left), right=self._side(right))
+            case EveryElement(element):
+                return replace(node, element=self._state(element))
+            case NextElement(elements):
+                return replace(node, elements=tuple(map(self._state, elements)))
+
+    def _side(self, node: StreamElement | AbsentElement) -> StreamElement | AbsentElement:
+        return (
+            self._element(node)
+            if isinstance(node, StreamElement)
+            else replace(node, element=self._element(node.element))
+        )
+
+    def _element(self, element: StreamElement) -> StreamElement:
+        steps = (
+            replace(s, condition=self._loop(s.condition)) if isinstance(s, FilterStep) else s for s in element.steps
+        )
+        return replace(element, steps=tuple(steps))
+
+    # ---- expressions
+
+    def _loop(self, expr: Expr, side: int = 0) -> Expr:
+        """An expression as loops compute it, if it cannot fail."""
+        if is_looped(expr) or self._stays(expr):
+            return expr
+        return unlooped(expr, lambda part: self._attribute(part, side))
+
+    def _stays(self, expr: Expr) -> bool:
+        """Whether an expression may fail, or is another one with each call."""
+        unique = any(isinstance(p, Call) and p.function in _UNIQUE for p in inside(expr))
+        return unique or bool(failing(expr, self._known))
+
+    def _attribute(self, expr: Expr, side: int) -> Expr:
+        """An expression over one event as a further attribute of its stream."""
+        parts = tuple(inside(expr))
+        places = {(p.slot, p.index) for p in parts if isinstance(p, Attr)}
+        clocks = not self._clocks and any(isinstance(p, Call) and p.function in CLOCKS for p in parts)
+        if not places and isinstance(self._query.input, SingleInput):
+            places = {(0, None)}
+        if len(places) != 1 or clocks or any(isinstance(p, Aggregate) for p in parts):
+            return expr
+        ((slot, index),) = places
+        source = self._sources.get(slot + side, "")
+        if slot < 0 or source not in self._streams:
+            return expr
+        here = replaced(expr, lambda leaf: replace(leaf, slot=0, index=None) if isinstance(leaf, Attr) else leaf)
+        made = self._streams[source].column(here)
+        return replace(made, slot=slot, index=index) if isinstance(made, Attr) else made
+
+    # ---- the selection
+
+    def _selection(
+        self, selection: Selection
+    ) -> tuple[Selection, tuple[tuple[Expr, ...], tuple[Attr | Const, ...]] | None]:
+        by = tuple(k if isinstance(k, Attr) or self._stays(k) else self._attribute(k, 0) for k in selection.group_by)
+        aggregates = tuple(replace(a, args=tuple(map(self._argument, a.args))) for a in selection.aggregates)
+        values, having = selection.values, selection.having
+        plain = all(isinstance(v, (Attr, Const)) or (v.type is not Type.STRING and is_looped(v)) for v in values)
+        behind = None
+        if not plain and not any(map(self._stays, values)):
+            pieces = _Pieces()
+            rows = tuple(map(pieces.of, values))
+            deriving = Deriving(len(pieces.found))
+            picked = tuple(map(deriving.column, rows))
+            behind = tuple(deriving.made), picked
+            having = None if having is None else replaced(having, lambda leaf: pieces.behind(leaf, selection.values))
+            columns = tuple(Column(f"${n}", e.type) for n, e in enumerate(pieces.found))
+            values = tuple(pieces.found)
+            selection = replace(selection, schema=Schema(columns))
+        if having is not None:
+            having = self._loop(having)
+        return replace(selection, values=values, group_by=by, aggregates=aggregates, having=having), behind
+
+    def _argument(self, expr: Expr) -> Expr:
+        """The argument of an aggregator."""
+        if expr.type is Type.STRING:
+            return expr if isinstance(expr, Attr) or self._stays(expr) else self._attribute(expr, 0)
+        return self._loop(expr)
+
+
+class _Pieces:
+    """The parts of selected values that a query's loop gives."""
+
+    def __init__(self) -> None:
+        self.found: list[Expr] = []
+
+    def of(self, expr: Expr) -> Expr:
+        """A value over the pieces: their attributes in slot 0."""
+        if isinstance(expr, Const):
+            return expr
+        if isinstance(expr, Attr) or (expr.type is not Type.STRING and is_looped(expr)):
+            if expr not in self.found:
+                self.found.append(expr)
+            return Attr(0, self.found.index(expr), expr.type, name=written(expr))
+        match expr:
+            case Arithmetic() | Comparison() | Logic():
+                chain = links(expr)
+                left = self.of(chain[0].left)
+                for link in chain:
+                    left = replace(link, left=left, right=self.of(link.right))
+                return left
+            case Negation() | NullCheck():
+                return replace(expr, operand=self.of(expr.operand))
+            case Call():
+                return replace(expr, args=tuple(map(self.of, expr.args)))
+            case _:
+                return expr
+
+    def behind(self, leaf: Expr, values: tuple[Expr, ...]) -> Expr:
+        """A leaf of `having`: an output column is the piece that it is, or what is computed of the same."""
+        if not isinstance(leaf, Attr) or leaf.slot != OUTPUT:
+            return leaf
+        value = values[leaf.position]
+        if isinstance(value, Const):
+            return value
+        return replace(leaf, position=self.found.index(value)) if value in self.found else value
