@@ -73,6 +73,13 @@ def _selection(m: Maker, width: int) -> str:
 
 def chain(m: Maker, streams: tuple[str, ...], target: str) -> str:
     """A pattern over some streams."""
+    text, width = _chain(m, streams)
+    having = m.one("", "", "", " having e1.v > 1", " having x0 is null", " having not (e1.d > 1.0)")
+    return f"from {text} select {_selection(m, width)}{having} insert into {target};"
+
+
+def _chain(m: Maker, streams: tuple[str, ...]) -> tuple[str, int]:
+    """A pattern, and how many elements it has."""
     width = m.one(2, 2, 3, 4)
     every = m.one("first", "first", "all", "")
     elements = [f"e{i}={m.of(streams)}{_filters(m, i)}" for i in range(1, width + 1)]
@@ -84,8 +91,69 @@ def chain(m: Maker, streams: tuple[str, ...], target: str) -> str:
     text = " -> ".join(elements)
     text = f"every ({text})" if every == "all" else text
     within = m.one("", " within 30 milliseconds", " within 100 milliseconds", " within 1 sec", " within 5 sec")
-    having = m.one("", "", "", " having e1.v > 1", " having x0 is null", " having not (e1.d > 1.0)")
-    return f"from {text}{within} select {_selection(m, width)}{having} insert into {target};"
+    return text + within, width
+
+
+def summed(m: Maker, streams: tuple[str, ...], target: str) -> str:
+    """A pattern or sequence whose matches are summed up."""
+    if m.number(0, 2):
+        text, width = _chain(m, streams)
+        seen = [f"e{i}" for i in range(1, width + 1)]
+    else:
+        text, counted = _run(m, streams)
+        seen = [f"e{i}{m.one('[last]', '[0]') if c else ''}" for i, c in enumerate(counted, 1)]
+    chosen = []
+    for i in range(m.number(1, 4)):
+        one = f"{m.of(tuple(seen))}.{m.of(_NUMBERS)}"
+        chosen.append(
+            m.one(
+                f"sum({one})",
+                f"avg({one} + {m.of(tuple(seen))}.v)",
+                "count()",
+                f"max({one})",
+                f"minForever({one})",
+                f"distinctCount({m.of(tuple(seen))}.k)",
+                f"stdDev({one})",
+                f"{m.of(tuple(seen))}.{m.one('k', 'v', 'b')}",
+                "eventTimestamp()",
+            )
+            + f" as x{i}"
+        )
+    chosen.append("count() as n")
+    keys = ", ".join(f"{m.of(tuple(seen))}.{m.one('k', 'v', 'b')}" for _ in range(m.one(0, 1, 1, 2)))
+    group = f" group by {keys}" if keys else ""
+    having = m.one("", "", " having n > 1L", " having n != 2L and x0 is null", f" having {seen[0]}.v > 0")
+    return f"from {text} select {', '.join(chosen)}{group}{having} insert into {target};"
+
+
+def absent(m: Maker, streams: tuple[str, ...], target: str) -> str:
+    """A pattern whose last element must stay away."""
+    width = m.one(2, 2, 2, 3)
+    every = m.one("first", "first", "first", "all", "")
+    elements = [f"e{i}={m.of(streams)}{_filters(m, i)}" for i in range(1, width)]
+    elements[0] = f"every {elements[0]}" if every == "first" else elements[0]
+    wait = m.one("3 milliseconds", "20 milliseconds", "50 milliseconds", "1 sec")
+    text = " -> ".join([*elements, f"not {m.of(streams)}{_filters(m, width)} for {wait}"])
+    text = f"every ({text})" if every == "all" else text
+    within = m.one("", "", " within 10 milliseconds", " within 100 milliseconds", " within 2 sec")
+    having = m.one("", "", "", " having e1.v > 1", " having x0 is null")
+    chosen = _selection(m, width - 1).replace("eventTimestamp()", f"e{width - 1}.v - 1")
+    return f"from {text}{within} select {chosen}{having} insert into {target};"
+
+
+@st.composite
+def absences(draw: st.DrawFn) -> Generated:
+    """One or two patterns that wait for an absence."""
+    m = Maker(draw)
+    queries = []
+    for number in range(m.number(1, 2)):
+        streams = m.one(("S",), ("S", "R"), ("S", "S", "R"))
+        if m.rarely():
+            queries.append(plain(m, "S", f"Mid{number}"))
+            streams = (f"Mid{number}",)
+        queries.append(absent(m, streams, m.output()))
+    defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
+    return Generated("\n".join([*defined, *queries]), tuple(m.outputs), ())
 
 
 def led(m: Maker, streams: tuple[str, ...], target: str) -> str:
@@ -134,7 +202,8 @@ def matching(draw: st.DrawFn, make: Callable[[Maker, tuple[str, ...], str], str]
             queries += [plain(m, "S", f"Mid{len(queries)}"), make(m, (f"Mid{len(queries)}",), m.output())]
         else:
             made = make(m, streams, m.output())
-            queries.append(made.replace(" insert into", f"{rate(m)} insert into") if m.rarely() else made)
+            rated = make is not summed and m.rarely()
+            queries.append(made.replace(" insert into", f"{rate(m)} insert into") if rated else made)
     clock = "@app:playback\n" if m.rarely() else ""
     defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     return Generated(clock + "\n".join([*defined, *queries]), tuple(m.outputs), ())
@@ -164,6 +233,20 @@ def _run_condition(m: Maker, slot: int, counted: tuple[bool, ...]) -> str:
 
 def run(m: Maker, streams: tuple[str, ...], target: str) -> str:
     """A sequence over some streams."""
+    text, counted = _run(m, streams)
+    width, chosen = len(counted), []
+    for i in range(m.number(1, 4)):
+        e = m.number(1, width)
+        index = m.one("[last]", "[0]", "[1]", "[last - 1]", "[last - 2]") if counted[e - 1] else ""
+        chosen.append(f"e{e}{index}.{m.one('k', 'v', 'l', 'f', 'd', 'b')} as x{i}")
+        if i and m.rarely():
+            chosen[i] = f"str:concat({chosen[i].partition(' as ')[0]}, e{width}.k) as x{i}"
+    having = m.one("", "", "", f" having e{width}.v > 1", " having x0 is null")
+    return f"from {text} select {', '.join(chosen)}{having} insert into {target};"
+
+
+def _run(m: Maker, streams: tuple[str, ...]) -> tuple[str, tuple[bool, ...]]:
+    """A sequence, and which of its elements are counted."""
     width = m.one(2, 3, 3, 4)
     counts = (
         [m.one("", "", "+", "<1:2>", "<2:3>")]
@@ -180,13 +263,5 @@ def run(m: Maker, streams: tuple[str, ...], target: str) -> str:
         elements.append(f"e{i}={m.of(streams)}{filters}{counts[i - 1]}")
     if m.number(0, 4):
         elements[0] = f"every {elements[0]}"
-    chosen = []
-    for i in range(m.number(1, 4)):
-        e = m.number(1, width)
-        index = m.one("[last]", "[0]", "[1]", "[last - 1]", "[last - 2]") if counted[e - 1] else ""
-        chosen.append(f"e{e}{index}.{m.one('k', 'v', 'l', 'f', 'd', 'b')} as x{i}")
-        if i and m.rarely():
-            chosen[i] = f"str:concat({chosen[i].partition(' as ')[0]}, e{width}.k) as x{i}"
     within = m.one("", " within 30 milliseconds", " within 1 sec", " within 5 sec")
-    having = m.one("", "", "", f" having e{width}.v > 1", " having x0 is null")
-    return f"from {', '.join(elements)}{within} select {', '.join(chosen)}{having} insert into {target};"
+    return ", ".join(elements) + within, counted

@@ -7,16 +7,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nadi.plan.nodes import CountElement, EveryElement, LogicalElement, NextElement, StateInput, StreamElement
+from nadi.plan.nodes import (
+    AbsentElement,
+    CountElement,
+    EveryElement,
+    LogicalElement,
+    NextElement,
+    StateInput,
+    StreamElement,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The elements in order, and what `every` stands around: "first", "all" or nothing (""). `pair`: the first two are joined by `and`."""
+    """The elements in order, and what `every` stands around: "first", "all" or nothing (""). `pair`: the first two are joined by `and`; `waiting`: the last one
+    must stay away so many ms."""
 
     elements: tuple[StreamElement, ...]
     every: str
     pair: bool = False
+    waiting: int | None = None
 
 
 def as_chain(plan: StateInput, compat: int) -> Chain | None:
@@ -37,7 +47,7 @@ def as_chain(plan: StateInput, compat: int) -> Chain | None:
 
 
 def as_led(plan: StateInput, compat: int) -> Chain | None:
-    """As `as_chain`; the first element may be two that are joined by `and`: `A and B -> C`."""
+    """As `as_chain`; the first element may be two that are joined by `and`: `A and B -> C`; or the last one may have to stay away: `A -> not B for t`."""
     chain = as_chain(plan, compat)
     if chain is not None or plan.sequence or compat == 4:
         return chain
@@ -49,6 +59,10 @@ def as_led(plan: StateInput, compat: int) -> Chain | None:
     first, *others = root.elements
     if isinstance(first, EveryElement) and not every:
         every, first = "first", first.element
+    if isinstance(first, StreamElement) and others and isinstance(absent := others[-1], AbsentElement):
+        elements = (first, *others[:-1], absent.element)
+        plain = tuple(e for e in elements if isinstance(e, StreamElement))
+        return Chain(plain, every, waiting=absent.waiting) if len(plain) == len(elements) else None
     if not (isinstance(first, LogicalElement) and first.op == "and"):
         return None
     elements = (first.left, first.right, *others)

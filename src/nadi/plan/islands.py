@@ -15,6 +15,7 @@ from nadi.plan import joinable, matchable, tabling
 from nadi.plan.ahead import CLOCKS, ahead, looped
 from nadi.plan.annotations import found
 from nadi.plan.certainty import failing
+from nadi.plan.elements import has_absent
 from nadi.plan.islandwindows import BATCHES, of_batches, of_rate, of_timers, of_window
 from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
@@ -47,6 +48,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.render import written
 from nadi.plan.streams import producers
+from nadi.plan.summing import halves_of, sums
 from nadi.plan.touching import reads, touched, writers, writes
 from nadi.plan.walk import inside, read, replaced, searched
 
@@ -242,6 +244,9 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
 
 def _of_shape(query: Query, app: App) -> Iterator[str]:
     """What has no operator in a query, without what is computed ahead."""
+    if sums(query):
+        yield from _of_sums(query, app)
+        return
     if isinstance(query.input, (StateInput, JoinInput)):
         kind = matchable if isinstance(query.input, StateInput) else joinable
         yield from kind.obstacles(query, app)
@@ -260,6 +265,19 @@ def _of_shape(query: Query, app: App) -> Iterator[str]:
         yield from _of_partition(query, query.input, app)
     yield from _of_steps(query, query.input, app)
     yield from _of_selection(query, query.input.window)
+
+
+def _of_sums(query: Query, app: App) -> Iterator[str]:
+    """What keeps aggregators and groups over matches on rows: what keeps either half there."""
+    if query.rate is not None:
+        yield "an output rate behind aggregators over matches has no operator yet"
+    if isinstance(query.input, StateInput) and has_absent(query.input.root):
+        yield "aggregators over matches that wait for an absence have no operator yet"
+    halves = halves_of(query, app)
+    yield from matchable.obstacles(halves.matches, app)
+    for expr in matchable.expressions(halves.matches):
+        yield from _of_expression(expr)
+    yield from _of_selection(halves.summing, None)
 
 
 def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from nadi.lang.tree import Type
+from nadi.plan.elements import has_absent
 from nadi.plan.nodes import (
     App,
     Attr,
@@ -20,6 +21,7 @@ from nadi.plan.nodes import (
     NullCheck,
     Query,
     SingleInput,
+    StateInput,
     WindowCall,
     WindowStep,
     links,
@@ -257,7 +259,8 @@ def is_timed(query: Query) -> bool:
     """Whether a query puts out something by itself, when it is time."""
     window = query.input.window if isinstance(query.input, SingleInput) else None
     ticks = query.rate is not None and query.rate.every is not None and query.rate.kind != "first"
-    return ticks or (window is not None and window.name in TIMED)
+    absent = isinstance(query.input, StateInput) and has_absent(query.input.root)
+    return ticks or absent or (window is not None and window.name in TIMED)
 
 
 def of_timers(app: App) -> dict[str, str]:

@@ -30,6 +30,7 @@ from nadi.plan.nodes import (
     WindowStep,
 )
 from nadi.plan.stateforms import BATCHES, Form, behind, form, of_rate
+from nadi.plan.summing import sums
 from nadi.plan.walk import inside, read
 
 FORM = 2
@@ -212,7 +213,7 @@ def _layout(query: Query, app: App) -> object:
 
 def _of_matches(query: Query, state: StateInput, app: App) -> Form | None:
     parts = as_run(state, app.compat) if state.sequence else as_chain(state, app.compat)
-    if parts is None:
+    if parts is None or sums(query):
         return None
     names = _names(query, app)
     types = {

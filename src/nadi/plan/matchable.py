@@ -13,6 +13,7 @@ from nadi.plan.nodes import (
     App,
     Attr,
     AttrList,
+    Call,
     Comparison,
     Const,
     CountElement,
@@ -37,8 +38,8 @@ _FAR = 8  # how far into the events of a counted element one may look
 _MOST = 60  # attributes, each of which has a bit in one word
 _LONGEST = 62  # elements, likewise
 _NO_CHAIN = (
-    "only chains of plain elements have an operator, whose first one may be two that are joined by 'and': "
-    "no counts, no other logical elements, no absent ones, no nested scopes"
+    "only chains of plain elements have an operator, whose first one may be two that are joined by 'and', or whose last one may be absent: "
+    "no counts, no other logical elements, no other absent ones, no nested scopes"
 )
 _NO_SEQUENCE = (
     "only sequences have an operator whose first element takes at least one event and whose last one takes one, "
@@ -58,6 +59,8 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
         inner = element.element if isinstance(element, CountElement) else element
         pair = isinstance(chain, Chain) and chain.pair
         yield from _of_element(inner, state.counted, max(inner.slot, 1) if pair else inner.slot)
+    if isinstance(chain, Chain) and chain.waiting is not None:
+        yield from _of_absence(query, app, len(chain.elements) - 1)
     if len(chain.elements) > _LONGEST:
         yield f"it has more than {_LONGEST} elements"
     kept = {(part.slot, part.position) for part in inside((state.root, query.selection)) if isinstance(part, Attr)}
@@ -101,6 +104,21 @@ def _of_element(element: StreamElement, counted: tuple[bool, ...], last: int) ->
                 yield from _of_texts(part, element.slot)
 
 
+def _of_absence(query: Query, app: App, absent: int) -> Iterator[str]:
+    """What keeps a pattern whose last element must stay away on rows; `absent` is the slot of that."""
+    if query.partition is not None:
+        yield "an absent element has no operator inside a partition yet"
+    if app.playback is not None:
+        yield "an absent element has no operator in playback yet"
+    if query.rate is not None:
+        yield "an output rate behind an absent element has no operator yet"
+    for part in inside((query.selection.values, query.selection.having)):
+        if isinstance(part, Attr) and part.slot == absent:
+            yield f"{written(part)} is an event that is never there"
+        elif isinstance(part, Call) and part.function in ("eventTimestamp", "currentTimeMillis"):
+            yield f"{part.function}() behind an absent element has no operator yet"
+
+
 def _of_texts(comparison: Comparison, slot: int) -> Iterator[str]:
     """Strings are compared by number: constants have none."""
     for link in links(comparison):
@@ -137,8 +155,6 @@ def _of_selection(query: Query) -> Iterator[str]:
         yield "it does not insert into a stream"
     if selection.order_by or selection.limit is not None or selection.offset:
         yield "order by, limit and offset have no operator yet"
-    if selection.aggregates or selection.group_by:
-        yield "aggregators and group by over matches have no operator yet"
     counted = query.input.counted if isinstance(query.input, StateInput) else ()
     for value in selection.values:
         yield from _of_references(value, len(counted), counted)

@@ -19,6 +19,7 @@ from nadi.plan.chains import as_chain, as_run
 from nadi.plan.failing import may_fail, safe
 from nadi.plan.nodes import App, InsertIntoStream, JoinInput, Partition, Query, RangeKey, SingleInput, StateInput
 from nadi.plan.streams import producers
+from nadi.plan.summing import sums
 from nadi.plan.touching import touched
 from nadi.plan.walk import read
 
@@ -244,7 +245,7 @@ def hands_on(query: Query) -> bool:
     """Whether what a query makes on columns can be handed on to rows: rows that come with the events that it reads, and never by themselves."""
     source, selection = query.input, query.selection
     if isinstance(source, StateInput):
-        return (as_run(source, 5) if source.sequence else as_chain(source, 5)) is not None
+        return not sums(query) and (as_run(source, 5) if source.sequence else as_chain(source, 5)) is not None
     if query.rate is not None or not isinstance(source, (SingleInput, JoinInput)):
         return False
     if selection.order_by or selection.limit is not None or selection.offset:

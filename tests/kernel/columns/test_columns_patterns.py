@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from nadi.plan.ahead import has_made_key
 from nadi.plan.islands import islands
 from tests.generate.apps import Generated
-from tests.generate.chains import chain, led, matching, run
+from tests.generate.chains import absences, chain, led, matching, run, summed
 from tests.generate.choices import SCHEMA
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
@@ -44,6 +44,30 @@ def test_sequences_give_exactly_what_rows_give_for_every_split_and_restart(
 @CHOSEN
 @given(made=matching(led), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
 def test_patterns_that_begin_with_two_at_once_give_exactly_what_rows_give(
+    made: Generated, sent: list[Message], parts: list[Cut], every: str
+) -> None:
+    _compare(made, sent, parts, every)
+
+
+@CHOSEN
+@given(made=matching(summed), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+def test_sums_over_matches_are_exactly_those_of_rows(
+    made: Generated, sent: list[Message], parts: list[Cut], every: str
+) -> None:
+    _compare(made, sent, parts, every)
+
+
+@CHOSEN
+@given(made=absences(), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+def test_what_stays_away_is_told_at_the_times_of_rows(
+    made: Generated, sent: list[Message], parts: list[Cut], every: str
+) -> None:
+    _compare(made, sent, parts, every)
+
+
+@CHOSEN
+@given(made=absences(), sent=late_messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+def test_what_stays_away_is_told_at_the_times_of_rows_where_events_are_late(
     made: Generated, sent: list[Message], parts: list[Cut], every: str
 ) -> None:
     _compare(made, sent, parts, every)

@@ -168,7 +168,11 @@ def test_key_groups_of_many_texts_are_those_of_each() -> None:
 
 
 def test_compiled_loops_give_what_rows_give() -> None:
-    for text in (_KEYED, _FLAT, _RUN):
+    summed = _KEYED.replace("e1.w as w, e2.v as v", "sum(e2.v) as v, count() as n").replace(
+        " insert", " group by e1.w insert"
+    )
+    absent = _FLAT.replace("e2=R[k == e1.k]", "not R[k == e1.k] for 3 milliseconds").replace("e2.w", "e1.w")
+    for text in (_KEYED, _FLAT, _RUN, summed, absent):
         plan = plan_app(text, default_registry())
         columns, rows = ColumnsKernel(plan, default_registry(), ("Out",)), _rows(plan)
         events = [("SSR"[i % 3], i // 3, f"k{i * 7 % 5}", i * 13 % 17) for i in range(600)]
@@ -195,10 +199,27 @@ def test_a_match_of_very_many_attributes_runs_on_rows() -> None:
             "from e1=S+, e2=S*, e3=S?, e4=S select e1[last].v as v insert into Out;",
             "behind a counted one that need no event",
         ),
-        ("from every e1=S -> e2=R select e1.v as v, count() as n insert into Out;", "aggregators"),
+        (
+            "from every e1=S -> e2=R select count() as n output last every 2 events insert into Out;",
+            "an output rate behind aggregators over matches",
+        ),
+        ("from every e1=S -> e2=R select e1.v as v group by e1.k insert into Out;", "group by without an aggregator"),
         ("from every e1=S -> e2=R[e1.k == 'a'] select e1.v as v insert into Out;", "with a constant"),
         ("from every e1=S, e2=S+, e3=R select e2.v as v insert into Out;", "a list of events"),
-        ("from every e1=S -> not R for 1 sec select e1.v as v insert into Out;", "only chains of plain elements"),
+        (
+            "from every e1=S -> not R for 1 sec -> e2=S select e1.v as v insert into Out;",
+            "only chains of plain elements",
+        ),
+        ("from every e1=S -> not R[v > 1] and e2=S select e1.v as v insert into Out;", "only chains of plain elements"),
+        (
+            "partition with (k of S) begin from every e1=S -> not S for 1 sec select e1.v as v insert into Out; end;",
+            "an absent element has no operator inside a partition",
+        ),
+        (
+            "from every e1=S -> not R for 1 sec select eventTimestamp() as v insert into Out;",
+            "behind an absent element",
+        ),
+        ("from every e1=S -> not R for 1 sec select count() as n insert into Out;", "that wait for an absence"),
         ("from S select v insert into M; from every e1=M -> e2=R select e1.v as v insert into Out;", "merged in order"),
     ],
 )

@@ -14,7 +14,7 @@ from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.joins import Join
 from nadi.kernel.columns.keying import key_of, with_key
-from nadi.kernel.columns.patterns import ChainPattern, Sequence
+from nadi.kernel.columns.patterns import AbsentEnd, ChainPattern, Sequence, Summed
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.staging import Staged
 from nadi.kernel.columns.tables import HeldTable, Looking, LookingOn
@@ -22,6 +22,7 @@ from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
 from nadi.plan import tabling
 from nadi.plan.ahead import ahead
+from nadi.plan.elements import has_absent
 from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES
 from nadi.plan.nodes import (
     App,
@@ -37,6 +38,7 @@ from nadi.plan.nodes import (
     WindowCall,
     WindowStep,
 )
+from nadi.plan.summing import sums
 
 _NO_TABLES: Mapping[str, HeldTable] = {}
 
@@ -83,7 +85,11 @@ def _limited_by(query: Query, app: App) -> tuple[Attr, ...]:
 
 def _operator(query: Query, app: App, is_read: bool) -> Operator:
     source = query.input
+    if sums(query):
+        return Summed(query, app, is_read)
     if isinstance(source, StateInput):
+        if has_absent(source.root):
+            return AbsentEnd(query, app)
         return Sequence(query, app) if source.sequence else ChainPattern(query, app)
     if isinstance(source, JoinInput):
         return Join(query, app, is_read)

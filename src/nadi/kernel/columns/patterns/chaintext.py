@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
 from nadi.kernel.columns.code import Prepared, Term, Writer
@@ -44,6 +44,11 @@ _CONVERT = {Type.FLOAT: "float(floats[{}])", Type.DOUBLE: "float(floats[{}])", T
 class ChainText:
     """Writes the loop. What it found: `picked`, the output columns; `columns`, those whose values or nulls it reads (c, m), and strings as numbers (s)."""
 
+    _extra: ClassVar[dict[str, str]] = {}
+    """Parameters beside those that every chain has."""
+    _turns = "n"
+    """How often the loop runs."""
+
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._writer = Writer(layout.sources.types)
@@ -51,15 +56,15 @@ class ChainText:
         self.picked: tuple[Picked, ...] = ()
         self._write()
         self._own |= {name: f"{dtype}[]" for name, dtype in dtypes(self.picked).items()}
-        parameters = {**_FIXED, **self._writer.parameters, **self._own}
+        parameters = {**_FIXED, **self._extra, **self._writer.parameters, **self._own}
         head = f"def chain({', '.join(parameters)}):"
         self.source = "\n".join(
             [
                 head,
                 "    k = stop[1]",
-                "    for i in range(stop[0], n):",
+                f"    for i in range(stop[0], {self._turns}):",
                 *self._writer.lines,
-                "    stop[0] = n",
+                f"    stop[0] = {self._turns}",
                 "    stop[1] = k",
                 "",
             ]
@@ -79,6 +84,7 @@ class ChainText:
     def _write(self) -> None:
         layout = self._layout
         elements, found = choices(layout.elements, len(layout.sources.names))
+        self._turn()
         if layout.sources.keys:
             self._writer.line("g = int(key[i])")
             self._writer.line("if g < 0: continue")
@@ -102,6 +108,9 @@ class ChainText:
         # of a pair the one that is written first is asked first
         order = (*reversed(elements[led:]), *elements[:led])
         write_asked(self._writer, order, self._step)
+
+    def _turn(self) -> None:
+        """What happens before the event of a turn."""
 
     def _load_event(self) -> None:
         """The attributes at hand that conditions read and matches keep."""
@@ -254,16 +263,19 @@ class ChainText:
         self._writer.line(
             f"opened[k] = {'i' if several else 'k'}"
         )  # where one element reads the stream, each match is a chunk
+        self._write_row(terms)
+        self._writer.close(blocks)
+        self._writer.line("released(words, meta, node, g)")
+        if layout.every == "all":
+            self._writer.line("keys[base] = 0")
+
+    def _write_row(self, terms: tuple[Term | None, ...]) -> None:
         for number, term in enumerate(terms):
             if term is not None:
                 self._writer.line(f"o{number}[k] = {term.text}")
                 if term.null:
                     self._writer.line(f"x{number}[k] = {term.null}")
         self._writer.line("k += 1")
-        self._writer.close(blocks)
-        self._writer.line("released(words, meta, node, g)")
-        if layout.every == "all":
-            self._writer.line("keys[base] = 0")
 
     # ---- what a match keeps
 

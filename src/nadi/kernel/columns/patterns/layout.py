@@ -49,6 +49,8 @@ class Layout:
     """The attributes that a match keeps, but those that are its key."""
     keyed: frozenset[Reference]
     """The attributes that are the text of the key."""
+    waiting: int | None = None
+    """How many ms the last element must stay away, None where it must come."""
     pair: bool = False
     """The first two elements are joined by `and`: a match that has bound one of them waits in the first place."""
 
@@ -125,6 +127,8 @@ def lay_out(query: Query, app: App, chain: Chain) -> Layout:
     flat, led = query.partition is None, 2 if chain.pair else 0
     elements = tuple(_element(e, sources, starts, indexes=flat and e.slot >= led) for e in chain.elements)
     last, selection = len(elements) - 1, query.selection
+    if chain.waiting is not None:
+        last = len(elements)  # no event is at hand
     values = tuple(seen(value, last, starts) for value in selection.values)
     having = None if selection.having is None else seen(having_of(selection), last, starts)
     keyed = frozenset(
@@ -142,7 +146,9 @@ def lay_out(query: Query, app: App, chain: Chain) -> Layout:
     }
     found |= {element.equal[1] for element in elements if element.equal is not None}
     captured = tuple(sorted(found - keyed))
-    return Layout(sources, elements, chain.every, query.input.within, values, having, captured, keyed, chain.pair)
+    return Layout(
+        sources, elements, chain.every, query.input.within, values, having, captured, keyed, chain.waiting, chain.pair
+    )
 
 
 def _element(element: StreamElement, sources: Sources, starts: dict[int, int], indexes: bool) -> Element:

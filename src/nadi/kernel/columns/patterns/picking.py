@@ -78,6 +78,12 @@ class Picks:
         origin = (given.chunk if given.origin is None else given.origin)[source]
         return Stretch(columns, given.ts[source], given.now[source], self.arrays["opened"][:made], group, origin)
 
+    def timed(self, made: int, keys: KeyTable) -> Stretch:
+        """The rows as a stretch where they came by themselves: `source` has their times, `opened` the clock; each is a chunk."""
+        ts, now = self.arrays["source"][:made], self.arrays["opened"][:made]
+        columns = tuple(self._column(one, Stretch((), ts, now, ts), made, keys) for one in self._picked)
+        return Stretch(columns, ts, now, np.arange(made))
+
     def _column(self, one: Picked, given: Stretch, made: int, keys: KeyTable) -> Column:
         match one:
             case Passed(position):

@@ -213,6 +213,20 @@ def enter_all(words, keys, width, meta, buckets, null_word, equal):  # type: ign
 
 
 @loop
+def last_times(words, keys, at, last):  # type: ignore[no-untyped-def]
+    """Of the match at the end of a place the times of its last and of its first event, and whether some before it stand in no order of either."""
+    came = began = -(1 << 62)
+    unordered = 0
+    node = keys[at + HEAD]
+    while node != 0:
+        if words[node + last] < came or words[node + FIRST] < began:
+            unordered = 1
+        came, began = words[node + last], words[node + FIRST]
+        node = words[node + NEXT]
+    return came, began, unordered
+
+
+@loop
 def _behind(words, keys, at, node):  # type: ignore[no-untyped-def]
     tail = keys[at + TAIL]
     words[node + PREV] = tail

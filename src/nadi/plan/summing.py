@@ -1,0 +1,70 @@
+"""Aggregators and groups over matches: such a query is two, one that gives the attributes of matches, and one that sums them up as it would a stream's.
+
+Each match is a chunk of its own for the selection (language text §9.1), whatever it is delivered with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from nadi.plan.nodes import App, Attr, Column, Expr, Partition, Query, Schema, SingleInput, StateInput, ValueKey
+from nadi.plan.walk import inside, read, replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """`matches` gives what `summing` reads; `key` is the column that has the key of their partition, None outside of partitions."""
+
+    matches: Query
+    summing: Query
+    key: int | None
+
+
+def sums(query: Query) -> bool:
+    """Whether a query sums up matches."""
+    selection = query.selection
+    return isinstance(query.input, StateInput) and bool(selection.aggregates or selection.group_by)
+
+
+def halves_of(query: Query, app: App) -> Halves:
+    """The two queries that one is which sums up matches."""
+    selection = query.selection
+    looked = (selection.values, selection.having, selection.group_by, selection.aggregates)
+    found = [part for part in inside(looked) if isinstance(part, Attr) and part.slot >= 0]
+    key = _key(query, app)
+    attributes = tuple(dict.fromkeys(_plain(a) for a in (*(() if key is None else (key,)), *found)))
+    schema = Schema(tuple(Column(f"a{i}", a.type) for i, a in enumerate(attributes)))
+
+    def column(leaf: Expr) -> Expr:
+        if isinstance(leaf, Attr) and leaf.slot >= 0:
+            return replace(leaf, slot=0, position=attributes.index(_plain(leaf)), index=None)
+        return leaf
+
+    given = replace(selection, values=attributes, schema=schema, aggregates=(), group_by=(), having=None)
+    summed = replace(
+        selection,
+        values=tuple(replaced(value, column) for value in selection.values),
+        aggregates=tuple(replace(a, args=tuple(replaced(e, column) for e in a.args)) for a in selection.aggregates),
+        group_by=tuple(replaced(e, column) for e in selection.group_by),
+        having=None if selection.having is None else replaced(selection.having, column),
+    )
+    return Halves(
+        replace(query, selection=given),
+        replace(query, selection=summed, input=SingleInput("", (), schema)),
+        None if key is None else 0,
+    )
+
+
+def _plain(attribute: Attr) -> Attr:
+    """An attribute whatever it is called."""
+    return replace(attribute, name="")
+
+
+def _key(query: Query, app: App) -> Attr | None:
+    """The key of the partition, as the last event of a match has it; None where it has none that is an attribute."""
+    partition = next((e for e in app.elements if isinstance(e, Partition) and e.id == query.partition), None)
+    last, source = max(read(query).items())
+    for key in () if partition is None else partition.keys:
+        if key.stream == source and isinstance(key, ValueKey) and isinstance(key.value, Attr):
+            return replace(key.value, slot=last)
+    return None
