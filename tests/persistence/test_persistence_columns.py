@@ -22,6 +22,7 @@ from nadi.persistence.restoring import HeldState, Restored
 from nadi.persistence.revisions import meta_of, read_revision, write_revision
 from nadi.plan import fingerprints, plan_restore
 from nadi.plan.islands import islands
+from nadi.plan.keeping import keeps_further
 from tests.generate.apps import Generated
 from tests.generate.chains import chain, matching, run
 from tests.generate.choices import Maker
@@ -66,6 +67,7 @@ def _through(
 ) -> Feeding:
     """Run on columns, restore behind one of the messages, go on."""
     plan = _planned(made)
+    assume(not to_rows or not any(keeps_further(query, plan) for query in plan.queries))
     going = Restoring(made, plan, buckets[0])
     start, at = 0, at % len(sent)
     for cut in sorted([*parts, Cut(at, 0, "delta")], key=lambda c: c.after % len(sent)):

@@ -45,14 +45,46 @@ from nadi.plan.nodes import (
     StateInput,
     Step,
     StreamElement,
-    WindowStep,
     links,
 )
 from nadi.plan.render import written
 from nadi.plan.walk import inside, read, replaced
 
 CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
-_UNIQUE = frozenset({"UUID", "math:rand"})
+_OF_TEXTS = (
+    *(
+        "charAt",
+        "charFrequency",
+        "coalesce",
+        "concat",
+        "contains",
+        "equalsIgnoreCase",
+        "fillTemplate",
+        "hex",
+        "length",
+        "locate",
+        "lower",
+    ),
+    *(
+        "regexp",
+        "repeat",
+        "replaceAll",
+        "replaceFirst",
+        "reverse",
+        "split",
+        "strcmp",
+        "substr",
+        "trim",
+        "unhex",
+        "upper",
+    ),
+)
+_OF_DATES = ("date", "dateAdd", "dateDiff", "dateFormat", "dateSub", "dayOfWeek", "extract", "timezoneConvert")
+_OF_NOW = frozenset(
+    f"time:{name}"
+    for name in ("currentDate", "currentTime", "currentTimestamp", "timestampInMilliseconds", "utcTimestamp")
+)
+"""They are given the clock before their arguments."""
 _NUMERIC = frozenset({"ifThenElse", "coalesce", "default", "str:coalesce", "cast", "convert"})
 _CLASSES = ("Boolean", "Double", "Float", "Integer", "Long", "String")
 _OF_NUMBERS = (
@@ -97,6 +129,17 @@ _LOOPED = (
     | frozenset(f"instanceOf{name}" for name in _CLASSES)
     | frozenset(f"math:{name}" for name in _OF_NUMBERS)
 )
+_CALLED = (
+    _OF_NOW
+    | frozenset(f"str:{name}" for name in _OF_TEXTS)
+    | frozenset(f"time:{name}" for name in _OF_DATES)
+    | frozenset(
+        f"math:{name}"
+        for name in ("bin", "cbrt", "conv", "hex", "log", "oct", "parseDouble", "parseFloat", "parseInt", "parseLong")
+    )
+)
+KNOWN = _LOOPED | _CALLED | _NUMERIC
+"""All functions that columns compute."""
 
 
 def looped(call: Call) -> bool:
@@ -117,23 +160,42 @@ class Ahead:
     """A query as operators see it, in an app whose streams have the further attributes.
 
     `before`: by stream, what is computed of each event, in order, over its attributes and what stands before. `behind`: the same over the rows that the query
-    gives, and which of all that are its output columns (attributes or constants); None where its rows are the output.
+    gives, and which of all that are its output columns (attributes or constants); None where its rows are the output. `asks`: a function may fail on an event;
+    rows are asked what comes of that one.
     """
 
     query: Query
     app: App
     before: Mapping[str, tuple[Expr, ...]]
     behind: tuple[tuple[Expr, ...], tuple[Attr | Const, ...]] | None = None
+    asks: bool = False
 
 
 def ahead(query: Query, app: App) -> Ahead:
     """What is to be computed outside of a query's loops. What cannot be stays in the query as it was."""
     streams = {key: Deriving(len(app.streams[key].schema)) for key in read(query).values() if key in app.streams}
-    made, behind = _Ahead(query, streams).run()
+    rewriting = _Ahead(query, app, streams)
+    made, behind = rewriting.run()
     before = {key: tuple(d.made) for key, d in streams.items() if d.made}
     if not before and behind is None:
         return Ahead(query, app, {})
-    return Ahead(made, _widened(app, query, made, before), before, behind)
+    return Ahead(made, _widened(app, query, made, before), before, behind, rewriting.asks)
+
+
+def stands_alone(query: Query, app: App) -> bool:
+    """Whether rows can be asked for single events of a query: it has no state, and nobody stands behind it at its stream whom a failure would concern."""
+    source, selection = query.input, query.selection
+    if not isinstance(source, SingleInput) or query.partition is not None or query.rate is not None:
+        return False
+    plain = selection.having is None and selection.limit is None and not (selection.order_by or selection.offset)
+    if not plain or selection.aggregates or selection.group_by:
+        return False
+    last = [q for q in app.queries if source.source in read(q).values()][-1]
+    return (
+        last is query
+        and f"!{source.source}" not in app.streams
+        and all(isinstance(s, FilterStep) for s in source.steps)
+    )
 
 
 def _widened(app: App, query: Query, made: Query, before: Mapping[str, tuple[Expr, ...]]) -> App:
@@ -150,19 +212,6 @@ def _widened(app: App, query: Query, made: Query, before: Mapping[str, tuple[Exp
         for e in app.elements
     )
     return replace(app, streams=streams, elements=elements)
-
-
-def keeps_further(query: Query, app: App) -> bool:
-    """Whether columns keep further attributes of events: then what they keep is not what rows would."""
-    made = ahead(query, app)
-    if not made.before:
-        return False
-    if not isinstance(query.input, SingleInput) or not isinstance(made.query.input, SingleInput):
-        return True
-    width, steps = len(app.streams[query.input.source].schema), made.query.input.steps
-    at = next((n for n, step in enumerate(steps) if isinstance(step, WindowStep)), len(steps))
-    looked = (steps[at:], made.query.selection)
-    return any(isinstance(p, Attr) and p.slot == 0 and p.position >= width for p in inside(looked))
 
 
 class Deriving:
@@ -213,6 +262,18 @@ def unlooped(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return behind(expr)
 
 
+def clocked(expr: Expr) -> Expr:
+    """An expression in which functions of the clock are given it."""
+
+    def given(part: Expr) -> Expr:
+        if not isinstance(part, Call):
+            return part
+        clock = (Call("currentTimeMillis", (), Type.LONG),) if part.function in _OF_NOW else ()
+        return replace(part, args=(*clock, *map(clocked, part.args)))
+
+    return unlooped(expr, given)
+
+
 def is_looped(expr: Expr) -> bool:
     """Whether loops compute an expression of numbers and bools, strings being attributes and constants."""
     found: list[Expr] = []
@@ -229,8 +290,11 @@ def is_looped(expr: Expr) -> bool:
 
 
 class _Ahead:
-    def __init__(self, query: Query, streams: Mapping[str, Deriving]) -> None:
+    def __init__(self, query: Query, app: App, streams: Mapping[str, Deriving]) -> None:
+        self.asks = False
         self._query = query
+        self._app = app
+        self._alone = stands_alone(query, app)
         self._streams = streams
         self._sources = read(query)
         self._known: Known = NOTHING
@@ -295,12 +359,21 @@ class _Ahead:
         """An expression as loops compute it, if it cannot fail."""
         if is_looped(expr) or self._stays(expr):
             return expr
-        return unlooped(expr, lambda part: self._attribute(part, side))
+        return unlooped(clocked(expr), lambda part: self._attribute(part, side))
 
     def _stays(self, expr: Expr) -> bool:
-        """Whether an expression may fail, or is another one with each call."""
-        unique = any(isinstance(p, Call) and p.function in _UNIQUE for p in inside(expr))
-        return unique or bool(failing(expr, self._known))
+        """Whether an expression is none for columns: for a function that they do not know, or as it may fail and nobody can be asked."""
+        calls = [p for p in inside(expr) if isinstance(p, Call)]
+        if any(p.function not in KNOWN or p.function in self._app.scripts for p in calls):
+            return True
+        if any(p.type is Type.OBJECT for p in inside(expr) if isinstance(p, (Attr, Call))):
+            return True
+        if self._app.playback is not None and any(p.function in _OF_NOW for p in calls) and not self._alone:
+            return True  # a clock of events may be at no date
+        if not failing(expr, self._known):
+            return False
+        self.asks = self.asks or self._alone
+        return not self._alone
 
     def _attribute(self, expr: Expr, side: int) -> Expr:
         """An expression over one event as a further attribute of its stream."""
@@ -331,7 +404,7 @@ class _Ahead:
         behind = None
         if not plain and not any(map(self._stays, values)):
             pieces = _Pieces()
-            rows = tuple(map(pieces.of, values))
+            rows = tuple(pieces.of(clocked(value)) for value in values)
             deriving = Deriving(len(pieces.found))
             picked = tuple(map(deriving.column, rows))
             behind = tuple(deriving.made), picked
@@ -346,7 +419,7 @@ class _Ahead:
     def _argument(self, expr: Expr) -> Expr:
         """The argument of an aggregator."""
         if expr.type is Type.STRING:
-            return expr if isinstance(expr, Attr) or self._stays(expr) else self._attribute(expr, 0)
+            return expr if isinstance(expr, Attr) or self._stays(expr) else self._attribute(clocked(expr), 0)
         return self._loop(expr)
 
 

@@ -77,6 +77,10 @@ _NULL_IF_NULL = frozenset(
 )
 _NEVER_NULL = frozenset({"maximum", "minimum", "str:concat", "UUID"}) | _CLASSES | _CLOCKS
 _NEVER_FAIL = frozenset({"convert", "ifThenElse"}) | _NEVER_NULL | _CHOICES | _NULL_IF_NULL
+_DATES_OF_NOW = frozenset(
+    f"time:{name}"
+    for name in ("currentDate", "currentTime", "currentTimestamp", "timestampInMilliseconds", "utcTimestamp")
+)
 _FAIL_ON_NULL = frozenset({"str:hex", "str:length", "str:lower", "str:reverse", "str:strcmp", "str:trim", "str:upper"})
 
 
@@ -108,7 +112,7 @@ def _is_not_zero(expr: Expr) -> bool:
 
 def _call_never_null(call: Call, known: Known) -> bool:
     name, args = call.function, call.args
-    if name in _NEVER_NULL:
+    if name in _NEVER_NULL or (name in _DATES_OF_NOW and not args):
         return True
     if name in _CHOICES:
         return any(never_null(argument, known) for argument in args)
@@ -189,6 +193,8 @@ def _of_call(call: Call, known: Known) -> str:
         if reason := failing(argument, known):
             return reason
     if name in _NEVER_FAIL:
+        return ""
+    if name in _DATES_OF_NOW and not args:
         return ""
     if name == "cast":
         return "" if args[0].type is call.type else f"{written(call)} declares another type"

@@ -97,6 +97,8 @@ def _instance(writer: Writer, call: Call) -> Term:
 def _double(writer: Writer, expr: Expr) -> Term:
     """An argument as a double."""
     term = writer.term(expr)
+    if expr.type is Type.FLOAT:  # Numba would go on in 32 bits
+        return Term(f"to_double({term.text})", term.null)
     return Term(writer.promoted(term.text, expr.type, Type.DOUBLE), term.null)
 
 

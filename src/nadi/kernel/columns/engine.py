@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from nadi.errors import NadiError, error
 from nadi.kernel.columns.arrivals import Clocks, Gatherer
+from nadi.kernel.columns.asking import Asking
 from nadi.kernel.columns.contract import Begins, Operator, Stateful
 from nadi.kernel.columns.flat import Block, decode, encode
 from nadi.kernel.columns.layouts import LAYOUTS, Layouts
@@ -58,6 +60,7 @@ class ColumnsKernel:
                 raise error("STREAM_NOT_DEFINED", name=key, hint="name a stream of the app as output")
         self._numberings = {key: Numbering(key, schemas[key]) for key in outputs}
         self._stateful = [r.operator for r in self._running if isinstance(r.operator, Stateful)]
+        self._asking = [r.operator for r in self._running if isinstance(r.operator, Asking)]
         self._layouts = Layouts([queries[id] for id in plan.order], app)  # noqa: A001
         self._appliers = self._by_element()
         self._clocks = self._told = Clocks(0, 0)
@@ -101,8 +104,21 @@ class ColumnsKernel:
         for one in self._running:
             one.run(streams, self._clocks.now)
         self.given_on = {key: streams[key] for key in self._given_on if key in streams}
+        counts = {key: len(stretch) for key, stretch in streams.items()}
+        failures += self._failed(streams)
         batches = {key: n.batch(streams[key]) for key, n in self._numberings.items() if key in streams}
-        return Outputs(batches, failures, {key: len(stretch) for key, stretch in streams.items()})
+        return Outputs(batches, failures, counts)
+
+    def _failed(self, streams: dict[str, Stretch]) -> tuple[Failure, ...]:
+        """What failed in this batch, in the order of chunks; who listens at the stream, behind the queries, does not hear of it."""
+        noted: list[tuple[int, Failure]] = []
+        for one in self._asking:
+            failures, chunks = one.take_failures()
+            if chunks:
+                noted += failures
+                given = streams[one.source]
+                streams[one.source] = given.take(np.flatnonzero(~np.isin(given.chunk, chunks)))
+        return tuple(failure for _chunk, failure in sorted(noted, key=itemgetter(0)))
 
     def next_timer(self) -> int | None:
         """When something comes out by itself, ms of the arrival clock."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from nadi.kernel.columns.around import around
+from nadi.kernel.columns.around import Around, AroundState
+from nadi.kernel.columns.asking import Asking
 from nadi.kernel.columns.batching import Batching
-from nadi.kernel.columns.contract import Input, Operator
+from nadi.kernel.columns.contract import Input, Operator, Stateful
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.joins import Join
@@ -29,12 +30,21 @@ from nadi.plan.nodes import (
 
 def operator(query: Query, app: App, is_read: bool) -> Operator:
     """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out."""
-    selection, made = query.selection, ahead(query, app)
+    selection = query.selection
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
-        return around(made, app, _operator(made.query, made.app, is_read))
-    return Finishing(
-        query, around(made, app, _operator(made.query, made.app, is_read=True))
-    )  # the clocks of its rows count
+        return _around(query, app, is_read)
+    return Finishing(query, _around(query, app, is_read=True))  # the clocks of its rows count
+
+
+def _around(query: Query, app: App, is_read: bool) -> Operator:
+    """An operator, and what its query computes outside of loops."""
+    made = ahead(query, app)
+    inner = _operator(made.query, made.app, is_read)
+    if made.asks:
+        return Asking(made, query, app, inner)
+    if not made.before and made.behind is None:
+        return inner
+    return AroundState(made, app, inner) if isinstance(inner, Stateful) else Around(made, app, inner)
 
 
 def _operator(query: Query, app: App, is_read: bool) -> Operator:
