@@ -10,11 +10,13 @@ come out. So operators never see such a function, and all of them can have it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nadi.lang.tree import Type
+from nadi.plan.annotations import found
 from nadi.plan.certainty import NOTHING, Known, facts, failing
+from nadi.plan.looped import CLOCKS, KNOWN, OF_NOW, clocked, is_looped, looped, unlooped
 from nadi.plan.nodes import (
     OUTPUT,
     AbsentElement,
@@ -50,110 +52,6 @@ from nadi.plan.nodes import (
 from nadi.plan.render import written
 from nadi.plan.walk import inside, read, replaced
 
-CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
-_OF_TEXTS = (
-    *(
-        "charAt",
-        "charFrequency",
-        "coalesce",
-        "concat",
-        "contains",
-        "equalsIgnoreCase",
-        "fillTemplate",
-        "hex",
-        "length",
-        "locate",
-        "lower",
-    ),
-    *(
-        "regexp",
-        "repeat",
-        "replaceAll",
-        "replaceFirst",
-        "reverse",
-        "split",
-        "strcmp",
-        "substr",
-        "trim",
-        "unhex",
-        "upper",
-    ),
-)
-_OF_DATES = ("date", "dateAdd", "dateDiff", "dateFormat", "dateSub", "dayOfWeek", "extract", "timezoneConvert")
-_OF_NOW = frozenset(
-    f"time:{name}"
-    for name in ("currentDate", "currentTime", "currentTimestamp", "timestampInMilliseconds", "utcTimestamp")
-)
-"""They are given the clock before their arguments."""
-_NUMERIC = frozenset({"ifThenElse", "coalesce", "default", "str:coalesce", "cast", "convert"})
-_CLASSES = ("Boolean", "Double", "Float", "Integer", "Long", "String")
-_OF_NUMBERS = (
-    *(
-        "abs",
-        "acos",
-        "asin",
-        "atan",
-        "ceil",
-        "copySign",
-        "cos",
-        "cosh",
-        "e",
-        "exp",
-        "floor",
-        "getExponent",
-        "isInfinite",
-        "isNan",
-        "ln",
-    ),
-    *(
-        "log10",
-        "log2",
-        "max",
-        "min",
-        "pi",
-        "power",
-        "round",
-        "signum",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-        "toDegrees",
-        "toRadians",
-    ),
-)
-_LOOPED = (
-    CLOCKS
-    | frozenset({"maximum", "minimum"})
-    | frozenset(f"instanceOf{name}" for name in _CLASSES)
-    | frozenset(f"math:{name}" for name in _OF_NUMBERS)
-)
-_CALLED = (
-    _OF_NOW
-    | frozenset(f"str:{name}" for name in _OF_TEXTS)
-    | frozenset(f"time:{name}" for name in _OF_DATES)
-    | frozenset(
-        f"math:{name}"
-        for name in ("bin", "cbrt", "conv", "hex", "log", "oct", "parseDouble", "parseFloat", "parseInt", "parseLong")
-    )
-)
-KNOWN = _LOOPED | _CALLED | _NUMERIC
-"""All functions that columns compute."""
-
-
-def looped(call: Call) -> bool:
-    """Whether loops compute a function of these types (`nadi.kernel.columns.calls` writes it)."""
-    if call.function in _NUMERIC:
-        if call.function == "cast" and call.args[0].type is not call.type:
-            return False
-        given = (call.type, *(a.type for a in call.args[:1] if call.function in ("cast", "convert")))
-        return Type.STRING not in given and Type.OBJECT not in given
-    if call.function == "math:log":
-        base = call.args[1]
-        return isinstance(base, Const) and base.value not in (None, 1)
-    return call.function in _LOOPED and call.slot is None
-
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
@@ -183,19 +81,18 @@ def ahead(query: Query, app: App) -> Ahead:
 
 
 def stands_alone(query: Query, app: App) -> bool:
-    """Whether rows can be asked for single events of a query: it has no state, and nobody stands behind it at its stream whom a failure would concern."""
+    """Whether rows can be asked for single events of a query: it has no state, and nobody stands behind it at its stream, no sink either, whom a failure would
+    concern."""
     source, selection = query.input, query.selection
     if not isinstance(source, SingleInput) or query.partition is not None or query.rate is not None:
         return False
     plain = selection.having is None and selection.limit is None and not (selection.order_by or selection.offset)
     if not plain or selection.aggregates or selection.group_by:
         return False
-    last = [q for q in app.queries if source.source in read(q).values()][-1]
-    return (
-        last is query
-        and f"!{source.source}" not in app.streams
-        and all(isinstance(s, FilterStep) for s in source.steps)
-    )
+    last = [q.id for q in app.queries if source.source in read(q).values()][-1]
+    stream = app.streams.get(source.source)
+    heard = stream is None or f"!{source.source}" in app.streams or bool(found(stream.annotations, "sink"))
+    return last == query.id and not heard and all(isinstance(step, FilterStep) for step in source.steps)
 
 
 def _widened(app: App, query: Query, made: Query, before: Mapping[str, tuple[Expr, ...]]) -> App:
@@ -232,58 +129,6 @@ class Deriving:
         if made not in self.made:
             self.made.append(made)
         return Attr(0, self._width + self.made.index(made), expr.type, name=written(expr))
-
-
-def unlooped(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """An expression for loops: what they cannot compute in it, the outermost parts, is what `change` makes of it."""
-
-    def text(side: Expr) -> Expr:
-        return change(side) if side.type is Type.STRING and not isinstance(side, (Attr, Const)) else behind(side)
-
-    def behind(part: Expr) -> Expr:
-        match part:
-            case Arithmetic() | Comparison() | Logic():
-                chain = links(part)
-                left = text(chain[0].left)
-                for link in chain:
-                    left = replace(link, left=left, right=text(link.right))
-                return left
-            case Negation() | NullCheck():
-                return replace(part, operand=text(part.operand))
-            case Call() if looped(part):
-                return replace(part, args=tuple(map(text, part.args)))
-            case Aggregate():
-                return part  # its arguments are asked for by themselves
-            case Call():
-                return change(part)
-            case _:
-                return part
-
-    return behind(expr)
-
-
-def clocked(expr: Expr) -> Expr:
-    """An expression in which functions of the clock are given it."""
-
-    def given(part: Expr) -> Expr:
-        if not isinstance(part, Call):
-            return part
-        clock = (Call("currentTimeMillis", (), Type.LONG),) if part.function in _OF_NOW else ()
-        return replace(part, args=(*clock, *map(clocked, part.args)))
-
-    return unlooped(expr, given)
-
-
-def is_looped(expr: Expr) -> bool:
-    """Whether loops compute an expression of numbers and bools, strings being attributes and constants."""
-    found: list[Expr] = []
-
-    def note(part: Expr) -> Expr:
-        found.append(part)
-        return part
-
-    unlooped(expr, note)
-    return not found
 
 
 # ---- queries ---------------------------------------------------------------------------------------------------------
@@ -368,7 +213,7 @@ class _Ahead:
             return True
         if any(p.type is Type.OBJECT for p in inside(expr) if isinstance(p, (Attr, Call))):
             return True
-        if self._app.playback is not None and any(p.function in _OF_NOW for p in calls) and not self._alone:
+        if self._app.playback is not None and any(p.function in OF_NOW for p in calls) and not self._alone:
             return True  # a clock of events may be at no date
         if not failing(expr, self._known):
             return False

@@ -12,10 +12,11 @@ from graphlib import CycleError, TopologicalSorter
 
 from nadi.lang.tree import Events, Type
 from nadi.plan import joinable, matchable
-from nadi.plan.ahead import CLOCKS, ahead, looped
+from nadi.plan.ahead import ahead
 from nadi.plan.annotations import found
 from nadi.plan.certainty import failing
 from nadi.plan.islandwindows import BATCHES, of_batches, of_rate, of_timers, of_window
+from nadi.plan.looped import CLOCKS, looped
 from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
     OUTPUT,

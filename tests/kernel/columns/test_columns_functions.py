@@ -18,9 +18,9 @@ from nadi.functions.registry import default_registry
 from nadi.kernel.columns.computing import Computing
 from nadi.kernel.columns.stretch import Column, Stretch
 from nadi.lang.tree import Type
-from nadi.plan.ahead import KNOWN
 from nadi.plan.catalog import Argument
 from nadi.plan.islands import islands
+from nadi.plan.looped import KNOWN
 from nadi.plan.nodes import Attr, Call, Const
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA

@@ -1,6 +1,6 @@
 """Functions as lines of a loop (language text §4): one entry per function, exactly what `nadi.functions` gives.
 
-An entry gets the writer and the call, whose type and arguments `nadi.plan.ahead.looped` lets through. Sines, logarithms and the like are those of the C
+An entry gets the writer and the call, whose type and arguments `nadi.plan.looped` lets through. Sines, logarithms and the like are those of the C
 library, as on rows; NaN is always the same one.
 """
 

@@ -13,7 +13,7 @@ from nadi.kernel.columns.calling import Called
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.stretch import DTYPES, Array, Bools, Column, Stretch
 from nadi.lang.tree import Type
-from nadi.plan.ahead import looped
+from nadi.plan.looped import looped
 from nadi.plan.nodes import Attr, Call, Const, Expr
 from nadi.plan.walk import inside
 
