@@ -134,13 +134,9 @@ def _array(column: Column | None) -> pa.Array:
 
 
 def _distinct(array: pa.Array) -> tuple[pa.Array, pa.Array | None]:
-    """The distinct values of an array, null among them, and where each event has its own; floats that are equal and not the same are distinct."""
+    """The distinct values of an array, null among them, and where each event has its own. Arrow tells 0.0 from -0.0."""
     if pa.types.is_boolean(array.type) or not len(array):
         return array, None
-    if pa.types.is_floating(array.type):
-        width = array.type.bit_width
-        coded = array.view(pa.int64() if width == 64 else pa.int32()).dictionary_encode(null_encoding="encode")
-        return coded.dictionary.view(array.type), coded.indices
     coded = array.dictionary_encode(null_encoding="encode")
     return coded.dictionary, coded.indices
 
