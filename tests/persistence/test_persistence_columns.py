@@ -226,7 +226,7 @@ CHANGES: dict[str, tuple[str, str, set[str]]] = {
         S + FAILING + LENGTH.replace("sum(v)", "avg(v * d) as e, sum(v * 2 + d)"),
         set(),
     ),
-    "one that fails behind": (S + WINDOW, S + WINDOW + FAILING, {"w"}),
+    "one that fails behind": (S + WINDOW, S + WINDOW + FAILING, {"w", "f"}),
     "one on rows beside it": (S + CHAIN, S + CHAIN + SORTED, {"p"}),
     "the one on rows goes": (S + CHAIN + SORTED, S + CHAIN, {"p"}),
     "both stay": (S + CHAIN + OTHER + SORTED, S + OTHER + CHAIN + SORTED, {"p", "w"}),
