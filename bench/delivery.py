@@ -39,7 +39,7 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class DeliverySetting:
-    """`repeat`: runs of each mode, after a first one of each that does not count. `conf`: settings of Spark and nadi."""
+    """`repeat`: runs of each mode, after a first one of each that does not count. `conf`: settings of Spark and nadi. `partitions`: of the input."""
 
     folder: Path
     servers: str
@@ -48,6 +48,7 @@ class DeliverySetting:
     repeat: int
     master: str
     conf: Mapping[str, str] = field(default_factory=dict)
+    partitions: int = PARTITIONS
 
 
 def app_text(setting: DeliverySetting, run: int) -> str:
@@ -62,11 +63,11 @@ def app_text(setting: DeliverySetting, run: int) -> str:
 
 
 def topic_in(setting: DeliverySetting) -> str:
-    return f"{INPUT}.{setting.keys}"
+    return f"{INPUT}.{setting.keys}.{setting.partitions}"
 
 
 def topic_out(setting: DeliverySetting, run: int) -> str:
-    return f"bench.out.{setting.keys}.{run}"
+    return f"bench.out.{setting.keys}.{setting.partitions}.{run}"
 
 
 # ---- the broker ----------------------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def make_topics(setting: DeliverySetting, runs: int) -> None:
     """The input and an output for each run. Messages have times of long ago: they are not to be deleted for that."""
     kept = {"retention.ms": "-1"}
     topics = {
-        topic_in(setting): PARTITIONS,
+        topic_in(setting): setting.partitions,
         **{topic_out(setting, run): 1 for run in range(runs)},
     }  # one keeps the order
     admin = AdminClient({"bootstrap.servers": setting.servers})  # has to live until it has the answers
@@ -117,7 +118,7 @@ def fill(setting: DeliverySetting, say: Say) -> Events:
         part = make_events(start, min(setting.events, start + PIECE), setting.keys)
         columns = (part.ts.tolist(), part.key.tolist(), part.cents.tolist(), part.vol.tolist())
         for ts, key, cents, vol in zip(*columns, strict=True):
-            producer.produce(topic, message(ts, key, cents, vol), partition=key % PARTITIONS, timestamp=ts)
+            producer.produce(topic, message(ts, key, cents, vol), partition=key % setting.partitions, timestamp=ts)
         if producer.flush(WITHIN):
             raise ChildFailedError("the broker does not take the events")
         say(f"{setting.keys:,} keys: {start + len(part):,} of {setting.events:,} events written")

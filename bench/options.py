@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.apps import APPS
+from bench.kafka import HALVES
 from bench.kernel import KERNEL_APPS
 from bench.latency import APPS as LATENCY_APPS
 from bench.latency import SECONDS, WARM
@@ -24,10 +25,11 @@ EVENTS = {
     "sweep": 1_000_000,
     "state": 0,
     "delivery": 600_000,
+    "kafka": 2_000_000,
     "latency": 0,
     "peers": FEW,
 }
-REPEAT = {"rows": 5, "kernel": 5, "sweep": 3, "delivery": 3, "peers": PEER_REPEAT}
+REPEAT = {"rows": 5, "kernel": 5, "sweep": 3, "delivery": 3, "kafka": 3, "peers": PEER_REPEAT}
 KAFKA = "kafka"  # what `--only` calls plain Spark over Kafka
 STATE = "state"  # what `--only` calls the bytes of state per key
 
@@ -56,7 +58,9 @@ def arguments() -> argparse.Namespace:
     options.add_argument("--at-most", type=float, default=45.0, help="seconds of a throughput run (0: to its end)")
     options.add_argument(
         "--only",
-        choices=tuple(dict.fromkeys([*APPS, *ROWS_APPS, *KERNEL_APPS, *SWEEPS, STATE, *BODIES, *SHAPES, KAFKA])),
+        choices=tuple(
+            dict.fromkeys([*APPS, *ROWS_APPS, *KERNEL_APPS, *SWEEPS, STATE, *HALVES, *BODIES, *SHAPES, KAFKA])
+        ),
         action="append",
         help="this app (of the pipeline identity, too); may be given again",
     )
@@ -101,6 +105,7 @@ def arguments() -> argparse.Namespace:
         "state": tuple(BODIES),
         "pipeline": APPS,
         "delivery": (),
+        "kafka": tuple(HALVES),
         "latency": LATENCY_APPS,
         "peers": (*SHAPES, KAFKA),
     }[asked.suite]

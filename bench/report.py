@@ -61,6 +61,32 @@ def throughput_table(result: dict[str, Any]) -> Table:
     return "Throughput, steady batches: median [least–greatest]", header, rows
 
 
+def kafka_table(result: dict[str, Any]) -> Table:
+    """From Kafka to Kafka: rates, their share of the first app's, and the phases of the last run."""
+    header = (
+        "app, partitions × buckets",
+        "events/s: median [least–greatest]",
+        "share",
+        "batch ms",
+        *HOSTS,
+        "rest",
+        "load",
+    )
+    rows = [
+        [
+            label,
+            of(t["events_per_s"]),
+            f"{t['share']:.3f}",
+            of(t["batch_ms"]),
+            *(f"{t['hosts_ms'][phase]['median']:,.0f}" for phase in HOSTS),
+            f"{t['rest_ms']['median']:,.0f}",
+            f"{t['load'][0]:.1f}–{t['load'][1]:.1f}",
+        ]
+        for label, t in result["apps"].items()
+    ]
+    return "Kafka to Kafka, exactly once: events/s, and where a batch's time goes in the hosts, ms", header, rows
+
+
 def latency_table(result: dict[str, Any]) -> Table:
     parts = _parts(result, "latency")
     base = parts.get("identity", {}).get("ms", {})
@@ -432,6 +458,8 @@ def tables(result: dict[str, Any]) -> list[Table]:
         ]
     if result.get("suite") == "delivery":
         return [delivery_table(result)]
+    if result.get("suite") == "kafka":
+        return [kafka_table(result)]
     if result.get("suite") == "state":
         if "cpu_ms" in next(iter(result["apps"].values()), {}):
             return [direct_table(result)]
@@ -459,7 +487,7 @@ def facts(result: dict[str, Any]) -> str:
     where = f"{result['started']}, commit {m['commit']}: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {load}; "
     if result.get("suite") in ("kernel", "rows", "sweep"):
         return f"{where}Python {m['python']}. {s['events']:,} events, {s['repeat']} runs each.{state}"
-    if result.get("suite") == "delivery":
+    if result.get("suite") in ("delivery", "kafka"):
         what = f"{s['events']:,} events, {s['repeat']} runs each."
         return f"{where}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}. {what}{state}"
     if result.get("suite") == "peers":

@@ -1,7 +1,7 @@
 """Measures the pipeline, its latency, the rows or columns kernel alone, batches over states of several sizes, what exactly-once delivery costs, or nadi beside
 its peers.
 
-`python bench/run.py --suite pipeline|latency|rows|kernel|sweep|state|delivery|peers --json FILE`, see README.md.
+`python bench/run.py --suite pipeline|latency|rows|kernel|sweep|state|delivery|kafka|peers --json FILE`, see README.md.
 
 Exit status: 0, 1 where an app put out something wrong or did not run, 130 after Ctrl-C (the file then holds what was measured, marked as incomplete).
 """
@@ -28,6 +28,7 @@ from bench.checks import WrongOutputError
 from bench.children import ChildFailedError, broker
 from bench.delivery import KEYS, DeliverySetting, kafka, measure_delivery
 from bench.events import make_events, write_file
+from bench.kafka import HALVES, KafkaSetting, measure_courses
 from bench.kernel import BATCHES, KERNEL_APPS, measure_kernel
 from bench.latency import APPS as LATENCY_APPS
 from bench.latency import LatencySetting, measure_latency
@@ -140,6 +141,23 @@ def run_delivery(asked: argparse.Namespace, folder: Path, screen: Screen) -> int
                 into = folder / f"keys-{keys}"
                 setting = DeliverySetting(into, servers, keys, asked.events, asked.repeat, asked.master, conf_of(asked))
                 result.add(f"{keys:,} keys", measure_delivery(setting, screen.show))
+
+    return measured(asked, screen, work)
+
+
+def run_kafka(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure apps from Kafka to Kafka beside the pipeline alone; -> exit status."""
+
+    def work(result: Result) -> None:
+        with kafka(folder / "kafka") as servers:
+            for half, courses in HALVES.items():
+                if asked.only and half not in asked.only:
+                    continue
+                setting = KafkaSetting(folder / half, servers, asked.events, asked.repeat, asked.master, conf_of(asked))
+                for name, told in measure_courses(setting, courses, screen.show).items():
+                    result.add(f"{half}: {name}", told)
+                    rate = told["events_per_s"].median
+                    screen.say(f"{name}: {rate:,.0f} events/s, {told['share']:.3f} of {courses[0].name}")
 
     return measured(asked, screen, work)
 
@@ -300,6 +318,8 @@ def main() -> int:
                 return run_state(asked, folder, screen)
             if asked.suite == "delivery":
                 return run_delivery(asked, folder, screen)
+            if asked.suite == "kafka":
+                return run_kafka(asked, folder, screen)
             if asked.suite == "kernel":
                 return run_kernel(asked, screen)
             if asked.suite == "sweep":

@@ -76,6 +76,9 @@ def chain(m: Maker, streams: tuple[str, ...], target: str) -> str:
     width = m.one(2, 2, 3, 4)
     every = m.one("first", "first", "all", "")
     elements = [f"e{i}={m.of(streams)}{_filters(m, i)}" for i in range(1, width + 1)]
+    if m.rarely():  # several that compare one attribute with constants
+        width, kind = m.number(4, 6), m.one("v == {}", "{}L == v", "k == 'a'", "v == {} and e1.v >= v")
+        elements = [f"e{i}={m.of(streams)}[{kind.format(m.number(0, 2))}]" for i in range(1, width + 1)]
     if every == "first":
         elements[0] = f"every {elements[0]}"
     text = " -> ".join(elements)

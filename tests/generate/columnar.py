@@ -240,6 +240,50 @@ def sliding(m: Maker, source: str, target: str) -> str:
     return f"from {source}{_filters(m)}{shape} select {', '.join(made)}{extra}{group}{having} insert into {target};"
 
 
+UNORDERED = (
+    "sort(2, v)",
+    "sort(1, l, 'desc')",
+    "sort(3, v, 'desc', l)",
+    "unique:ever(k)",
+    "unique:ever(v, k)",
+    "unique:first(k)",
+    "unique:first(v, b)",
+    "unique:length(k, 1)",
+    "unique:length(v, 2)",
+    "unique:length(l, 3)",
+    "unique:time(k, 30 milliseconds)",
+    "unique:time(l, 12 milliseconds)",
+)
+
+
+def unordered(m: Maker, source: str, target: str) -> str:
+    """A window that events leave in another order than they came, with aggregators or without."""
+    window = m.of(UNORDERED)
+    made = [_aggregate(m, i) for i in range(m.number(0, 3))]
+    made = [re.sub(r"^(min|max)\(", "sum(", one) for one in made]
+    extra = m.one("k", "v", "eventTimestamp() as at", f"{number(m, 'int')} as w")
+    group = m.one("", "", " group by k", " group by v", " group by k, b") if made else ""
+    having = m.one("", "", " having n0 > 1.0", " having count() > 1L") if made else m.one("", " having k == 'a'")
+    asked = "[not (v is null)][not (l is null)]" if window.startswith("sort") else ""
+    chosen = ", ".join([*made, extra, *([] if made else ["k"] if extra != "k" else [])])
+    return f"from {source}{_filters(m)}{asked}#window.{window}{_behind(m)} select {chosen}{group}{having} insert into {target};"
+
+
+def delayed(m: Maker, source: str, target: str) -> str:
+    """A window `delay`, before aggregators or none."""
+    if m.prelude:  # in playback it stays on rows
+        return sliding(m, source, target)
+    window = f"delay({m.one(1, 12, 30, 75, 400)} milliseconds)"
+    made = [_aggregate(m, i) for i in range(m.number(0, 2))]
+    extra = m.one("k", "v", "eventTimestamp() as at", "currentTimeMillis() as at", f"{number(m, 'int')} as w")
+    group = m.one("", "", " group by k", " group by v") if made else ""
+    having = m.one("", "", " having n0 > 1.0") if made else m.one("", " having k == 'a'")
+    chosen = ", ".join([*made, extra, *([] if made else ["k"] if extra != "k" else [])])
+    return (
+        f"from {source}{_filters(m)}#window.{window}{_behind(m)} select {chosen}{group}{having} insert into {target};"
+    )
+
+
 BATCHES = (
     "timeBatch(30 milliseconds)",
     "timeBatch(12 milliseconds)",
@@ -279,8 +323,37 @@ def partitioned(m: Maker, source: str, target: str) -> str:
     inside = [f"  {m.of(INSIDE)(m, source, target)}"]
     if m.maybe():
         inside.append(f"  {m.of(INSIDE)(m, source, m.output())}")
+    if m.maybe():
+        inside.append(f"  {m.of((plain, sliding))(m, _inner(m, inside, source), m.output())}")
     body = "\n".join(inside)
-    return f"partition with ({m.one('k', 'k', 'v', 'b', 'l')} of {source}) begin\n{body}\nend;"
+    return f"partition with ({partition_key(m)} of {source}) begin\n{body}\nend;"
+
+
+def _inner(m: Maker, inside: list[str], source: str) -> str:
+    """An inner stream, and in front of the others what makes it."""
+    if m.maybe():
+        made = plain(m, source, "Mid")
+    else:
+        window = m.one("time(30 milliseconds)", "length(2)", "lengthBatch(2)", "timeBatch(30 milliseconds)", "batch()")
+        chosen = f"k, {m.one('max(v)', 'min(v)')} as v, l, f, d, b{m.one('', ' group by b')}"
+        chosen = chosen.replace(" group by b", "") if window.startswith("lengthBatch") else chosen
+        made = f"from {source}#window.{window} select {chosen} insert into Mid;"
+    inside.insert(0, "  " + made.replace("insert into Mid", "insert into #Inner"))
+    return "#Inner"
+
+
+def partition_key(m: Maker) -> str:
+    """An attribute, an expression, or ranges."""
+    match m.number(0, 9):
+        case 0:
+            return m.one(number(m, "int", 1), number(m, "long", 1, clocks=False))
+        case 1:
+            return m.one("v > 1", "b and v < 3", "k == 'a'", "(v + 1) % 3")
+        case 2:
+            ranges = [f"{truth(m)} as '{m.one('low', 'high', 'any')}'" for _ in range(m.number(1, 3))]
+            return " or ".join(ranges)
+        case _:
+            return m.one("k", "k", "v", "b", "l")
 
 
 def aggregated(m: Maker, source: str, target: str) -> str:
@@ -294,9 +367,9 @@ def aggregated(m: Maker, source: str, target: str) -> str:
     return re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
 
 
-INSIDE = (plain, aggregated, aggregated)
+INSIDE = (plain, aggregated, aggregated, unordered, delayed)
 Shape = Callable[[Maker, str, str], str]
-SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, batched, limited, partitioned)
+SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, unordered, delayed, batched, limited, partitioned)
 """Makers of queries (maker, source, target); an operator adds its own."""
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.generate.apps import _PARTS, Generated, _aggregations, _faults, _named_windows, _scripts
 from tests.generate.chains import chain, run
 from tests.generate.choices import COLUMNS, SCHEMA, Maker
-from tests.generate.columnar import SHAPES, number, truth
+from tests.generate.columnar import SHAPES, number, partition_key, truth
 
 ROWS: tuple[Callable[[Maker], None], ...] = (*_PARTS, _aggregations, _faults, _named_windows, _scripts)
 _FAILING = "#window.sort(2, v) select k"
@@ -35,7 +35,12 @@ def _middle(m: Maker) -> None:
             made = f"from {source}#window.{window} select k, v, sum(v) as l, f, avg(d) as d, b group by k insert into {name};"
         case _:
             inner = f"from {source}#window.length(2) select k, v, sum(v) as l, f, avg(d) as d, b insert into {name};"
-            made = f"partition with ({m.one('k', 'v')} of {source}) begin {inner} end;"
+            if m.rarely():
+                first = inner.replace(f"insert into {name}", "insert into #Inner")
+                inner = (
+                    f"{first} from #Inner[{m.one('v > 1', 'l is null', 'true')}] select {COLUMNS} insert into {name};"
+                )
+            made = f"partition with ({partition_key(m)} of {source}) begin {inner} end;"
     m.prelude.append(f"define stream {name} ({SCHEMA});")
     m.elements.append(made)
     m.streams.append(name)

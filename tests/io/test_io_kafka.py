@@ -13,18 +13,30 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from eventually import alive, eventually
+from eventually import eventually
 from log_contract import check_log, contents, payloads
 from sample import connector, delivery
 
 from nadi.errors import NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io import kafkalibrary
 from nadi.io.contract import Log, Place, Sink
 from nadi.io.registry import open_log, open_sink
 from nadi.io.retention import Kept, Retention
 from nadi.io.retry import unavailable
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=["objects", "loops"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How messages are read and written: the results are the same."""
+    if request.param == "objects":
+        monkeypatch.setattr(kafkalibrary, "library", lambda: None)
+    elif kafkalibrary.library() is None:
+        pytest.skip("loops are not compiled, or librdkafka is not where it is looked for")
+    monkeypatch.setattr(kafkalibrary, "WORTH", 0)
+    return str(request.param)
 
 
 @cache
@@ -359,6 +371,10 @@ def test_buckets_write_side_by_side_into_the_partitions_that_are_named(kafka: st
 WRITER = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[4])
+from nadi.io import kafkalibrary
+kafkalibrary.WORTH = 0
+if sys.argv[6] == "objects":
+    kafkalibrary.library = lambda: None
 from sample import connector, delivery
 from nadi.io.contract import Place
 from nadi.io.registry import open_sink
@@ -378,9 +394,11 @@ target.close()
 """
 
 
-def test_every_row_is_there_once_though_the_writer_was_killed_again_and_again(kafka: str, tmp_path: Path) -> None:
+def test_every_row_is_there_once_though_the_writer_was_killed_again_and_again(
+    kafka: str, tmp_path: Path, way: str
+) -> None:
     name, draw, cuts = topic(kafka), random.Random(4), 60
-    arguments = [kafka, name, str(tmp_path), str(Path(__file__).parent), str(cuts)]
+    arguments = [kafka, name, str(tmp_path), str(Path(__file__).parent), str(cuts), way]
     for kill in range(5):
         with subprocess.Popen([sys.executable, "-c", WRITER, *arguments], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
@@ -426,28 +444,3 @@ def test_a_broker_that_is_away_is_a_condition_and_work_goes_on_when_it_is_back(
     log.close()
     target.close()
     running.stop()
-
-
-BROKER = Path(__file__).parents[2] / "examples" / "kafka" / "broker.py"
-
-
-def test_the_broker_of_the_example_is_gone_when_its_process_was_killed(kafka: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(BROKER), "--port", "0", "--data", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().split()[3].rstrip(";")
-        admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
-        assert admin.list_topics(timeout=20).brokers
-        (java,) = (
-            int(p.name) for p in Path("/proc").glob("[0-9]*") if _command(p).endswith(f"{tmp_path}/server.properties")
-        )
-        process.send_signal(signal.SIGKILL)
-        eventually(lambda: not alive(java))
-
-
-def _command(process: Path) -> str:
-    try:
-        words = (process / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
-    except OSError:
-        return ""
-    return " ".join(words) if words[0].endswith("java") else ""

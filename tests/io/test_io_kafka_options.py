@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka.admin import AdminClient
+from eventually import alive, eventually
 from sample import connector, delivery
 
 from nadi.errors import NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io import kafkalibrary
 from nadi.io.contract import Place
 from nadi.io.kafkaclient import settings, translated
 from nadi.io.registry import open_log, open_sink
+from nadi.kernel.columns.jit import PLAIN
 
 BROKER = Path(__file__).parents[2] / "examples" / "kafka" / "broker.py"
 
@@ -75,6 +80,35 @@ def test_errors_that_pass_are_kept_apart_from_those_that_do_not() -> None:
     assert condition(KafkaError.MSG_SIZE_TOO_LARGE) == "REFUSED"
 
 
+def test_loops_find_the_clients_of_the_version_that_is_installed() -> None:
+    library = kafkalibrary.library()
+    if PLAIN:
+        assert library is None
+        return
+    assert library is not None, "reading and writing takes ten times as long: look at kafkalibrary"
+    consumer, producer = Consumer({"group.id": "g"}), Producer({})
+    assert None not in (library.handle(consumer), library.handle(producer))
+    queue, topic = library.queue(consumer), library.topic(producer, "t")
+    assert queue is not None
+    assert topic is not None
+    library.close_queue(queue)
+    library.close_topic(topic)
+    consumer.close()
+
+
+def test_without_the_library_messages_are_objects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, value in (("_MAPS", tmp_path / "none"), ("_LAST", (1, 9))):
+        with monkeypatch.context() as changed:
+            changed.setattr(kafkalibrary, name, value)
+            assert kafkalibrary.library.__wrapped__() is None
+
+
+def test_few_messages_do_not_load_the_compiler() -> None:
+    asked = "import sys; from nadi.io import kafkalibrary as k; print(k.wanted(k.WORTH - 1), 'numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["None", "False"]
+
+
 def test_the_broker_of_the_example_says_in_one_line_what_is_missing(tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}
     command = [sys.executable, str(BROKER), "--data", str(tmp_path / "data")]
@@ -85,3 +119,26 @@ def test_the_broker_of_the_example_says_in_one_line_what_is_missing(tmp_path: Pa
         assert done.returncode == 1
         assert said in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_the_broker_of_the_example_is_gone_when_its_process_was_killed(kafka: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(BROKER), "--port", "0", "--data", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[3].rstrip(";")
+        admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+        assert admin.list_topics(timeout=20).brokers
+        (java,) = (
+            int(p.name) for p in Path("/proc").glob("[0-9]*") if _command(p).endswith(f"{tmp_path}/server.properties")
+        )
+        process.send_signal(signal.SIGKILL)
+        eventually(lambda: not alive(java))
+
+
+def _command(process: Path) -> str:
+    try:
+        words = (process / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+    except OSError:
+        return ""
+    return " ".join(words) if words[0].endswith("java") else ""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 from nadi.kernel.columns.choosing import chosen
 from nadi.kernel.columns.engine import ColumnsKernel
 from nadi.kernel.columns.jit import interpreted
 from nadi.kernel.rows.engine import RowsKernel
-from nadi.persistence.columnstate import written_on_columns
-from nadi.persistence.restoring import Restored
-from nadi.plan import RestorePlan, fingerprints, plan_app, plan_restore
 from nadi.plan.islands import Islands
 from nadi.plan.nodes import App
 from tests.persistence.restorerig import REGISTRY, Node
@@ -40,24 +37,6 @@ class ColumnsNode(Node):
         if app is not self.app:  # what is new in a restored state begins as on rows
             return super().kernel(app, bucket)
         return chosen(app, self.mode, self.outputs, Makes(bucket))
-
-    def plan(self, text: str, to_rows: bool = False) -> RestorePlan:
-        columns = written_on_columns(self.state(), self.app)
-        return plan_restore(
-            self.app, plan_app(text, REGISTRY), REGISTRY, fingerprints(self.app), columns=columns, to_rows=to_rows
-        )
-
-    def goes_on_as(
-        self, text: str | None = None, buckets: int | None = None, outputs: Sequence[str] = (), to_rows: bool = False
-    ) -> ColumnsNode:
-        """Another node with this one's state."""
-        made = ColumnsNode(text or self.app.text, buckets or len(self.kernels), outputs, begin=None)
-        plan = self.plan(made.app.text, to_rows)
-        restored = Restored(self.state(), plan, self.app, made.app, len(made.kernels), self.clock, made.kernel)
-        for bucket, kernel in enumerate(made.kernels):
-            kernel.load(restored.parts(bucket))
-        made.clock, made.position = self.clock, self.position
-        return made
 
     @property
     def on_columns(self) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,7 @@ class Node:
             for kernel in self.kernels:
                 kernel.start(begin)
 
-    def kernel(self, app: App, bucket: int) -> RowsKernel:
+    def kernel(self, app: App, bucket: int) -> Any:
         return RowsKernel(app, REGISTRY, self.outputs if app is self.app else (), bucket)
 
     def feed(self, messages: Sequence[Message], until: int) -> Node:
@@ -97,16 +97,19 @@ class Node:
             return HeldState(tuple(tuple(p for p in parts if p) for parts in self._deltas))
         return HeldState(tuple(tuple(kernel.dump()) for kernel in self.kernels))
 
-    def plan(self, text: str) -> RestorePlan:
-        return plan_restore(self.app, plan_app(text, REGISTRY), REGISTRY, fingerprints(self.app))
+    def plan(self, text: str, to_rows: bool = False) -> RestorePlan:
+        columns = written_on_columns(self.state(), self.app)
+        return plan_restore(
+            self.app, plan_app(text, REGISTRY), REGISTRY, fingerprints(self.app), columns=columns, to_rows=to_rows
+        )
 
-    def goes_on_as(self, text: str | None = None, buckets: int | None = None, outputs: Sequence[str] = ()) -> Node:
+    def goes_on_as(
+        self, text: str | None = None, buckets: int | None = None, outputs: Sequence[str] = (), to_rows: bool = False
+    ) -> Self:
         """Another node with this one's state."""
-        made = Node(text or self.app.text, buckets or len(self.kernels), outputs, begin=None)
-        state = self.state()
-        columns = written_on_columns(state, self.app)
-        plan = plan_restore(self.app, made.app, REGISTRY, fingerprints(self.app), columns=columns)
-        restored = Restored(state, plan, self.app, made.app, len(made.kernels), self.clock, made.kernel)
+        made = type(self)(text or self.app.text, buckets or len(self.kernels), outputs, begin=None)
+        plan = self.plan(made.app.text, to_rows)
+        restored = Restored(self.state(), plan, self.app, made.app, len(made.kernels), self.clock, made.kernel)
         for bucket, kernel in enumerate(made.kernels):
             kernel.load(restored.parts(bucket))
         made.clock, made.position = self.clock, self.position

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,8 @@ from nadi.plan.islands import islands
 from nadi.plan.keeping import keeps_further
 from tests.generate.apps import Generated
 from tests.generate.chains import chain, matching, run
-from tests.generate.choices import Maker
-from tests.generate.columnar import columnar, partitioned
+from tests.generate.choices import COLUMNS, Maker
+from tests.generate.columnar import BATCHES, columnar, partition_key, partitioned, rate
 from tests.generate.feeding import Feeding
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.mixed import mixed
@@ -97,21 +96,57 @@ def _holds(made: Generated, sent: list[Message], parts: list[Cut], at: int, to_r
 
 def _kept(m: Maker, source: str, target: str) -> str:
     """Aggregators over numbers, of which columns keep what rows need."""
-    window = m.one("", "time(30 milliseconds)", "time(400 milliseconds)", "length(3)", "timeLength(75 milliseconds, 2)")
-    names = ("sum", "avg") if window else ("sum", "avg", "min", "max", "minForever", "maxForever")
+    window = m.one("", *WINDOWS)
+    names = ("sum", "avg", "min", "max", "stdDev", "minForever", "maxForever")
     made = [
         f"{m.of(names)}({m.one('v', 'l', 'f', 'd', 'v * 2', 'd + l', 'coalesce(v, 3)', 'f * v')}) as n{i}"
         for i in range(m.number(1, 3))
     ]
+    made += [
+        m.one(f"distinctCount({m.one('k', 'v', 'l', 'b')}) as n8", "and(v > 1) as n8", "or(b and v < 4) as n8")
+    ] * m.maybe()
     extra = m.one("", ", count() as n", ", k, v as v", ", eventTimestamp() as at")
     group = m.one("", " group by k", " group by v", " group by k, b", " group by b, l, k")
-    shape = f"#window.{window}" if window else ""
-    return f"from {source}{m.one('', '[v > 1]')}{shape} select {', '.join(made)}{extra}{group} insert into {target};"
+    limit = m.one("", "", "", " limit 1")
+    shape = f"{'[l > -9L]' if '(l' in window else ''}#window.{window}" if window else ""
+    return f"from {source}{m.one('', '[v > 1]')}{shape} select {', '.join(made)}{extra}{group}{limit} insert into {target};"
+
+
+WINDOWS = (
+    "time(30 milliseconds)",
+    "time(400 milliseconds)",
+    "length(3)",
+    "timeLength(75 milliseconds, 2)",
+    "externalTime(l, 30 milliseconds)",
+)
 
 
 def _in_partition(m: Maker, source: str, target: str) -> str:
-    inner = re.sub(r" group by [a-z, ]*(?= insert)", "", _kept(m, source, target))
-    return f"partition with ({m.one('k', 'v', 'b', 'l')} of {source}) begin {inner} end;"
+    body = _kept(m, source, target)
+    if m.rarely():
+        first = m.one("", "#window.length(2)", "#window.time(40 milliseconds)")
+        values = "k, max(v) as v, l, f, d, b" if first else COLUMNS
+        body = f"from {source}{first} select {values} insert into #In; {_kept(m, '#In', target)}"
+    return f"partition with ({partition_key(m)} of {source}) begin {body} end;"
+
+
+def _waiting(m: Maker, source: str, target: str) -> str:
+    """Rows that wait for the end of a batch, or for their output rate."""
+    batch = m.one("", *BATCHES)
+    shape = f"{'[l > -9L]' if '(l' in batch else ''}#window.{batch}" if batch else ""
+    chosen = m.one("k, v, l", "l, k, b, v * 2 as w, v", "v, 'same' as s, d, eventTimestamp() as at")
+    having = m.one("", "", " having v > 1")
+    limit = rate(m) if not (batch and m.maybe()) and not (m.prelude and batch.startswith("timeBatch")) else ""
+    limit = "" if batch and " first " in limit else limit
+    order = m.one("", "", " order by v desc limit 2")
+    return f"from {source}{m.one('', '[v > 1]')}{shape} select {chosen}{having}{order}{limit} insert into {target};"
+
+
+def _limited(m: Maker, source: str, target: str) -> str:
+    """Aggregators with an output rate."""
+    made = _kept(m, source, target).replace(" limit 1", "")
+    limit = rate(m, ("", "all ") if " group by " in made else ("", "all ", "first ", "last "))
+    return made.replace(" insert into", f"{limit} insert into")
 
 
 @CHOSEN
@@ -131,8 +166,10 @@ def test_a_restore_of_a_mixed_app_leaves_queries_where_they_were(
 
 
 @CHOSEN
-@given(made=columnar(shapes=(_kept, _in_partition)), sent=messages, parts=cuts, at=st.integers(0, 29))
-def test_rows_go_on_with_windows_and_aggregators_of_columns(
+@given(
+    made=columnar(shapes=(_kept, _in_partition, _waiting, _limited)), sent=messages, parts=cuts, at=st.integers(0, 29)
+)
+def test_rows_go_on_with_windows_aggregators_and_rates_of_columns(
     made: Generated, sent: list[Message], parts: list[Cut], at: int
 ) -> None:
     _holds(made, sent, parts, at, to_rows=True)
@@ -143,7 +180,6 @@ def test_rows_go_on_with_windows_and_aggregators_of_columns(
 def test_rows_go_on_with_the_matches_of_patterns_of_columns(
     made: Generated, sent: list[Message], parts: list[Cut], at: int
 ) -> None:
-    assume(" output " not in made.text)  # what waits for its rate columns keep in a form of their own
     _holds(made, sent, parts, at, to_rows=True)
 
 
@@ -152,7 +188,6 @@ def test_rows_go_on_with_the_matches_of_patterns_of_columns(
 def test_rows_go_on_with_the_matches_of_sequences_of_columns(
     made: Generated, sent: list[Message], parts: list[Cut], at: int
 ) -> None:
-    assume(" output " not in made.text)  # what waits for its rate columns keep in a form of their own
     _holds(made, sent, parts, at, to_rows=True)
 
 
@@ -206,6 +241,21 @@ KEYED = (
 SORTED = "@info(name='o') from S#window.frequent(2, k) select k, v insert all events into Out2;"
 FAILING = "@info(name='f') from S select str:length(k) as n insert into Out2;\n"
 
+EXTREME = (
+    "@info(name='w') from S#window.time(100) select k, min(v) as lo, max(d) as hi, stdDev(v) as dev,"
+    " distinctCount(v) as n, or(v > 3) as any group by k insert into Out;"
+)
+COMPUTED = "@info(name='w') from S#window.length(3) select sum(v * 2) as s, max(d) as m insert into Out;"
+BATCH = "@info(name='w') from S#window.timeBatch(100) select k, sum(v) as s, max(d) as m group by k insert into Out;"
+ROWS = "@info(name='w') from S#window.lengthBatch(4) select k, v, d insert into Out;"
+PERIOD = "@info(name='w') from S#window.timeBatch(90) select d, k insert into Out;"
+RATED = "@info(name='w') from S select k, v output all every 4 events insert into Out;"
+TICKED = "@info(name='w') from S select k, v output last every 70 milliseconds insert into Out;"
+JOIN = (
+    "@info(name='j') from S#window.time(60) as a join S#window.length(3) as b on a.k == b.k and a.v > b.v"
+    " select a.k as k, a.d as x, b.d as y insert into Out;"
+)
+
 CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "a longer time": (S + WINDOW, S + WINDOW.replace("100", "1000"), {"w"}),
     "a longer length": (S + LENGTH, S + LENGTH.replace("3", "5"), {"w"}),
@@ -232,6 +282,28 @@ CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "both stay": (S + CHAIN + OTHER + SORTED, S + OTHER + CHAIN + SORTED, {"p", "w"}),
     "what rows wrote stays there": (S + CHAIN + SORTED + OTHER, S + OTHER + CHAIN + SORTED, {"p"}),
     "out of the partition's bucket": (S + KEYED, S + KEYED + SORTED, {"w"}),
+    "a longer time of extremes": (S + EXTREME, S + EXTREME.replace("100", "1000"), {"w"}),
+    "a shorter time of extremes on rows": (
+        S + EXTREME,
+        S + FAILING + EXTREME.replace("100", "60"),
+        set(),
+    ),
+    "expired events of extremes": (S + EXTREME, S + EXTREME.replace("insert into", "insert all events into"), set()),
+    "a new attribute before what is computed": (S + COMPUTED, WIDER + COMPUTED, {"w"}),
+    "a longer batch": (S + BATCH, S + BATCH.replace("100", "170"), {"w"}),
+    "another filter of a batch": (S + BATCH, S + BATCH.replace("from S", "from S[v > 0]"), {"w"}),
+    "a new attribute before a batch": (S + BATCH, WIDER + BATCH, {"w"}),
+    "more events in a batch": (S + ROWS, S + ROWS.replace("4", "6"), {"w"}),
+    "a new attribute before a plain batch": (S + ROWS, WIDER + ROWS, {"w"}),
+    "a plain batch on rows": (S + ROWS, S + FAILING + ROWS.replace("select k, v, d", "select v * 2 as w, k"), set()),
+    "a plain batch of time on rows": (S + PERIOD, S + FAILING + PERIOD.replace("90", "130"), set()),
+    "another filter before a rate": (S + RATED, S + RATED.replace("from S", "from S[v > 0]"), {"w"}),
+    "another rate": (S + RATED, S + RATED.replace("4", "5"), set()),
+    "a rate on rows": (S + RATED, S + FAILING + RATED, set()),
+    "ticks on rows": (S + TICKED, S + FAILING + TICKED, set()),
+    "another filter of a join": (S + JOIN, S + JOIN.replace("from S#", "from S[v > 0]#"), {"j"}),
+    "a new attribute before a join": (S + JOIN, WIDER + JOIN, {"j"}),
+    "what a join selects": (S + JOIN, S + JOIN.replace("a.d as x, b.d as y", "b.d as x, a.d * 2 as y"), {"j"}),
     "a key in rows": (S + KEYED, S + KEYED.replace("select k", "select UUID() as k"), set()),
 }
 
@@ -281,6 +353,7 @@ LOST = {
         "'k'",
     ),
     "what a match did not keep": (S + CHAIN, S + CHAIN.replace("e2.d as b", "e1.d as b"), "'d'"),
+    "what a batch did not keep": (S + PERIOD, S + FAILING + PERIOD.replace("select d", "select v"), "'v'"),
     "an event of a sequence that it did not keep": (S + RUN, S + RUN.replace("e2[0].v", "e2[1].v"), "'v'"),
 }
 

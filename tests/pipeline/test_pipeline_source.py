@@ -106,10 +106,20 @@ def test_partitions_are_planned_from_the_offsets_alone(tmp_path: Path):
 
 def test_a_large_range_is_split_over_the_hosts():
     start, end = Cut(1, 1, 0, 0, {(0, 0): 10}), Cut(2, 1, 0, 0, {(0, 0): 10 + 4 * SPLIT}, {}, {(0, 0): 77})
-    tasks = plan_tasks(start, end, 2)
+    tasks = plan_tasks(start, end, 2, parted={0})
     pieces = sorted((r.split, r.start, r.end, r.high) for t in tasks for r in t.ranges)
     assert pieces == [(0, 10, 10 + 2 * SPLIT, 77), (1, 10 + 2 * SPLIT, 10 + 4 * SPLIT, 77)]
     assert {t.host for t in tasks} == {0, 1}
+
+
+def test_a_log_that_is_read_from_front_to_back_has_one_host_for_each_partition():
+    start = Cut(1, 1, 0, 0, {(0, 0): 10, (0, 1): 0})
+    end = Cut(2, 1, 0, 0, {(0, 0): 10 + 4 * SPLIT, (0, 1): 4 * SPLIT}, {}, {(0, 0): 77, (0, 1): 77})
+    tasks = plan_tasks(start, end, 2)
+    assert [(t.host, [(r.partition, r.start, r.end) for r in t.ranges]) for t in tasks] == [
+        (0, [(0, 10, 10 + 4 * SPLIT)]),
+        (1, [(1, 0, 4 * SPLIT)]),
+    ]
 
 
 def test_a_cut_without_input_still_has_a_task_for_the_clock_rows():

@@ -56,7 +56,7 @@ class SourceKind:
     """A type of source: its options beside the common ones, how to open its log, and its ingress where it needs one.
 
     `identity` names the options that say which log it is: with another value it is another input (`nadi.io.identity`). `begins` says where a new one begins,
-    as its options have it.
+    as its options have it. `parted`: its log can be entered anywhere at no cost, so that several hosts may read parts of a long stretch side by side.
     """
 
     options: tuple[Option, ...]
@@ -64,6 +64,7 @@ class SourceKind:
     ingress: Callable[[Connector, Place], Ingress] | None = None
     identity: tuple[str, ...] = ()
     begins: Callable[[Connector], str] = lambda _source: "with its oldest message"
+    parted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,11 @@ def source_kind(name: str) -> SourceKind:
     kind = _load(_path("source", SOURCES, name))
     assert isinstance(kind, SourceKind)
     return kind
+
+
+def is_parted(name: str) -> bool:
+    """Whether hosts may read parts of a log of this type side by side; not where the type is not known here."""
+    return name in SOURCES and source_kind(name).parted
 
 
 def sink_kind(name: str) -> SinkKind:

@@ -1,6 +1,7 @@
 """Compiling the loops of apps beside the start of Spark, in a process of its own: hosts that want them find them in the cache, or wait for the one at hand.
 
-`python -m nadi.pipeline.compiling` reads one app per line as JSON (`text`, `outputs`), and writes a line with its number when that is done.
+`python -m nadi.pipeline.compiling` reads a JSON line for each app (`text`, `outputs`) or set of ready loops (`loops`), and writes a line with its number
+when that is done.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nadi.functions.registry import default_registry
+from nadi.io import warming
 from nadi.kernel.columns.cached import is_compiled, note_compiled
 from nadi.plan import plan_app
 from nadi.plan.islands import islands
@@ -35,13 +37,15 @@ class Compiling:
 
     def __init__(self, apps: Sequence[Compiled], tell: Callable[[str, str], None]) -> None:
         self._apps = [one for one in apps if islands(one.app).order and not is_compiled(one.app.text, one.outputs)]
+        loops = dict.fromkeys(name for one in apps for name in warming.needed(one.app))
+        self._loops = [name for name in loops if not is_compiled(warming.text(name), ())]
         self._tell = tell
         self.process: subprocess.Popen[str] | None = None
         self._following: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin; returns at once. Whatever goes wrong there goes wrong in a host, too, and is told there."""
-        if not self._apps:
+        if not self._apps and not self._loops:
             return
         self.process = subprocess.Popen(
             [sys.executable, "-m", "nadi.pipeline.compiling"],
@@ -56,6 +60,7 @@ class Compiling:
     def _follow(self, process: subprocess.Popen[str]) -> None:
         begin = time.monotonic()
         lines = [json.dumps({"text": one.app.text, "outputs": one.outputs}) for one in self._apps]
+        lines += [json.dumps({"loops": name}) for name in self._loops]
         assert process.stdin is not None
         assert process.stdout is not None
         late = threading.Timer(PATIENCE, self._say_all, ["compiling its queries for the first time"])
@@ -65,7 +70,7 @@ class Compiling:
                 process.stdin.write("\n".join(lines))
                 process.stdin.close()
                 for line in process.stdout:
-                    if (took := time.monotonic() - begin) > PATIENCE:
+                    if (took := time.monotonic() - begin) > PATIENCE and int(line) < len(self._apps):
                         self._tell(self._apps[int(line)].app.name, f"its queries are compiled ({took:.0f} s)")
         except (OSError, ValueError):
             return  # it was ended, or died: hosts compile for themselves
@@ -83,14 +88,33 @@ class Compiling:
             self._following.join()
 
 
+def warm_connectors(app: App) -> None:
+    """Compile what sources and sinks do in loops."""
+    named = [a for stream in app.streams.values() for a in stream.annotations if a.name.lower() in ("source", "sink")]
+    if any((a.get("type") or "").lower() == "kafka" for a in named):
+        from nadi.io import kafkalibrary
+
+        if kafkalibrary.library() is not None:
+            from nadi.io import kafkaloops
+
+            kafkaloops.prepare()
+
+
 def main() -> None:
     """What the process does."""
     from nadi.kernel.columns.warming import warm
 
     for number, line in enumerate(sys.stdin):
         told = json.loads(line)
+        if "loops" in told:
+            warming.warm(told["loops"])
+            note_compiled(warming.text(told["loops"]), ())
+            print(number, flush=True)
+            continue
         registry = default_registry()
-        warm(plan_app(told["text"], registry), registry, told["outputs"])
+        app = plan_app(told["text"], registry)
+        warm_connectors(app)
+        warm(app, registry, told["outputs"])
         note_compiled(told["text"], told["outputs"])
         print(number, flush=True)
 

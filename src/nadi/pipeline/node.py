@@ -15,6 +15,7 @@ from pathlib import Path
 from nadi.config import ErrorStoring, Persistence, Settings, read_settings
 from nadi.errors import NadiError, error
 from nadi.io.identity import OWN, first_numbers
+from nadi.io.registry import is_parted
 from nadi.metrics import AppProgress
 from nadi.pipeline.cutting.restored import settle
 from nadi.pipeline.spec import AppSpec
@@ -126,7 +127,8 @@ def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal
     begin = settle(state)
     spec = dataclasses.replace(_spec(text, app, options, cores, journal), begin=begin)
     buckets, inputs = _as_before(spec.place.state, app, spec)
-    return dataclasses.replace(spec, buckets=buckets, inputs=inputs)
+    spec = dataclasses.replace(spec, buckets=buckets, inputs=inputs)
+    return dataclasses.replace(spec, parted=tuple(c.ordinal for c in spec.sources(app) if is_parted(c.type)))
 
 
 def spread(specs: Sequence[AppSpec]) -> list[AppSpec]:

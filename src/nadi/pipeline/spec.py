@@ -57,7 +57,8 @@ class AppSpec:
     processes an executor has, `first` that of bucket 0 (the others follow), `epoch` the fencing number of this run. A batch takes at most
     `max_events` events and about `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs`
     are the keys of the streams that are wanted outside, `properties` what the kernels read of the node, `error_store` says where errors are kept,
-    `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that begins), `profile` is whether hosts note
+    `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that begins), `parted` those of the inputs of which
+    several hosts may read parts side by side, `profile` is whether hosts note
     what they spend their time on. Not slotted: `id` is kept once
     computed.
     """
@@ -84,6 +85,7 @@ class AppSpec:
     properties: dict[str, str] = field(default_factory=dict)
     error_store: ErrorStoring = field(default_factory=ErrorStoring)
     inputs: dict[str, int] = field(default_factory=dict)
+    parted: tuple[int, ...] = ()
     profile: bool = False
 
     @cached_property

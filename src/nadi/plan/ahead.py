@@ -47,6 +47,7 @@ from nadi.plan.nodes import (
     StateInput,
     Step,
     StreamElement,
+    ValueKey,
     links,
 )
 from nadi.plan.render import written
@@ -71,6 +72,8 @@ class Ahead:
 
 def ahead(query: Query, app: App) -> Ahead:
     """What is to be computed outside of a query's loops. What cannot be stays in the query as it was."""
+    if _has_made_key(query, app):
+        return Ahead(query, app, {})
     streams = {key: Deriving(len(app.streams[key].schema)) for key in read(query).values() if key in app.streams}
     rewriting = _Ahead(query, app, streams)
     made, behind = rewriting.run()
@@ -93,6 +96,17 @@ def stands_alone(query: Query, app: App) -> bool:
     stream = app.streams.get(source.source)
     heard = stream is None or f"!{source.source}" in app.streams or bool(found(stream.annotations, "sink"))
     return last == query.id and not heard and all(isinstance(step, FilterStep) for step in source.steps)
+
+
+def _has_made_key(query: Query, app: App) -> bool:
+    """Whether events have the key of a partition as a further attribute: there is one such place behind those of a stream."""
+    target = getattr(query.output, "target", "")
+    both = set(read(query).values())
+    if any(key in app.streams and app.streams[key].partition is not None for key in (*both, target)):
+        return True
+    partition = next((e for e in app.elements if isinstance(e, Partition) and e.id == query.partition), None)
+    keys = () if partition is None else partition.keys
+    return any(k.stream in both and not (isinstance(k, ValueKey) and isinstance(k.value, Attr)) for k in keys)
 
 
 def _widened(app: App, query: Query, made: Query, before: Mapping[str, tuple[Expr, ...]]) -> App:

@@ -229,14 +229,17 @@ def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
     if partition.purge_idle is not None:
         yield "@purge has no operator yet"
     key = next((k for k in partition.keys if k.stream == source.source), None)
+    if source.source in app.streams and app.streams[source.source].partition is not None:
+        return  # an inner stream has the key of what it is made from
     if key is None:
         yield f"'{source.source}' is not among the keys of its partition"
     elif isinstance(key, RangeKey):
-        yield "its partition has ranges"
-    elif not isinstance(key.value, Attr) or key.value.type not in _GROUPS:
-        yield f"the key {written(key.value)} is no attribute of a type whose text Arrow makes as Java does"
-    if isinstance(query.output, InsertIntoStream) and query.output.target.startswith("#"):
-        yield "it inserts into an inner stream"
+        for _label, condition in key.ranges:
+            yield from _of_expression(condition)
+    elif key.value.type not in _GROUPS or (key.value.type is Type.STRING and not isinstance(key.value, Attr)):
+        yield f"the key {written(key.value)} is no attribute, and no number whose text Arrow makes as Java does"
+    elif key.value.type is not Type.STRING:
+        yield from _of_expression(key.value)
 
 
 def _of_output(query: Query, app: App) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from nadi.lang.tree import Type
 from nadi.plan.nodes import (
     App,
     Attr,
@@ -13,6 +14,7 @@ from nadi.plan.nodes import (
     Const,
     Expr,
     FilterStep,
+    JoinInput,
     Logic,
     Negation,
     NullCheck,
@@ -23,21 +25,32 @@ from nadi.plan.nodes import (
     links,
 )
 from nadi.plan.render import written
+from nadi.plan.streams import producers
 from nadi.plan.walk import inside, read
 
 SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
 BATCHES = frozenset({"timeBatch", "lengthBatch", "batch", "externalTimeBatch"})
+UNIQUE = frozenset({"unique:ever", "unique:first", "unique:length", "unique:time"})
+UNORDERED = UNIQUE | {"sort"}
+"""Windows that events leave in another order than they came."""
+PASSING = frozenset({"unique:first"})
+"""Windows that let some events pass and drop others."""
 EXTERNAL = frozenset({"externalTime", "externalTimeBatch"})
 """Windows whose clock is their first parameter, an attribute."""
 STARTING = frozenset({"timeBatch", "externalTimeBatch"})
 """Windows with a start time behind their period."""
-TIMED = frozenset({"timeBatch"})
+TIMED = frozenset({"timeBatch", "delay"})
 """Windows that put something out by themselves."""
 
 
 def of_window(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     """What keeps a window on rows."""
-    if call.name not in SLIDING | BATCHES:
+    if call.name in UNORDERED:
+        yield from _of_unordered(query, call, app)
+        return
+    if call.name == "delay":
+        yield from _of_delay(query, app)
+    elif call.name not in SLIDING | BATCHES:
         yield f"the window '{call.name}' has no operator yet"
         return
     args = call.args
@@ -58,6 +71,51 @@ def of_window(query: Query, call: WindowCall, app: App) -> Iterator[str]:
             continue
         elif not isinstance(value, int) or value <= 0:
             yield f"{written(argument)} is no number of at least 1, which the window '{call.name}' must have on columns"
+
+
+def _of_delay(query: Query, app: App) -> Iterator[str]:
+    if app.playback is not None:
+        yield "in playback what the window 'delay' lets go travels at a time that only the other inputs know"
+    waiting, seen = [query], set()
+    while waiting:
+        for source in read(waiting.pop()).values():
+            for maker in producers(app.elements).get(source, ()):
+                window = maker.input.window if isinstance(maker.input, SingleInput) else None
+                if isinstance(maker.input, JoinInput) or (window is not None and window.name in BATCHES):
+                    yield f"{maker.name} makes several chunks of one, behind all of which the window 'delay' lets go what is due already"
+                if maker.id not in seen:  # queries may feed each other
+                    seen.add(maker.id)
+                    waiting.append(maker)
+
+
+_KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
+_MOST_SORTED = 100
+
+
+def _of_unordered(query: Query, call: WindowCall, app: App) -> Iterator[str]:
+    """What keeps a window on rows that holds its events in an order of its own."""
+    if any(a.function in ("min", "max") for a in query.selection.aggregates):
+        yield f"min() and max() over the window '{call.name}' have no operator yet"
+    attributes = [argument for argument in call.args if not isinstance(argument, Const)]
+    numbers = [argument.value for argument in call.args if isinstance(argument, Const)]
+    if any(isinstance(value, int) and value <= 0 for value in numbers):
+        yield f"the window '{call.name}' must have a number of at least 1 on columns"
+    for attribute in attributes:
+        if call.name != "sort":
+            if not isinstance(attribute, Attr) or attribute.type not in _KEYS:
+                yield f"the key {written(attribute)} is no attribute of a type whose text Arrow makes as Java does"
+        elif not isinstance(attribute, Attr) or attribute.type is Type.STRING:
+            yield "a window 'sort' by strings has no operator yet"
+        elif not _never_null(query, attribute, app):
+            yield (
+                f"the window 'sort' fails where {written(attribute)} is null: "
+                f"a filter such as [not ({written(attribute)} is null)] before it would do"
+            )
+    if call.name != "sort" and sum(attribute.type is Type.STRING for attribute in attributes) > 1:
+        yield f"the window '{call.name}' by several strings has no operator yet"
+    most = numbers[0] if numbers else None
+    if call.name == "sort" and query.partition is not None and isinstance(most, int) and most > _MOST_SORTED:
+        yield f"the window 'sort' of more than {_MOST_SORTED} events has no operator inside a partition"
 
 
 def _never_null(query: Query, value: Expr, app: App) -> bool:

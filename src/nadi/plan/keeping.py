@@ -14,13 +14,13 @@ from nadi.lang.tree import Type
 from nadi.plan.ahead import ahead
 from nadi.plan.chains import as_chain, as_run
 from nadi.plan.elements import canonical, of_query
-from nadi.plan.mixing import hands_on
+from nadi.plan.matching import by_name
 from nadi.plan.nodes import (
     App,
     Attr,
     AttrList,
     Call,
-    FilterStep,
+    JoinInput,
     Partition,
     Query,
     SingleInput,
@@ -29,17 +29,16 @@ from nadi.plan.nodes import (
     ValueKey,
     WindowStep,
 )
+from nadi.plan.stateforms import BATCHES, Form, behind, form, of_rate
 from nadi.plan.walk import inside, read
 
-FORM = 1
+FORM = 2
 """Of the blocks of operators: another number where columns write something else for the same query."""
 
 Reference = tuple[int, str, object]
 """Slot, attribute, and which event of a counted element: its index, None of an element that takes one."""
 
 ALL, TIMESTAMP = "all", "its timestamp"
-_TAKEN_OFF = frozenset({"sum", "avg", "count"})
-_ADDED = _TAKEN_OFF | {"min", "max", "minForever", "maxForever"}
 
 
 def goes_on(old: Query, old_app: App, new: Query, new_app: App) -> bool:
@@ -67,8 +66,8 @@ def missing(old: Query, old_app: App, new: Query, new_app: App) -> str:
     """What of an older version's state on columns its newer version would need on rows, in words; "" where nothing is missing."""
     if not any(True for _ in of_query(old_app, old)):
         return ""
-    if _layout(old, old_app) is None:
-        return "columns keep it in a form that rows cannot take"
+    if why := _not_taken(old, old_app, new):
+        return why
     lacking = sorted({(slot, name) for slot, name, _index in needed(new, new_app) - _closed(kept(old, old_app))})
     names = ", ".join(
         f"'{name}'" if name != TIMESTAMP else name for name in dict.fromkeys(name for _slot, name in lacking)
@@ -76,16 +75,46 @@ def missing(old: Query, old_app: App, new: Query, new_app: App) -> str:
     return f"columns did not keep {names} of the events that wait" if lacking else ""
 
 
+def _not_taken(old: Query, old_app: App, new: Query) -> str:
+    """Why rows cannot take the state of a query, whatever is kept of its events; "" where they can."""
+    unknown = "columns keep it in a form that rows cannot take"
+    if isinstance(old.input, JoinInput) or _layout(old, old_app) is None:
+        return unknown
+    window = old.input.window if isinstance(old.input, SingleInput) else None
+    if window is None or not isinstance(old.input, SingleInput) or not isinstance(new.input, SingleInput):
+        return ""
+    selection = old.selection
+    forever = any(a.function.endswith("Forever") for a in selection.aggregates)
+    if window.name not in BATCHES:
+        held = selection.aggregates or not new.keeps_expired
+        return "" if held else "columns did not keep the events of its window, which nothing looked at"
+    if window.name == "batch" and not forever:  # nothing is left when the chunk is done
+        return ""
+    if selection.aggregates or selection.group_by:
+        return "columns keep no events of a batch, but what its aggregators have come to"
+    passing = [
+        (by_name(q.selection.having, None), behind(q.input)) for q in (old, new) if isinstance(q.input, SingleInput)
+    ]
+    return (
+        "" if passing[0] == passing[1] else "columns kept those events of the batch only that passed the old conditions"
+    )
+
+
 def kept(query: Query, app: App) -> frozenset[Reference]:
     """What columns keep of the events of a query whose state rows can take."""
     keys = frozenset(_keys(query, app))
     if isinstance(query.input, StateInput):
         return needed(query, app) | keys
-    names = _names(query, app)[0]
-    counted = tuple(a.args[0] for a in query.selection.aggregates if a.function != "count")
-    computed = [p for e in counted for p in inside(e) if isinstance(p, Attr) and p.type is not Type.STRING]
-    attributes = [*computed, *(e for e in query.selection.group_by if isinstance(e, Attr))]
-    return frozenset((0, names[a.position], None) for a in attributes) | keys
+    if not isinstance(query.input, SingleInput) or query.input.window is None:
+        return keys
+    names, selection = _names(query, app)[0], query.selection
+    counted = tuple(a.args[0] for a in selection.aggregates if a.function != "count")
+    computed = [p for e in counted for p in inside(e) if isinstance(p, Attr) and (p == e or p.type is not Type.STRING)]
+    attributes = [*computed, *selection.group_by]
+    if query.input.window.name in BATCHES:
+        attributes = [value for value in selection.values if isinstance(value, Attr) and value.slot == 0]
+    found = {(0, names[a.position], None) for a in attributes if isinstance(a, Attr)}
+    return frozenset({*found, (0, TIMESTAMP, None)}) | keys
 
 
 def needed(query: Query, app: App) -> frozenset[Reference]:
@@ -100,7 +129,7 @@ def needed(query: Query, app: App) -> frozenset[Reference]:
     for step in query.input.steps:
         looked += [step] if windowed else []
         windowed = windowed or isinstance(step, WindowStep)
-    if query.keeps_expired:
+    if query.keeps_expired or query.input.window.name in BATCHES:
         looked += [*selection.values, selection.having, *(expr for expr, _up in selection.order_by)]
     parts = [part for one in looked for part in inside(one)]
     found = {
@@ -183,38 +212,18 @@ def keeps_further(query: Query, app: App) -> bool:
 
 
 def _layout(query: Query, app: App) -> object:
-    """What shapes the state of a query on columns, attributes by name; None of a shape of which rows cannot take it."""
+    """What shapes the state of a query on columns, attributes by name; None where that is not known, or of a shape of which rows cannot take it."""
     if keeps_further(query, app):
         return None
-    match query.input:
-        case StateInput() as state:
-            return _of_matches(query, state, app)
-        case SingleInput() as source:
-            return _of_window(query, source, app)
-        case _:
-            return None
+    if not isinstance(query.input, StateInput):
+        return form(query, app)
+    found = _of_matches(query, query.input, app)
+    return found if found is None or query.rate is None else of_rate(query, found)
 
 
-def _of_window(query: Query, source: SingleInput, app: App) -> object:
-    selection, window = query.selection, source.window
-    if not hands_on(query) or (selection.group_by and (query.partition is not None or not selection.aggregates)):
-        return None
-    if window is not None and (not selection.aggregates or isinstance(source.steps[-1], FilterStep)):
-        return None
-    if any(a.function not in (_ADDED if window is None else _TAKEN_OFF) for a in selection.aggregates):
-        return None
-    names = _names(query, app)[0]
-    given = [
-        (a.function, tuple(named(arg, names) for arg in a.args), tuple(arg.type for arg in a.args))
-        for a in selection.aggregates
-    ]
-    by = [(names[key.position], key.type) if isinstance(key, Attr) else ("", key.type) for key in selection.group_by]
-    return "window" if window is not None else "", window.name if window is not None else "", given, by
-
-
-def _of_matches(query: Query, state: StateInput, app: App) -> object:
+def _of_matches(query: Query, state: StateInput, app: App) -> Form | None:
     parts = as_run(state, app.compat) if state.sequence else as_chain(state, app.compat)
-    if parts is None or query.rate is not None:
+    if parts is None:
         return None
     names = _names(query, app)
     types = {
@@ -233,13 +242,6 @@ def _of_matches(query: Query, state: StateInput, app: App) -> object:
         given,
         sorted(set(_keys(query, app)), key=repr),
     )
-
-
-def named(expr: object, names: tuple[str, ...]) -> str:
-    """An expression over one event with attributes by name."""
-    text = canonical(expr, without=frozenset({"position", "name"}))
-    attributes = [names[p.position] for p in inside(expr) if isinstance(p, Attr) and 0 <= p.position < len(names)]
-    return f"{text} {attributes}"
 
 
 def _names(query: Query, app: App) -> dict[int, tuple[str, ...]]:

@@ -37,6 +37,7 @@ KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 
 _FAR = 8  # how far into the events of a counted element one may look
 _MOST = 60  # attributes, each of which has a bit in one word
+_LONGEST = 62  # elements, likewise
 _NO_CHAIN = (
     "only chains of plain elements have an operator, whose first one may be two that are joined by 'and': "
     "no counts, no other logical elements, no absent ones, no nested scopes"
@@ -59,6 +60,8 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
         inner = element.element if isinstance(element, CountElement) else element
         pair = isinstance(chain, Chain) and chain.pair
         yield from _of_element(inner, state.counted, max(inner.slot, 1) if pair else inner.slot)
+    if len(chain.elements) > _LONGEST:
+        yield f"it has more than {_LONGEST} elements"
     kept = {(part.slot, part.position) for part in inside((state.root, query.selection)) if isinstance(part, Attr)}
     if len(kept) > _MOST:
         yield f"it reads more than {_MOST} attributes"

@@ -83,8 +83,13 @@ class Mixing:
             yield from self._of_partition(query)
         target = _target(query)
         for slot in self.readers.get(target, ()):
-            if self._on_rows(slot) and not hands_on(query):
+            if self._on_rows(slot) and self._inner(target):
+                yield f"{_name(slot)} reads the inner stream '{target}' on rows, whose keys columns do not hand on"
+            elif self._on_rows(slot) and not hands_on(query):
                 yield f"{_name(slot)} reads '{target}' on rows, and what such a query makes cannot be handed on to them"
+
+    def _inner(self, stream: str) -> bool:
+        return stream in self.app.streams and self.app.streams[stream].partition is not None
 
     def _of_partition(self, query: Query) -> Iterator[str]:
         partition = self.app.elements[self._places[query.id]]
@@ -176,7 +181,7 @@ class Mixing:
                     yield query, f"'{source}' is read on rows before and behind it, and what it makes stands between"
         taken: dict[int, int] = {}
         for query in giving:
-            if query.partition is None and not isinstance(query.input, StateInput):
+            if (query.partition is None and not isinstance(query.input, StateInput)) or self._inner(_target(query)):
                 continue
             streams = len(tuple(self._flattened(_target(query), relevant)))
             element = self._places[query.id]

@@ -52,7 +52,7 @@ def test_rows_are_the_default_in_process_and_the_two_give_the_same():
 
 def test_an_app_of_which_no_query_can_stays_on_rows_and_says_why_where_columns_are_asked_for():
     assert not isinstance(_kernel("auto", SORTED), ChosenKernel)
-    with pytest.raises(NadiError, match="the window 'sort' has no operator yet"):
+    with pytest.raises(NadiError, match="the window 'sort' fails where n is null"):
         _kernel("columns", SORTED)
 
 

@@ -117,6 +117,16 @@ LOOPS = {
     "extremes": "from S#window.timeLength(30 millisec, 3) select k, min(d) as a, max(l) as c, stdDev(v) as e, and(v > 1) as g, maxForever(f) as h"
     " group by k insert into Out;",
     "behind": "from S#window.length(3)[v > 1] select sum(l) as s, min(f) as m, k insert into Out;",
+    "behind without aggregators": "from S#window.length(3)[v > 1] select k, v insert into Out;",
+    "sort": "from S[v > 0 and d >= 0.0]#window.sort(2, d, 'desc', v) select k, sum(d) as s, avg(f) as a group by k insert into Out;",
+    "latest of keys": "from S#window.unique:ever(k, v)[b] select k, sum(d) as s, distinctCount(v) as n insert into Out;",
+    "last keys": "from S#window.unique:length(v, 2) select v, sum(d) as s, count() as n group by b insert into Out;",
+    "keys of a time": "from S#window.unique:time(k, 30 millisec) select sum(f) as s, stdDev(d) as e insert into Out;",
+    "first of keys": "from S#window.unique:first(v) select k, d * 2.0 as e insert into Out;",
+    "sorted in a partition": "partition with (k of S) begin from S[not (v is null)]#window.sort(2, v) select k, avg(d) as a insert into Out; end;",
+    "unique in a partition": "partition with (k of S) begin from S#window.unique:length(v, 2) select k, b, sum(d) as a group by b insert into Out; end;",
+    "delay": "from S#window.delay(30 millisec)[v > 0] select k, d * 2.0 as e, sum(v) as s group by b insert into Out;",
+    "delay in a partition": "partition with (k of S) begin from S#window.delay(12 millisec) select k, v, b insert into Out; end;",
     "time batch": "from S#window.timeBatch(30 millisec) select k, f, d, sum(d) as s, stdDev(l) as e, count() as n group by k having n > 1L"
     " order by s desc, k limit 2 insert into Out;",
     "length batch": "from S#window.lengthBatch(3) select min(d) as a, max(v) as c, avg(f) as e, k insert into Out;",
@@ -125,6 +135,9 @@ LOOPS = {
     "limited": "from S select k, f, l % 7L as m order by k limit 2 output last every 30 millisec insert into Out;",
     "batches of keys": "partition with (k of S) begin from S#window.timeBatch(30 millisec) select k, v, max(d) as m group by v insert into Out; end;",
     "groups of keys": "partition with (k of S) begin from S#window.time(1 sec)[v > 1] select k, max(d) as m, avg(f) as s group by v insert into Out; end;",
+    "ranges": "partition with (v > 1 as 'more' or d > 0.5 as 'far' of S) begin from S#window.length(2) select k, sum(l) as s insert into Out; end;",
+    "inner": "partition with (v % 2 of S) begin from S#window.lengthBatch(2) select k, v, max(d) as m insert into #In;"
+    " from #In[m > 0.1]#window.length(2) select k, sum(v) as s insert into Out; end;",
     "partition": "partition with (k of S) begin from S#window.timeLength(1 sec, 2)"
     " select k, avg(d + 0.1) as a, sum(v * 2) as s insert into Out; end;",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -206,6 +206,62 @@ def test_what_has_no_operator_runs_on_rows_with_a_reason(query: str, reason: str
     found = islands(plan_app(_STREAMS + query, default_registry()))
     assert not found.columns
     assert any(reason in island.why for island in found.queries.values())
+
+
+def test_a_pattern_of_very_many_elements_runs_on_rows() -> None:
+    for joint in (" -> ", ", "):
+        elements = joint.join(f"e{i}=S" for i in range(1, 64))
+        found = islands(
+            plan_app(f"{_STREAMS}from every {elements} select e1.v as v insert into Out;", default_registry())
+        )
+        assert "more than 62 elements" in found.why
+
+
+_KINDS = "select e1.v as v, e3.k as k, e{}.v as x insert into Out;"
+
+
+def _of_kinds(joint: str, width: int, condition: Callable[[int], str], streams: str = "S", count: str = "") -> str:
+    elements = [f"e{i}={streams[i % len(streams)]}[{condition(i)}]" for i in range(1, width + 1)]
+    elements[1] += count
+    return f"from every {joint.join(elements)}"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        _of_kinds(" -> ", 6, lambda i: f"v == {i % 3}") + " within 60 milliseconds " + _KINDS.format(6),
+        _of_kinds(" -> ", 7, lambda i: f"{i % 4} == v or v == 9" if i == 3 else f"{i % 4} == v") + _KINDS.format(7),
+        _of_kinds(" -> ", 5, lambda i: f"k == '{'abcz'[i % 4]}' and v >= {i % 3}") + _KINDS.format(4),
+        _of_kinds(" -> ", 8, lambda i: f"k == '{'ab'[i % 2]}'" if i % 3 else f"v < {i}", "SR") + _KINDS.format(8),
+        _of_kinds(" -> ", 8, lambda i: f"v == {i % 3}L" if i > 4 else f"k == '{'abc'[i % 3]}'{' and v != e1.v' if i > 1 else ''}", "SSR") + _KINDS.format(6),
+        "partition with (k of S) begin " + _of_kinds(" -> ", 5, lambda i: f"v == {i % 2}") + " within 1 sec " + _KINDS.format(4) + " end;",
+        _of_kinds(", ", 5, lambda i: f"v <= {i}" if i == 3 else f"v == {i % 2}") + " within 1 sec " + _KINDS.format(5),
+        _of_kinds(", ", 5, lambda i: f"v == {i % 2}" if i != 4 else "v < 2 and k != 'a'", count="+") + _KINDS.format(5),
+        _of_kinds(", ", 4, lambda i: f"k == '{'ab'[i % 2]}'", "SSR", "?") + _KINDS.format(4),
+        "partition with (k of S) begin " + _of_kinds(", ", 4, lambda i: f"v == {i % 2}", count="*") + _KINDS.format(4) + " end;",
+    ],
+)  # fmt: skip
+def test_events_find_the_elements_that_ask_for_their_values(query: str) -> None:
+    plan = plan_app(_STREAMS + query, default_registry())
+    assert islands(plan).columns, islands(plan).why
+    completed = 0
+    for seed in range(4):
+        chosen = random.Random(seed)  # nothing secret
+        columns, rows = _columns(plan), _rows(plan)
+        position, most = 0, chosen.choice((2, 4, 9))
+        for size in (300, 1, 200, 300):
+            events = []
+            for i in range(position, position + size):
+                ts = 100 + i + (chosen.randint(-30, 30) if seed == 3 and chosen.random() < 0.2 else 0)
+                events.append((chosen.choice("SSR"), ts, chosen.choice("aaabbcz"), chosen.randint(0, most)))
+            made = _feed(columns, plan, events, position, in_order=False)
+            assert made == _feed(rows, plan, events, position, in_order=False)
+            completed += len(made)
+            position += size
+            again = _columns(plan)
+            again.load(list(columns.dump()))
+            columns = again
+    assert completed
 
 
 _PICK = "select e1.v as v, e1.w as w, e2.v as x insert into Out;"

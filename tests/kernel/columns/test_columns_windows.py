@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from ast import literal_eval
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,23 @@ def test_rows_wait_for_the_next_tick_of_a_rate() -> None:
     assert len(run.rows["Out"]) == 1
 
 
+def test_a_delayed_event_goes_on_when_it_is_due_and_a_late_one_with_the_next_event() -> None:
+    made = Generated(f"{STREAMS}from S#window.delay(30 millisec) select v insert into Out;", ("Out",), ())
+    rows, run = Feeding(made, planned(made)), ColumnsFeeding(made, planned(made))
+    late = [Message(50, "S", ((50, event(v=1)),)), Message(81, "S", ((10, event(v=2)),))]
+    for one in (rows, run):
+        one.feed(late[:1], 50)
+    assert run.next_timer() == 80
+    for one in (rows, run):
+        one.feed(late[1:], 200)
+    assert len(run.rows["Out"]) == 1
+    assert run.next_timer() is None
+    for one in (rows, run):
+        one.feed([Message(300, "S", ((300, event(v=3)),))], 300)
+    assert [row[:3] for row in run.rows["Out"]] == ["(1,", "(2,"]
+    assert run.rows == rows.rows
+
+
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
@@ -156,7 +174,14 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("from S#window.sort(2, v) select v insert into Out;", "the window 'sort' has no operator yet"),
+        ("from S#window.sort(2, v) select v insert into Out;", "fails where v is null"),
+        ("from S#window.sort(2, k) select v insert into Out;", "'sort' by strings"),
+        (
+            "from S[v > 1]#window.sort(2, v) select min(v) as m insert into Out;",
+            "min() and max() over the window 'sort'",
+        ),
+        ("from S#window.unique:ever(d) select count() as n insert into Out;", "no attribute of a type"),
+        ("from S#window.unique:length(k, 0) select count() as n insert into Out;", "a number of at least 1"),
         ("from S#window.timeBatch(1 sec, true) select v insert into Out;", "stream.current.event"),
         ("from S#window.lengthBatch(0) select v insert into Out;", "no number of at least 1"),
         ("from S#window.externalTime(l, 1 sec) select sum(v) as s insert into Out;", "a filter such as [l > 0L]"),
@@ -174,6 +199,14 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
 )
 def test_what_stays_on_rows_says_why(query: str, reason: str) -> None:
     assert reason in why(query)
+
+
+def test_a_delay_stays_on_rows_in_playback_and_behind_what_makes_several_chunks_of_one() -> None:
+    query = "from S#window.delay(1 sec) select v insert into Out;"
+    assert "in playback what the window 'delay' lets go" in why(query, "@app:playback\n" + STREAMS)
+    batches = "from S#window.lengthBatch(1) select v insert into Mid;"
+    found = islands(plan_app(f"{STREAMS}{batches}{query.replace('from S', 'from Mid')}", default_registry()))
+    assert any("query_1 makes several chunks of one" in one.why for one in found.queries.values())
 
 
 @pytest.mark.parametrize(
@@ -212,3 +245,55 @@ def test_queries_that_both_have_timers_stay_on_rows_where_one_reads_the_other() 
 )
 def test_a_time_that_is_never_null_may_come_from_another_query(maker: str) -> None:
     assert why(f"{maker} from Mid#window.externalTime(t, 1 sec) select k, count() as n insert into Out;") == ""
+
+
+# ---- partitions ------------------------------------------------------------------------------------------------------
+
+
+def shown(rows: list[str]) -> list[Any]:
+    """The two values of rows."""
+    return [literal_eval(row)[:2] for row in rows]
+
+
+SUMS = "from S#window.length(2) select k, sum(v) as s insert into Out; end;"
+
+
+def test_an_event_takes_part_in_every_range_that_holds_for_it_in_their_order() -> None:
+    ranges = "v > 1 as 'more' or v > 3 as 'many' or b as 'more' of S"
+    made = both(
+        f"partition with ({ranges}) begin {SUMS}",
+        (0, [event("a", 4), event("b", 2), event("c", 0), event("d", None, b=False)]),
+        (1, [event("e", 5, b=False)]),
+    )
+    assert shown(made) == [("a", 4), ("a", 4), ("c", 2), ("e", 5), ("e", 9)]
+
+
+def test_a_computed_key_splits_events_and_null_takes_no_part() -> None:
+    made = both(
+        f"partition with (v % 2 of S) begin {SUMS}",
+        (0, [event("a", 1), event("b", 3), event("c", 2), event("d", None), event("e", 5)]),
+        (1, [event("f", 4)]),
+    )
+    assert shown(made) == [("b", 4), ("c", 2), ("e", 8), ("f", 6)]
+
+
+def test_an_inner_stream_has_the_keys_of_what_it_is_made_from() -> None:
+    made = both(
+        "partition with (k of S) begin from S[v > 0]#window.lengthBatch(2) select v, max(d) as m insert into #In;"
+        " from #In#window.length(2) select sum(v) as s, max(m) as m insert into Out; end;",
+        (0, [event("a", 1), event("b", 10), event("a", 2, d=3.0), event("b", 20)]),
+        (1, [event("a", 4), event("a", 8), event("b", 30), event("b", 40, d=1.0)]),
+    )
+    assert shown(made) == [(2, 3.0), (20, 0.0), (10, 3.0), (60, 1.0)]
+
+
+def test_an_inner_stream_that_is_read_on_rows_is_made_there() -> None:
+    said = islands(
+        plan_app(
+            STREAMS + "partition with (k of S) begin @info(name='q') from S select k, v insert into #In;"
+            " from S#window.length(2) as a join #In#window.length(2) as c on a.v == c.v select a.k as k insert into Out; end;",
+            default_registry(),
+        )
+    ).queries["q"]
+    assert said.runs_on == "rows"
+    assert "inner stream" in said.why

@@ -20,6 +20,8 @@ import pyarrow as pa
 
 from nadi.io.contract import Connector
 from nadi.io.mappers.columns import chunk_bounds, shortest_doubles
+from nadi.io.mappers.json_block import worth_it
+from nadi.io.mappers.json_lines import BlockWriter
 from nadi.io.mappers.json_paths import parse_path
 from nadi.io.mappers.mapping import invalid, map_options, payload_template
 from nadi.io.options import flag
@@ -43,13 +45,18 @@ class JsonSink:
         fields: list[Any] = [(f"f{i}", Any) for i in range(len(names))]
         rename = {f"f{i}": name for i, name in enumerate(names)}
         self._event = msgspec.defstruct("Event", fields, rename=rename, gc=False)
+        self._block: BlockWriter | None = None
         self._frame = msgspec.defstruct("Frame", [("event", Any)], gc=False)
 
     def encode(self, batch: pa.RecordBatch) -> tuple[Sequence[bytes], Sequence[int]]:
         if batch.num_rows == 0:
             return [], []
-        events = self._defaults(batch) if self._template is None else self._filled(batch)
         firsts = chunk_bounds(batch) if self._grouped else np.arange(batch.num_rows)
+        if self._template is None and worth_it(batch.num_rows):
+            if self._block is None:
+                self._block = BlockWriter(self._schema, self._before, self._after)
+            return self._block.write(batch, firsts), firsts.tolist()
+        events = self._defaults(batch) if self._template is None else self._filled(batch)
         payloads = events if len(firsts) == len(events) else _arrays(events, firsts, self._template is not None)
         if self._before:
             payloads = [self._before + p + self._after for p in payloads]

@@ -1,7 +1,7 @@
 """JSON messages → events.
 
-Messages are decoded by msgspec into structs made for the stream, straight through in C; a message that does not fit is looked at again, alone and
-slowly, which either finds its events or says what is wrong with it. Rules:
+Many plain messages are read by a loop (`json_block`); others by msgspec into structs made for the stream, straight through in C; a message that does not fit is
+looked at again, alone and slowly, which either finds its events or says what is wrong with it. Rules:
 
 - Without `@attributes` a message is `{"event": {…}}`, the object without that frame, or an array of either (one chunk). Keys that are
   no attributes are ignored; of a key that stands twice the last counts.
@@ -20,10 +20,12 @@ from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.io.contract import Connector, Decoded, Messages, Undecodable
 from nadi.io.mappers.columns import INT_RANGE, batch_of
+from nadi.io.mappers.json_block import BlockReader, readable, worth_it
 from nadi.io.mappers.json_paths import Path, parse_path
 from nadi.io.mappers.mapping import attribute_mapping, map_options
 from nadi.io.mappers.stretch import Stretch, decode_each, is_utf8
@@ -46,6 +48,7 @@ _LEAVES: dict[Type, Any] = _INTS | {
     Type.OBJECT: msgspec.Raw,
 }
 _NO_OBJECT: Any = str | int | float | bool | list[Any] | None
+Ints = npt.NDArray[np.int64]
 _Opened = dict[str, msgspec.Raw] | list[msgspec.Raw] | bytes
 
 
@@ -85,22 +88,50 @@ class JsonSource:
         self._inner = Schema(tuple(leaf.column for leaf in self._leaves))
         self._reader = struct_reader(self._leaves, self._strict)
         self._decoders: dict[Form, Callable[[bytes], Any]] = {}
+        self._plain = not self._custom and readable(self._inner)
+        self._block: BlockReader | None = None
 
     def decode(self, messages: Messages) -> Decoded:
         if isinstance(messages.payloads, pa.RecordBatch):
             return decode_typed(self._schema, messages, messages.payloads)
-        payloads = messages.payloads
         found = Stretch(self._inner)
-        form = self._form(payloads)
-        left = range(len(payloads)) if form is None else self._decode_fast(form, payloads, found)
-        for i in left:
-            if is_utf8(payloads[i]):
-                self._decode_slow(i, int(messages.positions[i]), payloads[i], found)
-            else:
-                found.fail(Undecodable(int(messages.positions[i]), "not UTF-8", payloads[i]))
+        left = self._decode_block(messages.payloads, found)
+        if len(left):
+            self._decode_objects(messages, left, found)
         return self._properties.complete(self._schema, found.finish(), messages)
 
+    # -- the way of many
+
+    def _decode_block(self, payloads: Sequence[bytes], found: Stretch) -> Ints:
+        """Adds the events of all messages that a loop can read; the indices of the others come back."""
+        everything = np.arange(len(payloads))
+        if not self._plain or not worth_it(len(payloads)):
+            return everything
+        if self._block is None:
+            self._block = BlockReader(self._inner, self._strict)
+        read = self._block.read(payloads)
+        if read is None:
+            return everything
+        self._plain = 2 * len(read.messages) > len(payloads)  # else the messages of this log are of another make
+        if len(read.messages):
+            found.add_batch(read.batch, read.messages)
+        return np.setdiff1d(everything, read.messages, assume_unique=True)
+
     # -- the fast way
+
+    def _decode_objects(self, messages: Messages, numbers: Ints, found: Stretch) -> None:
+        """Adds the events of the messages with these indices, or what is wrong with them."""
+        assert not isinstance(messages.payloads, pa.RecordBatch)
+        payloads = [messages.payloads[i] for i in numbers] if len(numbers) < len(messages) else list(messages.payloads)
+        form = self._form(payloads)
+        left = range(len(payloads)) if form is None else self._decode_fast(form, payloads, numbers, found)
+        for i in left:
+            number = int(numbers[i])
+            position = int(messages.positions[number])
+            if is_utf8(payloads[i]):
+                self._decode_slow(number, position, payloads[i], found)
+            else:
+                found.fail(Undecodable(position, "not UTF-8", payloads[i]))
 
     def _form(self, payloads: Sequence[bytes]) -> Form | None:
         """How the first message has its events: a guess for all; None where structs cannot express the mapping."""
@@ -119,8 +150,8 @@ class JsonSource:
         framed = not self._custom and (not isinstance(first, dict) or _is_frame(first))
         return Form(names, isinstance(value, list), framed)
 
-    def _decode_fast(self, form: Form, payloads: Sequence[bytes], found: Stretch) -> Sequence[int]:
-        """Adds the events of all messages of this form; the indices of the others come back."""
+    def _decode_fast(self, form: Form, payloads: Sequence[bytes], numbers: Ints, found: Stretch) -> Sequence[int]:
+        """Adds the events of all messages of this form; the places of the others come back. `numbers`: the indices of the messages."""
         assert self._reader is not None
         if form not in self._decoders:
             self._decoders[form] = _decoder(form, self._reader.struct, not self._custom)
@@ -140,7 +171,7 @@ class JsonSource:
         for leaf, getter in zip(self._leaves, self._reader.getters):
             values: list[Any] = list(map(attrgetter(prefix + getter), events))
             columns.append(_raw_texts(values) if leaf.column.type is Type.OBJECT else values)
-        found.add_batch(batch_of(self._inner, columns), good)
+        found.add_batch(batch_of(self._inner, columns), numbers[good])
         return left
 
     # -- the slow way: exactly what the fast way does, and more

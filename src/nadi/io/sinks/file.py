@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nadi.errors import error
+from nadi.io.block import Block
 from nadi.io.contract import Connector, Delivery, Place, Receipt
 from nadi.io.mappers.csv_sink import CsvSink
 from nadi.io.options import Option, flag
@@ -70,6 +71,8 @@ class FolderSink:
 
 def lines_of(payloads: Sequence[bytes]) -> bytes:
     """Messages with a line end after each."""
+    if isinstance(payloads, Block):
+        return payloads.lines()
     return b"\n".join(payloads) + b"\n" if payloads else b""
 
 

@@ -27,11 +27,13 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from nadi.errors import NadiError, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, fenced, name_of, settings, translated
+from nadi.io.kafkalibrary import wanted
 from nadi.io.options import Option
 from nadi.io.registry import SinkKind
 from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
-from nadi.io.sinks.numbers import headers, numbers, producer, text_option
+from nadi.io.sinks.kafka_writers import ObjectWriter, Rows, Writer, loop_writer, partitions
+from nadi.io.sinks.numbers import producer, text_option
 from nadi.io.sinks.refusals import Refusals, named
 
 TRANSACTION_WITHIN = 30.0  # seconds
@@ -53,6 +55,7 @@ class _Bucket:
     group: Consumer
     done: int
     lock: threading.Lock
+    writer: Writer
 
 
 class KafkaSink:
@@ -135,7 +138,8 @@ class KafkaSink:
         except KafkaException:
             group.close()
             raise
-        return _Bucket(made, group, found.offset - 1 if found.offset > 0 else NOTHING, threading.Lock())
+        last = found.offset - 1 if found.offset > 0 else NOTHING
+        return _Bucket(made, group, last, threading.Lock(), ObjectWriter(made, self._topic))
 
     def _bounded(self, config: dict[str, Setting]) -> dict[str, Setting]:
         """The configuration of a producer that sends nothing which the topic does not take."""
@@ -151,35 +155,33 @@ class KafkaSink:
 
     def _transaction(self, bucket: _Bucket, delivery: Delivery, refused: dict[int, str]) -> None:
         """Write all but what is refused, which is noted first: a cut that its group has is not written again."""
-        count = len(delivery.payloads)
-        keys: Sequence[str | None] = self._key.values(delivery) if self._key else [None] * count
-        partitions = self._partition.values(delivery) if self._partition else ["-1"] * count
+        keys = self._key.texts(delivery) if self._key else None
         made_by = producer(self._connector, self._place, delivery.bucket)
+        rows = Rows(delivery, made_by, keys, partitions(self._partition, delivery))
         bucket.producer.begin_transaction()
-        for i, (payload, key, partition, of) in enumerate(zip(delivery.payloads, keys, partitions, numbers(delivery))):
-            if i in refused:
-                continue
-            said = self._produce(bucket.producer, payload, key, int(partition), headers(made_by, of))
-            if said:
-                refused[i] = said
+        self._produce(self._writer(bucket, len(delivery.payloads)), rows, refused)
         self._refusals.keep(delivery, refused)
         done = [TopicPartition(self._topic, 0, delivery.cut + 1)]
         group = bucket.group.consumer_group_metadata()
         _in_time(lambda: bucket.producer.send_offsets_to_transaction(done, group, OFFSETS_WITHIN), OFFSETS_WITHIN)
         bucket.producer.commit_transaction(TRANSACTION_WITHIN)
 
-    def _produce(self, to: Producer, payload: bytes, key: str | None, partition: int, about: dict[str, str]) -> str:
-        """Why the message is refused, where `on.error` says to go on then; else ""."""
-        while True:
-            try:
-                to.produce(self._topic, payload, key, partition, headers=about)
-                return ""
-            except BufferError:
-                to.poll(0.1)
-            except KafkaException as reason:
-                if reason.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE or not self._refusals.goes_on:
-                    raise
-                return f"the message of {len(payload)} bytes is larger than topic or client allow"
+    def _writer(self, bucket: _Bucket, payloads: int) -> Writer:
+        """The bucket's writer, from now on the one that works in a loop, if that is worth it for so many payloads."""
+        library = wanted(payloads)
+        if library is not None and isinstance(bucket.writer, ObjectWriter):
+            bucket.writer = loop_writer(bucket.producer, self._topic, library) or bucket.writer
+        return bucket.writer
+
+    def _produce(self, writer: Writer, rows: Rows, refused: dict[int, str]) -> None:
+        """Hand on all payloads but those refused, and add to these what the topic does not take, where `on.error` says to go on then."""
+        stop = writer.write(rows, refused, 0)
+        while stop is not None:
+            if stop.error.code() != KafkaError.MSG_SIZE_TOO_LARGE or not self._refusals.goes_on:
+                raise KafkaException(stop.error)
+            size = len(rows.delivery.payloads[stop.index])
+            refused[stop.index] = f"the message of {size} bytes is larger than topic or client allow"
+            stop = writer.write(rows, refused, stop.index + 1)
 
     def _drop(self, number: int) -> None:
         """Forget the clients of a bucket; the next ones end what these left open."""
@@ -189,6 +191,7 @@ class KafkaSink:
             return
         with contextlib.suppress(KafkaException):  # nothing open, fenced, or not reachable
             bucket.producer.abort_transaction(1.0)
+        bucket.writer.close()
         bucket.group.close()
 
 

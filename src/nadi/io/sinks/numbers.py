@@ -14,10 +14,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 from nadi.errors import did_you_mean, error
 from nadi.io.contract import Connector, Delivery, Place
 from nadi.io.mappers.mapping import Template
-from nadi.kernel.contract import GROUP, NUMBER
+from nadi.kernel import contract
+
+PRODUCER, GROUP, NUMBER, COUNT = "Nadi-Producer", "Nadi-Group", "Nadi-Number", "Nadi-Count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +37,16 @@ class Numbers:
 
 def numbers(delivery: Delivery) -> list[Numbers]:
     """The numbers of each payload of a delivery."""
-    groups, found = delivery.batch.column(GROUP).to_pylist(), delivery.batch.column(NUMBER).to_pylist()
-    ends = [*delivery.firsts[1:], delivery.batch.num_rows]
-    return [Numbers(groups[i], found[i], end - i) for i, end in zip(delivery.firsts, ends)]
+    groups, found, counts = number_columns(delivery)
+    return [Numbers(*of) for of in zip(groups.tolist(), found.tolist(), counts.tolist())]
+
+
+def number_columns(delivery: Delivery) -> tuple[npt.NDArray[np.int64], ...]:
+    """The same as three arrays: group, number and count of each payload."""
+    firsts = np.asarray(delivery.firsts, np.int64)
+    groups, found = (delivery.batch.column(c).to_numpy(zero_copy_only=False) for c in (contract.GROUP, contract.NUMBER))
+    counts = np.diff(firsts, append=delivery.batch.num_rows)
+    return groups[firsts].astype(np.int64), found[firsts].astype(np.int64), counts
 
 
 def producer(connector: Connector, place: Place, bucket: int) -> str:
@@ -44,10 +57,10 @@ def producer(connector: Connector, place: Place, bucket: int) -> str:
 def headers(made_by: str, of: Numbers) -> dict[str, str]:
     """The headers of one payload."""
     return {
-        "Nadi-Producer": made_by,
-        "Nadi-Group": str(of.group),
-        "Nadi-Number": str(of.number),
-        "Nadi-Count": str(of.count),
+        PRODUCER: made_by,
+        GROUP: str(of.group),
+        NUMBER: str(of.number),
+        COUNT: str(of.count),
     }
 
 
@@ -62,8 +75,14 @@ class TextOption:
         """Its value for each payload: from the attributes of the payload's first row."""
         if not self.template.attributes:
             return [self.template.texts[0]] * len(delivery.payloads)
-        firsts = delivery.batch.take(list(delivery.firsts))
-        return [str(v) for v in self.template.fill(firsts, self.connector.schema).to_pylist()]
+        return [str(v) for v in self.texts(delivery).to_pylist()]
+
+    def texts(self, delivery: Delivery) -> pa.StringArray:
+        """The same as an array."""
+        if not self.template.attributes:
+            return pa.repeat(pa.scalar(self.template.texts[0], pa.string()), len(delivery.payloads))
+        firsts = delivery.batch.take(pa.array(delivery.firsts, pa.int64()))
+        return self.template.fill(firsts, self.connector.schema)
 
 
 def text_option(connector: Connector, name: str, value: str) -> TextOption:

@@ -260,4 +260,5 @@ KIND = SourceKind(
     open=open_file_log,
     identity=("file.uri", "dir.uri"),
     begins=lambda _source: "with the first row of what is there",
+    parted=True,
 )

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +23,6 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
-    Message,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
@@ -33,26 +30,17 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 from nadi.errors import error
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, name_of, settings, translated
+from nadi.io.kafkalibrary import wanted
 from nadi.io.options import Option, flag
 from nadi.io.registry import SourceKind
 from nadi.io.retention import Retention
 from nadi.io.retry import failed, succeeded
+from nadi.io.sources.kafka_readers import Came, Event, MessageReader, Reader
 from nadi.io.sources.properties import transport_names
 
-PIECE_MESSAGES = 20_000
-PIECE_BYTES = 16 * 1024 * 1024
 END_AGE_MS = 10
 PARTITIONS_AGE_MS = 5_000
 COMMITTED = IsolationLevel.READ_COMMITTED
-
-
-@dataclass(slots=True)
-class _Reader:
-    """A consumer of one partition that stands at `next`; `rest` was fetched and not asked for yet."""
-
-    consumer: Consumer
-    next: int = -1
-    rest: list[Message] = field(default_factory=list)
 
 
 class KafkaLog:
@@ -72,7 +60,7 @@ class KafkaLog:
         self._counts: dict[str, int] = {}
         self._counted = self._ended = float("-inf")
         self._ends: dict[int, int] = {}
-        self._readers: dict[int, _Reader] = {}
+        self._readers: dict[int, Reader] = {}
         self._admin: AdminClient | None = None
         self._committer: Consumer | None = None
         self._lock = threading.Lock()
@@ -132,18 +120,24 @@ class KafkaLog:
         where = self._place(partition)
         if where is None or start >= end:
             return
-        reader = self._taken(partition)
-        piece = _Piece(self._names)
+        reader = self._taken(partition, end - start)
         try:
-            for messages in self._batches(reader, *where, start, end):
-                values = [m.value() or b"" for m in messages]
-                at = 0
-                while at < len(messages):
-                    at = piece.add(messages, values, at)
-                    if piece.full():
-                        yield piece.taken()
-            if piece.count:
-                yield piece.taken()
+            reader.begin(*where, start)
+            until = time.monotonic() + WITHIN
+            while reader.next < 0:
+                came = reader.step(end)
+                if came is Came.NOTHING:
+                    self._awaited(until)
+                    continue
+                if came is Came.FULL and (full := reader.piece()):
+                    yield full
+                elif came is Came.ALL or (isinstance(came, Event) and self._ends_here(came, *where, start, end)):
+                    reader.next = end
+                until = time.monotonic() + WITHIN
+            if rest := reader.piece():
+                yield rest
+        except KafkaException as reason:
+            raise translated(reason, self._who) from reason
         finally:
             self._given_back(partition, reader)
 
@@ -162,11 +156,10 @@ class KafkaLog:
 
     def close(self) -> None:
         with self._lock:
-            consumers = [r.consumer for r in self._readers.values()]
-            consumers += [self._committer] if self._committer is not None else []
+            opened = [*self._readers.values(), *([self._committer] if self._committer is not None else [])]
             self._readers, self._committer, self._admin = {}, None, None
-        for consumer in consumers:
-            consumer.close()
+        for each in opened:
+            each.close()
 
     # -- what there is
 
@@ -227,17 +220,19 @@ class KafkaLog:
 
     # -- reading
 
-    def _taken(self, partition: int) -> _Reader:
+    def _taken(self, partition: int, positions: int) -> Reader:
         """The partition's reader, or a new one where none is free."""
         with self._lock:
             kept = self._readers.pop(partition, None)
-        return kept or _Reader(Consumer(self._consumer_settings()))
+        found = kept or MessageReader(Consumer(self._consumer_settings()), self._names)
+        library = wanted(positions)
+        return found.in_blocks(library) if library is not None and isinstance(found, MessageReader) else found
 
-    def _given_back(self, partition: int, reader: _Reader) -> None:
+    def _given_back(self, partition: int, reader: Reader) -> None:
         with self._lock:
             kept = self._readers.setdefault(partition, reader)
         if kept is not reader:
-            reader.consumer.close()
+            reader.close()
 
     def _consumer_settings(self) -> dict[str, Setting]:
         own: dict[str, Setting] = {
@@ -253,97 +248,24 @@ class KafkaLog:
         }
         return settings(self._connector, own)
 
-    def _batches(self, reader: _Reader, topic: str, number: int, start: int, end: int) -> Iterator[list[Message]]:
-        """The messages of [start, end), in lists as they come (never empty ones)."""
-        try:
-            if reader.next != start:
-                reader.rest = []
-                reader.consumer.assign([TopicPartition(topic, number, start)])
-            reader.next = -1  # until this read has come to its end
-            until = time.monotonic() + WITHIN
-            while reader.next < 0:
-                batch, reader.rest = reader.rest or _available(reader.consumer), []
-                events = [m for m in batch if m.error() is not None]
-                messages = [m for m in batch if m.error() is None] if events else batch
-                if messages and messages[-1].offset() >= end - 1:
-                    inside = bisect_left(messages, end, key=Message.offset)
-                    reader.next, reader.rest, messages = end, messages[inside:], messages[:inside]
-                if messages:
-                    yield messages
-                for event in events:
-                    if self._ends_here(event, topic, number, start, end):
-                        reader.next = end
-                if batch:
-                    until = time.monotonic() + WITHIN
-                elif time.monotonic() > until:
-                    failed(self._who, f"no message within {WITHIN:.0f} s")
-                    raise error(
-                        "CONNECTION_UNAVAILABLE", connector=self._who, reason=f"no message within {WITHIN:.0f} s"
-                    )
-        except KafkaException as reason:
-            raise translated(reason, self._who) from reason
+    def _awaited(self, until: float) -> None:
+        """Errors: CONNECTION_UNAVAILABLE where it is later than `until`."""
+        if time.monotonic() > until:
+            said = f"no message within {WITHIN:.0f} s"
+            failed(self._who, said)
+            raise error("CONNECTION_UNAVAILABLE", connector=self._who, reason=said)
 
-    def _ends_here(self, event: Message, topic: str, number: int, start: int, end: int) -> bool:
+    def _ends_here(self, event: Event, topic: str, number: int, start: int, end: int) -> bool:
         """Whether an event that is no message says that there are none left before `end` (markers, compacted ones)."""
-        found = event.error()
+        found = event.error
         if found.code() == KafkaError._PARTITION_EOF:
-            return bool(event.offset() >= end)
+            return event.offset >= end
         if found.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             first = self._offset(topic, number, OffsetSpec.earliest())
             raise error("LOG_TRUNCATED", log=f"topic {topic}, partition {number},", position=start, first=first)
         if found.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
             return False  # the client reconnects; the time is bounded
         raise translated(found, self._who)
-
-
-class _Piece:
-    """Messages that are handed on together: cut by what they are, so that pieces are the same at every call."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._names = names
-        self._messages: list[Message] = []
-        self._values: list[bytes] = []
-        self._size = 0
-
-    @property
-    def count(self) -> int:
-        return len(self._messages)
-
-    def full(self) -> bool:
-        return self.count >= PIECE_MESSAGES or self._size >= PIECE_BYTES
-
-    def add(self, messages: list[Message], values: list[bytes], at: int) -> int:
-        """Take messages from index `at` on while there is room; the index of the first that is left."""
-        until = min(len(messages), at + PIECE_MESSAGES - self.count)
-        sizes = np.cumsum([len(v) for v in values[at:until]])
-        fitting = int(np.searchsorted(sizes, PIECE_BYTES - self._size)) + 1  # the one that fills it is taken too
-        until = min(until, at + fitting)
-        self._messages += messages[at:until]
-        self._values += values[at:until]
-        self._size += int(sizes[until - at - 1])
-        return until
-
-    def taken(self) -> Messages:
-        messages, values, count = self._messages, self._values, self.count
-        self._messages, self._values, self._size = [], [], 0
-        positions = np.fromiter((m.offset() for m in messages), np.int64, count)
-        times = np.fromiter((m.timestamp()[1] for m in messages), np.int64, count)
-        properties = [_properties(m, self._names) for m in messages] if self._names else ()
-        return Messages(positions, np.maximum(times, 0), values, properties=properties)
-
-
-def _available(consumer: Consumer) -> list[Message]:
-    """What the consumer has fetched; waits for the first message only (`consume` alone would wait for all it is asked for)."""
-    first = consumer.poll(0.5)
-    return [] if first is None else [first, *consumer.consume(PIECE_MESSAGES, 0)]
-
-
-def _properties(message: Message, names: tuple[str, ...]) -> Mapping[str, str]:
-    found = {n: (v or b"").decode("utf-8", "replace") for n, v in message.headers() or ()}
-    found |= {"topic": message.topic(), "partition": str(message.partition()), "offset": str(message.offset())}
-    if message.key() is not None:
-        found["key"] = bytes(message.key()).decode("utf-8", "replace")
-    return {n: found[n] for n in names if n in found}
 
 
 def _offsets(connector: Connector) -> dict[str, int]:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numba import carray  # type: ignore[attr-defined]  # numba exports it
 
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch, columns_of, values_of
+from nadi.kernel.columns.memory import HEAD, NULLS, TEXTS, VALIDITY, VALUES, peek, pointer, release, values_at
+from nadi.kernel.columns.stretch import DTYPES, Array, BatchColumn, Column, Longs, Stretch, columns_of, values_of
 from nadi.kernel.contract import ArrivalBatch
 from nadi.plan.nodes import Schema
 
@@ -27,8 +29,16 @@ class Gatherer:
 
     def __init__(self, schemas: Mapping[str, Schema], grouped: bool, playback: bool) -> None:
         self._widths = {key: len(schema) for key, schema in schemas.items()}
+        self._dtypes = {key: tuple(_NUMBERS.get(DTYPES.get(t, "")) for t in s.types) for key, s in schemas.items()}
+        self._sizes = {
+            key: np.array([d.itemsize if d else 0 for d in (*dtypes, *_MARKS)], np.int64)
+            for key, dtypes in self._dtypes.items()
+        }
+        self._places = {key: np.zeros((len(sizes), 4), np.int64) for key, sizes in self._sizes.items()}
         self._grouped = grouped
         self._playback = playback
+        self._head = np.zeros(HEAD, np.int64)
+        self._head_at = int(self._head.ctypes.data)
 
     def gather(self, arrivals: Sequence[ArrivalBatch], clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
         """The stretch of each input that has events, and the clocks after the last arrival."""
@@ -40,10 +50,24 @@ class Gatherer:
         return self._merged(given, clocks)
 
     def _one(self, arrival: ArrivalBatch, clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
-        width, batch = self._widths[arrival.input], arrival.batch
-        marks = tuple(values_of(batch.column(width + i)) for i in range(5))
-        stretch, after = self._marked(columns_of(batch, width), marks, _ZERO, clocks)
-        return {arrival.input: stretch}, after
+        """One batch: its columns as they are."""
+        key, batch = arrival.input, arrival.batch
+        n, sizes = batch.num_rows, self._sizes[key]
+        width = len(sizes) - len(_MARKS)
+        now, chunk = np.empty((2, n), np.int64)
+        groups = np.empty(n, np.int64) if self._grouped else _ZERO
+        places = self._places[key]
+        batch._export_to_c(self._head_at)
+        arrived, heard, apart = _opened(
+            self._head_at, n, sizes, places, clocks.arrivals, clocks.now, self._playback, now, chunk, groups
+        )
+        if apart < 0:
+            return self._merged([arrival], clocks)
+        told = places.tolist()
+        columns = tuple([BatchColumn(batch, at, n, dtype, told[at]) for at, dtype in enumerate(self._dtypes[key])])
+        ts = values_at(told[width + 3][VALUES], _LONG, n, batch)
+        stretch = Stretch(columns, ts, now, chunk, groups if self._grouped else None, None, bool(apart))
+        return {key: stretch}, Clocks(heard if self._playback else arrived, arrived)
 
     def _marked(
         self, columns: tuple[Column, ...], marks: tuple[Array, ...], source: Longs, clocks: Clocks
@@ -104,12 +128,47 @@ class Gatherer:
 
 
 _ZERO = np.zeros(0, np.int64)
+_LONG = np.dtype(np.int64)
+_NUMBERS = {name: np.dtype(name) for name in ("int32", "int64", "float32", "float64")}
+_MARKS = (_LONG, _LONG, np.dtype(np.int32), _LONG, np.dtype(np.int16))  # as ARRIVAL_COLUMNS
 
 
 def _joined(batches: list[pa.RecordBatch], width: int, rows: Longs) -> tuple[Column, ...]:
     """The first columns of batches, one after the other, at some places."""
     joined = (pa.concat_arrays([b.column(i) for b in batches]) for i in range(width))
     return tuple(Column(array.take(pa.array(rows))) for array in joined)
+
+
+@loop
+def _opened(head, n, sizes, places, arrived, heard, playback, now, chunk, groups):  # type: ignore[no-untyped-def]
+    """Notes where the columns of an exported batch lie, lets it go, and marks its events; `sizes` are the bytes of a value, 0 where values are not of one size.
+
+    -> both clocks afterwards, and whether each event is a chunk of its own; -1 where values do not lie as the processor wants them.
+    """
+    first, children = peek(head + 16), peek(head + 48)
+    aligned = True
+    for c in range(len(sizes)):
+        child = peek(children + 8 * c)
+        offset, buffers = first + peek(child + 16), peek(child + 40)
+        places[c, NULLS] = peek(child + 8)
+        places[c, VALIDITY] = peek(buffers)
+        size, texts = sizes[c], peek(child + 24) == 3
+        if size == 0:
+            size = 4 if texts else 1
+        places[c, VALUES] = peek(buffers + 8) + offset * size
+        places[c, TEXTS] = peek(buffers + 16) if texts else 0
+        aligned = aligned and places[c, VALUES] % size == 0
+    release(head)
+    if not aligned:
+        return arrived, heard, -1
+    at = len(sizes) - 5
+    order = carray(pointer(places[at, VALUES]), (n,), np.int64)
+    position = carray(pointer(places[at + 1, VALUES]), (n,), np.int64)
+    run = carray(pointer(places[at + 2, VALUES]), (n,), np.int32)
+    ts = carray(pointer(places[at + 3, VALUES]), (n,), np.int64)
+    group = carray(pointer(places[at + 4, VALUES]), (n,), np.int16)
+    arrived, heard = _mark(order, position, run, ts, group, places[0, :0], arrived, heard, playback, now, chunk, groups)
+    return arrived, heard, int(chunk[n - 1] == n - 1)
 
 
 @loop

@@ -74,7 +74,9 @@ class Batching:
         kinds = tuple(given.types[p] for p in by)
         self._strings = (*self._rows.texts, *(["tkey"] if self._apart else []))
         texts = dict.fromkeys(self._strings, self._texts)
-        self.groups = Groups(query.selector_id, by, kinds, arrays, given.sharded, texts)
+        # without aggregators there is no such element: a restore would not know whose these groups are
+        element = query.selector_id if selection.aggregates else f"{window.id}/groups"
+        self.groups = Groups(element, by, kinds, arrays, given.sharded, texts)
         held = tuple(KEYED[window.name]) if self._own else ("at",)
         self._telling = (*held, *(n for a in self._accumulators if a.forever for n in a.arrays))
         self._declare(arrays)
@@ -211,15 +213,16 @@ class Batching:
         if len(self._members) < len(groups.touched):
             self._members, self._order = (_longer(a, len(groups.touched)) for a in (self._members, self._order))
         made, flushed = np.zeros(2, np.int64), np.empty(n + 2, np.int64)
-        own: dict[str, Array | int] = {**groups.arrays, "touched": groups.touched, "groups": numbers, "until": until}
-        own |= {"members": self._members, "order": self._order, "counts": self._counts, "clock": self._clock}
-        own |= self._pairs.given(stretch)
-        own |= {"made": made, "flushed": flushed, **self._rows.given(stretch, self._texts)}
         room = int(self._counts[ROWS]) + n
+        own: dict[str, Array | int] = {"groups": numbers, "until": until, "made": made, "flushed": flushed}
+        own |= {"members": self._members, "order": self._order, "counts": self._counts, "clock": self._clock}
+        own |= self._rows.given(stretch, self._texts)
         own |= self._rows.room(room)
+        if self._pairs:
+            own |= self._pairs.given(stretch)
         if self._apart and self._key is not None:
             own |= {"keys": self._texts.ids(self._key_texts(stretch)), "okey": np.empty(room, np.int32)}
-        self._loop(stretch, own)
+        self._loop(stretch, own, groups.own)
         found = self._made(own, int(made[0]), flushed)
         if groups.may_sweep:
             groups.sweep(_NO_GROUPS, self._telling)

@@ -12,6 +12,7 @@ from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keytable import longer
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs
+from nadi.kernel.columns.texts import Texts
 
 _FEWEST = 1024
 _NO_KEYS = np.zeros(0, np.int64)
@@ -33,10 +34,12 @@ class Chains:
         columns: Mapping[str, str],
         keys: Groups,
         groups: Groups | None = None,
-        named: Mapping[str, Groups] | None = None,
+        named: Mapping[str, Groups | Texts] | None = None,
     ) -> None:
         self._element = element
-        self._tables = dict(named or {}) | ({} if groups is None else {"group": groups})
+        self._tables: dict[str, Groups | Texts] = dict(named or {})
+        if groups is not None:
+            self._tables["group"] = groups
         self._dtypes = dict(columns) if groups is None else {"group": "int32", **columns}
         self._keys, self._groups = keys, groups
         self._named(groups is not None)

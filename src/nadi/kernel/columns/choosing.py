@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -28,16 +29,20 @@ class ChosenKernel:
     Loading nothing, which begins a new life, goes back to what the setting says.
     """
 
-    def __init__(self, app: App, outputs: Collection[str], makes: Makes, on_columns: bool) -> None:
+    def __init__(self, app: App, outputs: Collection[str], makes: Makes, able: Islands, on_columns: bool) -> None:
         self._app, self._outputs, self._makes = app, outputs, makes
-        self._able = islands(app)
-        self._none = islands(app, self._able.order)
-        self._first = self._able if on_columns else self._none
+        self._able = able
+        self._first = able if on_columns else self._none
         self._owners = Owners(app)
         self._meter: Meter | None = None
         self._clock: Clock | None = None
         self.part = self._first
         self.kernel = _made(app, outputs, self._first, makes)
+
+    @cached_property
+    def _none(self) -> Islands:
+        """All queries on rows; seldom asked for."""
+        return islands(self._app, self._able.order)
 
     @property
     def on_columns(self) -> bool:
@@ -172,7 +177,12 @@ def check_mode(app: App, mode: str) -> None:
     Raises:
         SiddhiAppCreationException: NOT_SUPPORTED, where columns are asked for and cannot be.
     """
-    if mode == "columns" and not (able := islands(app)).columns:
+    if mode == "columns":
+        _check(app, islands(app))
+
+
+def _check(app: App, able: Islands) -> None:
+    if not able.columns:
         raise error("NOT_SUPPORTED", what=f"the columns kernel for '{app.name}'", alternative=f"rows: {able.why}")
 
 
@@ -188,10 +198,12 @@ def chosen(app: App, mode: str, outputs: Collection[str], makes: Makes) -> Kerne
     Raises:
         SiddhiAppCreationException: NOT_SUPPORTED, where columns are asked for and cannot be.
     """
-    check_mode(app, mode)
-    if not islands(app).order:
+    able = islands(app)
+    if mode == "columns":
+        _check(app, able)
+    if not able.order:
         return makes.rows(app, outputs)
-    return ChosenKernel(app, outputs, makes, mode != "rows")
+    return ChosenKernel(app, outputs, makes, able, mode != "rows")
 
 
 def _payload(part: Part) -> bytes:

@@ -71,6 +71,24 @@ class Equal:
 
 
 @dataclass(frozen=True, slots=True)
+class Which:
+    """Which of some constants a string is, -1 for none of them: made by Arrow before the loop."""
+
+    left: int
+    texts: tuple[str, ...]
+
+    def made(self, columns: tuple[Column, ...]) -> Array:
+        """The place of each string among the constants."""
+        found = pc.index_in(columns[self.left].array(), pa.array(self.texts, pa.string()))
+        return values_of(found.fill_null(-1))
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The column that it reads."""
+        return (self.left,)
+
+
+@dataclass(frozen=True, slots=True)
 class Hidden:
     """A constant that the compiler is not to see."""
 
@@ -86,7 +104,7 @@ class Hidden:
         return np.full(1, self.value)
 
 
-Prepared = Equal | Hidden
+Prepared = Equal | Which | Hidden
 """What is made before a loop is called."""
 
 
@@ -273,6 +291,13 @@ class Writer:
         equal = Equal(one.position, other.position if isinstance(other, Attr) else str(getattr(other, "value", "")))
         name = self._prepare(equal, "const bool[]")
         return Term(self.name(f"{name}[i]" if expr.op == "==" else f"not {name}[i]"))
+
+    def which(self, which: Which) -> str:
+        """The text of which constant a string is."""
+        self.prepared.append(which)
+        name = f"p{len(self.prepared) - 1}"
+        self.parameters[name] = "const int32[]"
+        return self.name(f"{name}[i]")
 
     def hidden(self, value: float) -> str:
         """The text of a constant double that is given to the loop as a parameter."""

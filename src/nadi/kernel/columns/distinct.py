@@ -119,6 +119,9 @@ class Pairs:
         self._counts = {number: np.zeros(1, np.int64) for number in self._tables}
         self._loaded = False
 
+    def __bool__(self) -> bool:
+        return bool(self._tables)
+
     @property
     def parameters(self) -> dict[str, str]:
         """What a loop gets."""

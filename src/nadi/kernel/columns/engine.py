@@ -18,6 +18,7 @@ from nadi.kernel.columns.arrivals import Clocks, Gatherer
 from nadi.kernel.columns.asking import Asking
 from nadi.kernel.columns.contract import Begins, Operator, Stateful
 from nadi.kernel.columns.flat import Block, decode, encode
+from nadi.kernel.columns.keying import keying
 from nadi.kernel.columns.layouts import LAYOUTS, Layouts
 from nadi.kernel.columns.operators import operator
 from nadi.kernel.columns.outputs import Numbering
@@ -29,7 +30,7 @@ from nadi.kernel.rows.meter import Clock, Meter, Part
 from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
 from nadi.plan.islands import Islands, islands
-from nadi.plan.nodes import App, OnDemand, Query
+from nadi.plan.nodes import App, OnDemand, Query, SingleInput
 from nadi.plan.walk import read
 
 _CLOCK = "app/clock"
@@ -223,6 +224,8 @@ class _Running:
         self._sources = tuple(dict.fromkeys(read(query).values()))
         is_read = any(self.target in read(other).values() for other in app.queries)
         self.operator: Operator = operator(query, app, is_read)
+        reads = query.input.source if isinstance(query.input, SingleInput) else ""
+        self._keying = keying(query, reads, app)
         self._label = f"query {query.name}"
         self._meter: tuple[Clock, Part] | None = None
         self._timed = self.operator if isinstance(self.operator, Stateful) else None
@@ -230,6 +233,9 @@ class _Running:
     def run(self, streams: dict[str, Stretch], now: int) -> None:
         """Take what came of the streams that it reads, add what comes out."""
         given: Mapping[str, Stretch] = {key: streams[key] for key in self._sources if key in streams}
+        if given and self._keying is not None:
+            made = self._keying.process(given[self._sources[0]])
+            given = {} if made is None else {self._sources[0]: made}
         if not given:
             due = self._timed.next_timer() if self._timed is not None else None
             if due is None or due > now:

@@ -67,13 +67,13 @@ class Folded:
         if found is None:
             return ()
         if settled and self.clocks is not None:
-            return without_late(self._queries[query], found.contents(), self.clocks.now)
+            return without_late(self._queries[query], self._app, found.contents(), self.clocks.now)
         return found.contents()
 
     def as_rows(self, query: str, settled: bool = False) -> Iterator[Segment]:
         """The same as segments of the rows kernel."""
-        if query in self._operators:
-            yield from as_rows(self._queries[query], self._app, self.blocks(query, settled))
+        if query in self._operators and self.clocks is not None:
+            yield from as_rows(self._queries[query], self._app, self.blocks(query, settled), self.clocks)
 
     @property
     def held(self) -> tuple[str, ...]:

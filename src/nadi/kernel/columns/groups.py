@@ -47,6 +47,7 @@ class Groups:
         self._sharded = sharded
         self._by = by
         self._kinds = kinds
+        self._plain = kinds == (Type.STRING,)
         self._prefixed = sharded and len(by) > 1
         self._dtypes = {"prefix": "int32", **arrays} if self._prefixed else dict(arrays)
         self.keys = KeyTable()
@@ -62,6 +63,7 @@ class Groups:
         self.touched = np.zeros(room, np.bool_)
         self.opened = np.full(room, -1, np.int64)
         self.slot = np.zeros(room, np.int64)
+        self._own = self._owned()
         self._limit = _SWEEP
 
     @property
@@ -71,6 +73,8 @@ class Groups:
 
     def numbers(self, given: Stretch) -> Array:
         """The group of each event."""
+        if self._plain and not (column := given.columns[self._by[0]]).has_nulls():
+            return self._grown(self.keys.numbered(*column.texts()))
         columns = tuple(given.columns[p] for p in self._by)
         found = self._numbered(texts_of(columns, self._kinds))
         if self._prefixed:
@@ -79,7 +83,9 @@ class Groups:
         return found
 
     def _numbered(self, texts: pa.Array) -> Array:
-        found = self.keys.number(texts)
+        return self._grown(self.keys.number(texts))
+
+    def _grown(self, found: Array) -> Array:
         if self.keys.room > len(self.touched):
             self._grow(self.keys.room)
         return found
@@ -92,6 +98,15 @@ class Groups:
         self.opened = longer(self.opened, room)
         self.opened[before:] = -1
         self.slot = longer(self.slot, room)
+        self._own = self._owned()
+
+    @property
+    def own(self) -> dict[str, Array | int]:
+        """What a loop gets: the same mapping, as long as the arrays are the same."""
+        return self._own
+
+    def _owned(self) -> dict[str, Array | int]:
+        return {**self.arrays, "touched": self.touched, "opened": self.opened, "slot": self.slot}
 
     @property
     def may_sweep(self) -> bool:

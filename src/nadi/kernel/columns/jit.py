@@ -39,6 +39,8 @@ _OPTIONS: dict[str, Any] = {
     "boundscheck": False,
     "error_model": "numpy",
 }
+_HELD: dict[str, Any] = {**_OPTIONS, "_nrt": False}
+"""Of what allocates nothing, and whose arrays its caller holds: Numba need not count references, which costs ten times what a short loop does."""
 _SCALARS = {"int64": types.int64, "float64": types.float64, "bool": types.boolean}
 
 
@@ -56,8 +58,15 @@ def loop(function: Any) -> Callable[..., Any]:
 
 
 def part(function: Any) -> Callable[..., Any]:
-    """Compile a function that is a part of loops: it stands in each of them as if it were written there."""
-    made: Callable[..., Any] = numba.njit(**_OPTIONS, forceinline=True)(function)
+    """Compile a function that is a part of loops: it stands in each of them as if it were written there. It makes no arrays."""
+    made: Callable[..., Any] = numba.njit(**_HELD, forceinline=True)(function)
+    return made
+
+
+def bare(function: Any) -> Callable[..., Any]:
+    """Compile a function that makes no arrays, as those that it calls: none of them counts who holds the arrays that it is given, which takes longer than what
+    a small one does."""
+    made: Callable[..., Any] = numba.njit(**_OPTIONS, _nrt=False)(function)  # type: ignore[call-overload]  # its stubs leave it out
     return made
 
 
@@ -79,7 +88,7 @@ def generated(
     names: Mapping[str, object],
     plain: Mapping[str, object],
 ) -> Any:
-    """Compile a function from its text now, or take it from the cache.
+    """Compile a function from its text now, or take it from the cache. It makes no arrays, nor does what it calls.
 
     Args:
         source: the module's text, which defines `name`.
@@ -97,12 +106,12 @@ def generated(
     if path is not None:
         try:
             with _alone(path):
-                return numba.njit(signature, **_OPTIONS)(scope[name])
+                return numba.njit(signature, **_HELD)(scope[name])
         except NumbaError:
             raise  # the loop's text is wrong: a shape that should have been refused
         except Exception as problem:  # whatever reading a damaged file raises
             warnings.warn(f"compiled loops in {path.parent} cannot be used: {problem!r}", RuntimeWarning, stacklevel=2)
-    return numba.njit(signature, **{**_OPTIONS, "cache": False})(scope[name])
+    return numba.njit(signature, **{**_HELD, "cache": False})(scope[name])
 
 
 @contextmanager

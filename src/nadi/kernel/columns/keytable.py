@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nadi.kernel.columns.jit import PLAIN, loop
-from nadi.kernel.columns.stretch import Array, Column, Longs
+from nadi.kernel.columns.stretch import Array, Column, Longs, texts_in
 from nadi.kernel.columns.words import load, store
 from nadi.lang.tree import Type
 
@@ -56,19 +56,18 @@ class KeyTable:
 
     def number(self, array: pa.Array) -> Array:
         """The id of each text of a string array without nulls, made where there is none."""
-        n = len(array)
+        return self.numbered(*texts_in(array))
+
+    def numbered(self, ends: Array, texts: Array) -> Array:
+        """The same for texts as `Column.texts` gives them."""
+        n = len(ends) - 1
         ids = np.empty(n, np.int32)
-        _validity, offsets, data = array.buffers()
-        if n == 0:
-            return ids
-        ends = np.frombuffer(offsets, np.int32, n + 1, 4 * array.offset)
-        texts = np.frombuffer(data, np.uint8) if data is not None and data.size else _NOTHING
         done = 0
-        while True:
+        while done < n:
             done = _number(ends, texts, done, *self._arrays(), ids)
-            if done == n:
-                return ids
-            self._grow(int(ends[done + 1] - ends[done]))
+            if done < n:
+                self._grow(int(ends[done + 1] - ends[done]))
+        return ids
 
     def _arrays(self) -> tuple[Array, ...]:
         return (
@@ -128,7 +127,6 @@ class KeyTable:
         return ends, data
 
 
-_NOTHING = np.zeros(1, np.uint8)
 _NONE = np.zeros(0, np.bool_)
 
 

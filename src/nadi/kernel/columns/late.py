@@ -5,96 +5,160 @@ On rows a timer has let them go. In a running window they leave before the next 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from nadi.functions.arithmetic import wrap_long
 from nadi.kernel.columns.asrows.aggregates import Kept, kept_of
+from nadi.kernel.columns.asrows.held import Events, Grouping
 from nadi.kernel.columns.asrows.texts import texts
 from nadi.kernel.columns.flat import Block
-from nadi.plan.nodes import Const, Query, SingleInput
+from nadi.plan.nodes import App, Const, Query, SingleInput
 
 Group = dict[str, Any]
+_BY_EVENT = ("ts", "key", "group", "kept", "time")
 
 
-def without_late(query: Query, blocks: Iterable[Block], now: int) -> Iterator[Block]:
-    """The state of a query with aggregators over `time` or `timeLength`, as its operator's `contents` gives it, after what is late at `now` has left."""
-    assert isinstance(query.input, SingleInput)
-    window = query.input.window
-    if window is None or window.name == "length":
+def without_late(query: Query, app: App, blocks: Iterable[Block], now: int) -> Iterator[Block]:
+    """The state of a query as its operator's `contents` gives it, where it has aggregators over `time` or `timeLength` after what is late at `now` has left."""
+    window = query.input.window if isinstance(query.input, SingleInput) else None
+    if window is None or window.name not in ("time", "timeLength") or not query.selection.aggregates:
         yield from blocks
         return
     span = window.args[0].value if isinstance(window.args[0], Const) else 0
     assert isinstance(span, int)
-    leaving = _Leaving(query, now - span)
+    leaving = _Leaving(query, app, now - span)
     for block in blocks:
-        yield leaving.groups(block) if block.letter == "g" else leaving.window(block)
+        yield leaving.left_of(block)
 
 
 class _Leaving:
-    """Windows come before groups: what each group loses is noted until it comes."""
+    """Windows come before groups, and these before the pairs of `distinctCount`: what each loses is noted until it comes."""
 
-    def __init__(self, query: Query, before: int) -> None:
-        self._before = before
+    def __init__(self, query: Query, app: App, before: int) -> None:
+        self._query, self._before = query, before
         self._accumulators, self._arguments = kept_of(query.selection.aggregates)
+        self._grouping = Grouping(query, app)
         self._waiting: set[str] = set()  # keys whose oldest event stays
         self._taken: dict[str, list[tuple[Any, ...]]] = {}
+        self._stays: dict[str, list[tuple[Any, ...]]] = {}
+        self._pairs: dict[int, Counter[str]] = {
+            a.number: Counter() for a in self._accumulators if a.counted is not None
+        }
 
-    def window(self, block: Block) -> Block:
+    def left_of(self, block: Block) -> Block:
+        """What is left of a block."""
+        if block.element == self._query.selector_id:
+            return self._groups(block) if block.letter == "g" else self._counts(block)
+        return self._window(block) if block.letter in ("q", "k") else block
+
+    def _window(self, block: Block) -> Block:
         """The events that stay: all from the first one of its queue that is not late."""
-        arrays = block.arrays
-        names = texts(arrays) or [""]
-        coded = next(
-            (arrays[name] for name in ("key", "group") if name in arrays), np.zeros(len(arrays["ts"]), np.int32)
-        )
-        codes, chained = coded.tolist(), block.letter == "k"
-        values = [
-            [None if null else value for value, null in zip(arrays[f"a{i}"].tolist(), arrays[f"z{i}"].tolist())]
-            for i in range(len(self._arguments))
-        ]
+        events = Events(block, self._grouping, self._accumulators, self._arguments)
+        looks_back = any(a.extreme or a.counted is not None for a in self._accumulators)
+        pairs = list(zip(*events.pairs.values())) or [()] * len(events)
         stays = []
-        for at, ts in enumerate(arrays["ts"].tolist()):
-            name = names[codes[at]]
-            queue = name if chained else ""
-            if queue not in self._waiting and ts > self._before:
-                self._waiting.add(queue)
-            if queue in self._waiting:
+        for at, (key, ts) in enumerate(zip(events.keys, events.ts)):
+            if key not in self._waiting and ts > self._before:
+                self._waiting.add(key)
+            left = key not in self._waiting
+            if not left:
                 stays.append(at)
-            else:
-                self._taken.setdefault(name, []).append(tuple(column[at] for column in values))
-        per_event = {n: a[stays] for n, a in arrays.items() if n not in ("ends", "texts", "taken")}
-        return replace(block, arrays={**arrays, **per_event})
+            if events.kept[at] and (left or looks_back):
+                told = self._taken if left else self._stays
+                told.setdefault(events.groups[at], []).append((events.arguments[at], pairs[at]))
+        own = {n: a[stays] for n, a in block.arrays.items() if n in _BY_EVENT or n[1:].isdigit()}
+        return replace(block, arrays={**block.arrays, **own})
 
-    def groups(self, block: Block) -> Block:
+    def _groups(self, block: Block) -> Block:
         """The groups without what has left."""
         names = texts(block.arrays) or [""]
-        arrays = {n: a.copy() for n, a in block.arrays.items() if n not in ("ends", "texts")}
+        arrays = {n: a.copy() for n, a in block.arrays.items() if n not in ("ends", "texts", "prefix")}
         for at, name in enumerate(names):
-            for values in self._taken.get(name, ()):
-                group = {n: a[at].item() for n, a in arrays.items()}
+            if name not in self._taken:
+                continue
+            group = {n: a[at].item() for n, a in arrays.items()}
+            for values, _pairs in self._taken[name]:
                 for one in self._accumulators:
                     _take(one, group, None if one.argument is None else values[one.argument])
                 _renew(self._accumulators, group)
-                for n, value in group.items():
-                    arrays[n][at] = value
+            self._look_back(name, group)
+            _renew(self._accumulators, group)
+            for n, value in group.items():
+                arrays[n][at] = value
         return replace(block, arrays={**block.arrays, **arrays})
+
+    def _look_back(self, name: str, group: Group) -> None:
+        """What is made of the events that stay: extremes, how many different values there are."""
+        stays, number = self._stays.get(name, ()), 0
+        for one in self._accumulators:
+            if one.extreme and one.argument is not None:
+                _extreme(one, group, [v for values, _pairs in stays if (v := values[one.argument]) is not None])
+            elif one.counted is not None:
+                self._pairs[one.number].update(p[number] for _values, p in self._taken[name] if p[number] is not None)
+                group[f"n{one.number}"] = len({p[number] for _values, p in stays if p[number] is not None})
+                number += 1
+
+    def _counts(self, block: Block) -> Block:
+        """The pairs without those that have left."""
+        name = f"pc{block.letter[1:]}"
+        gone = self._pairs[int(block.letter[1:])]
+        counts = block.arrays[name].copy()
+        for at, text in enumerate(texts(block.arrays)):
+            counts[at] -= gone.get(text, 0)
+        return replace(block, arrays={**block.arrays, name: counts})
 
 
 def _take(one: Kept, group: Group, value: Any) -> None:
-    """As `Accumulator.take` in a loop."""
+    """As `take` of an aggregator in a loop."""
     n, s = f"n{one.number}", f"s{one.number}"
     if one.function == "count":
         group[n] -= 1
+    elif value is None or one.function not in _TAKES:
         return
-    if value is None:
-        return
-    group[s] = wrap_long(group[s] - value) if one.whole else group[s] - value
+    elif one.function == "stdDev":
+        _undo_deviation(one, group, value)
+    elif one.function in ("and", "or"):
+        group[n if value else s] -= 1
+    else:
+        group[s] = wrap_long(group[s] - value) if one.whole else group[s] - value
+        group[n] -= 1
+        if not one.whole and group[n] == 0 and abs(group[s]) <= 1e-9 * abs(value):
+            group[s] *= 0.0
+
+
+_TAKES = frozenset({"sum", "avg", "stdDev", "and", "or"})
+
+
+def _undo_deviation(one: Kept, group: Group, value: Any) -> None:
+    """As `Deviation.take`."""
+    n, s, u, w = (f"{name}{one.number}" for name in "nsuw")
+    before = group[u]
     group[n] -= 1
-    if not one.whole and group[n] == 0 and abs(group[s]) <= 1e-9 * abs(value):
-        group[s] *= 0.0
+    if group[n] == 0:
+        group[s] = group[u] = group[w] = 0.0
+    else:
+        group[s] -= value
+        group[u] = group[s] / group[n]
+        group[w] -= (value - before) * (value - group[u])
+
+
+def _extreme(one: Kept, group: Group, stays: list[Any]) -> None:
+    """What `min` or `max` shows of the values that stay. What has met NaN first stays at it."""
+    n, s = f"n{one.number}", f"s{one.number}"
+    if group[s] != group[s]:
+        return
+    held = [value for value in stays if value == value]
+    shown = (max(held) if one.function == "max" else min(held)) if held else 0
+    if not one.whole:
+        zeros = f"zc{one.number}", f"zr{one.number}"
+        group[zeros[0]] = sum(value == 0.0 for value in held)
+        if not group[zeros[0]]:
+            group[zeros[1]] = 0.0
+        shown = group[zeros[1]] if shown == 0.0 and held else float(shown)
+    group[n], group[s] = int(bool(held)), shown
 
 
 def _renew(accumulators: Iterable[Kept], group: Group) -> None:

@@ -124,7 +124,8 @@ class AllOfCount:
         found = _behind(self._parcel, rows.part(0, out), self._types)
         if out < len(rows):
             self._parcel.add(rows.part(out, len(rows)))
-        return Stretch(found.columns, found.ts, rows.now[completing], rows.chunk[completing])
+        origin = None if rows.origin is None else rows.origin[completing]
+        return Stretch(found.columns, found.ts, rows.now[completing], rows.chunk[completing], None, origin)
 
     def next_timer(self) -> int | None:
         """Nothing comes out by itself."""

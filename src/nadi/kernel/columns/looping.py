@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from operator import is_
 from typing import Any
 
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
@@ -25,11 +26,12 @@ _ALWAYS = (("n", "int64"), ("ts", "const int64[]"), ("now", "const int64[]"), ("
 
 
 class LoopText:
-    """The text of a loop. `own` are the parameters that the operator gives: name → dtype."""
+    """The text of a loop. `own` are the parameters that the operator gives: name → dtype; `names` what its lines call beside arithmetic."""
 
     def __init__(self, types: tuple[Type, ...]) -> None:
         self.writer = Writer(types)
         self.own: dict[str, str] = {}
+        self.names: dict[str, object] = {}
         self.before: list[str] = []
         self.after: list[str] = []
 
@@ -58,20 +60,40 @@ class Loop:
         head = f"def {name}({', '.join(p for p, _dtype in parameters)}):"
         before, after = ([f"    {line}" for line in lines] for lines in (text.before, text.after))
         self.source = "\n".join([head, *before, "    for i in range(n):", *writer.lines, *after, ""])
-        self._call: Any = generated(self.source, name, parameters, COMPILED, PLAIN)
+        self._call: Any = generated(self.source, name, parameters, {**COMPILED, **text.names}, {**PLAIN, **text.names})
         self._read = tuple((p[0], int(p[1:])) for p in writer.parameters)
         self._prepared = tuple(writer.prepared)
-        self._own = tuple(text.own)
+        self._place = {name: len(_ALWAYS) + len(self._read) + at for at, name in enumerate(text.own)}
+        self._held: tuple[Mapping[str, Array | int], ...] = ()
+        self._arguments: list[Any] = [None] * len(parameters)  # with what is held
 
-    def __call__(self, given: Stretch, own: Mapping[str, Array | int]) -> None:
-        """Run over a stretch; `own` has an array (or number) for each of the operator's parameters."""
-        columns = given.columns
-        read: list[Any] = []
+    def __call__(self, given: Stretch, own: Mapping[str, Array | int], *held: Mapping[str, Array | int]) -> None:
+        """Run over a stretch. `own`, and `held`, have an array (or number) for each of the operator's parameters, and may have more.
+
+        A mapping in `held` that is the very one of the last call has what it had then: it is not looked into.
+        """
+        if len(held) != len(self._held) or not all(map(is_, held, self._held)):
+            self._hold(held)
+        arguments, columns, place = self._arguments.copy(), given.columns, self._place
+        arguments[:4] = len(given.ts), given.ts, given.now, given.chunk
+        at = 4
         for kind, number in self._read:
             if kind == "c":
-                read.append(columns[number].values())
+                arguments[at] = columns[number].values()
             elif kind == "m":
-                read.append(columns[number].nulls())
+                arguments[at] = columns[number].nulls()
             else:
-                read.append(self._prepared[number].made(columns))
-        self._call(len(given.ts), given.ts, given.now, given.chunk, *read, *(own[name] for name in self._own))
+                arguments[at] = self._prepared[number].made(columns)
+            at += 1
+        for name, value in own.items():
+            if name in place:
+                arguments[place[name]] = value
+        self._call(*arguments)
+
+    def _hold(self, held: tuple[Mapping[str, Array | int], ...]) -> None:
+        self._held = held
+        self._arguments = [None] * len(self._arguments)
+        for mapping in held:
+            for name, value in mapping.items():
+                if name in self._place:
+                    self._arguments[self._place[name]] = value

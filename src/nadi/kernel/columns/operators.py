@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nadi.kernel.columns.around import Around, AroundState
 from nadi.kernel.columns.asking import Asking
 from nadi.kernel.columns.batching import Batching
 from nadi.kernel.columns.contract import Input, Operator, Stateful
+from nadi.kernel.columns.delaying import Delaying
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.joins import Join
+from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
+from nadi.kernel.columns.staging import Staged
 from nadi.kernel.columns.waiting import Waiting
 from nadi.plan.ahead import ahead
-from nadi.plan.islandwindows import BATCHES
+from nadi.plan.islandwindows import BATCHES, PASSING
 from nadi.plan.nodes import (
     App,
-    Attr,
     FilterStep,
     JoinInput,
-    Partition,
     Query,
     SingleInput,
     StateInput,
-    ValueKey,
     WindowStep,
 )
 
@@ -39,7 +41,7 @@ def operator(query: Query, app: App, is_read: bool) -> Operator:
 def _around(query: Query, app: App, is_read: bool) -> Operator:
     """An operator, and what its query computes outside of loops."""
     made = ahead(query, app)
-    inner = _operator(made.query, made.app, is_read)
+    inner = _operator(with_key(made.query, made.app), made.app, is_read)
     if made.asks:
         return Asking(made, query, app, inner)
     if not made.before and made.behind is None:
@@ -54,26 +56,32 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
     if isinstance(source, JoinInput):
         return Join(query, app, is_read)
     assert isinstance(source, SingleInput)  # as islands says
-    types = app.streams[source.source].schema.types
+    types, key = app.streams[source.source].schema.types, key_of(query, source.source, app)
+    if key is not None and key.position == len(types):  # made for the partition
+        types = (*types, key.type)
     at = next((n for n, step in enumerate(source.steps) if isinstance(step, WindowStep)), len(source.steps))
     filters, behind = (
         tuple(s.condition for s in steps if isinstance(s, FilterStep))
         for steps in (source.steps[:at], source.steps[at:])
     )
-    given = Input(types, filters, is_read, _key(query, source.source, app), app.sharding.kind == "key", behind)
+    position = None if key is None else key.position
+    given = Input(types, filters, is_read, position, app.sharding.kind == "key", behind)
+    if source.window is not None and source.window.name == "delay":
+        later = replace(query, input=replace(source, steps=tuple(map(FilterStep, behind))))
+        inner = _single(later, replace(given, filters=behind, behind=()))
+        return Staged(source.source, Delaying(query, given), inner)
+    return _single(query, given)
+
+
+def _single(query: Query, given: Input) -> Operator:
+    """The operator of a query that reads one stream, whose window lets events go on as they come or in batches."""
+    source = query.input
+    assert isinstance(source, SingleInput)
     if source.window is not None and source.window.name in BATCHES:
         each = not query.selection.aggregates and not query.selection.group_by
         return Waiting(query, given) if each and given.key is None else Batching(query, given)
-    if query.selection.aggregates:
+    if query.selection.aggregates or (source.window is not None and source.window.name in PASSING):
         return Sliding(query, given)
-    return Filtering(query, given)
-
-
-def _key(query: Query, source: str, app: App) -> int | None:
-    """The attribute by which the partition of a query splits what it reads."""
-    for element in app.elements:
-        if isinstance(element, Partition) and query in element.queries:
-            value = next(k.value for k in element.keys if isinstance(k, ValueKey) and k.stream == source)
-            assert isinstance(value, Attr)  # as islands says
-            return value.position
-    return None
+    return Filtering(
+        query, replace(given, filters=(*given.filters, *given.behind))
+    )  # nobody sees what leaves its window

@@ -26,18 +26,23 @@ class Numbering:
 
     def batch(self, made: Stretch) -> pa.RecordBatch:
         """The rows of a stretch with their numbers."""
-        n = len(made)
-        numbers, chunks = np.empty(n, np.int64), np.empty(n, np.int64)
-        if made.group is None:
-            self._next[0], alone = _number(made.chunk, int(self._next[0]), numbers, chunks)
+        n = len(made.ts)
+        if made.group is None and made.apart:
+            first = int(self._next[0])
+            self._next[0] = first + n
+            numbered = chunked = _array(_LONG, np.arange(first, first + n))
             groups = _no_groups(n)
         else:
-            alone = False
-            groups = _array(_SHORT, made.group.astype(np.int16))
-            _number_groups(made.chunk, made.group, self._next, numbers, chunks)
-        numbered = _array(_LONG, numbers)
+            numbers, chunks = np.empty(n, np.int64), np.empty(n, np.int64)
+            if made.group is None:
+                self._next[0] = _number(made.chunk, int(self._next[0]), numbers, chunks)
+                groups = _no_groups(n)
+            else:
+                _number_groups(made.chunk, made.group, self._next, numbers, chunks)
+                groups = _array(_SHORT, made.group.astype(np.int16))
+            numbered, chunked = _array(_LONG, numbers), _array(_LONG, chunks)
         arrays = [column.array() for column in made.columns]
-        arrays += (numbered, numbered if alone else _array(_LONG, chunks), _array(_LONG, made.ts), groups)
+        arrays += (numbered, chunked, _array(_LONG, made.ts), groups)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     # ---- state
@@ -70,34 +75,31 @@ class Numbering:
 
 
 _LONG, _SHORT = pa.int64(), pa.int16()
-_NO_GROUPS = pa.array(np.zeros(1024, np.int16))
+_NO_GROUPS = pa.py_buffer(np.zeros(1024, np.int16))
 
 
 def _array(kind: pa.DataType, values: Array) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
 
 
 def _no_groups(size: int) -> pa.Array:
     """The group 0 of so many rows."""
     global _NO_GROUPS  # noqa: PLW0603  # grows with the largest batch
-    if len(_NO_GROUPS) < size:
-        _NO_GROUPS = pa.array(np.zeros(max(size, 2 * len(_NO_GROUPS)), np.int16))
-    return _NO_GROUPS.slice(0, size)
+    if _NO_GROUPS.size < 2 * size:
+        _NO_GROUPS = pa.py_buffer(np.zeros(4 * size, np.int16))
+    return pa.Array.from_buffers(_SHORT, size, [None, _NO_GROUPS], 0)
 
 
 @loop
-def _number(chunk: Longs, first: int, numbers: Longs, chunks: Longs) -> tuple[int, bool]:
-    """-> the next number, and whether each row is a chunk of its own."""
+def _number(chunk: Longs, first: int, numbers: Longs, chunks: Longs) -> int:
+    """-> the next number."""
     opened = first
-    alone = True
     for i in range(len(chunk)):
         if i == 0 or chunk[i] != chunk[i - 1]:
             opened = first + i
-        else:
-            alone = False
         numbers[i] = first + i
         chunks[i] = opened
-    return first + len(chunk), alone
+    return first + len(chunk)
 
 
 @loop

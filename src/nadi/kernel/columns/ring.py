@@ -13,6 +13,7 @@ import numpy as np
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups, coded
 from nadi.kernel.columns.stretch import Array, Longs
+from nadi.kernel.columns.texts import Texts
 
 _FEWEST = 1024
 
@@ -24,7 +25,11 @@ class Ring:
     """
 
     def __init__(
-        self, element: str, columns: Mapping[str, str], groups: Groups, named: Mapping[str, Groups] | None = None
+        self,
+        element: str,
+        columns: Mapping[str, str],
+        groups: Groups,
+        named: Mapping[str, Groups | Texts] | None = None,
     ) -> None:
         self._named = named or {}
         self._element = element
@@ -38,6 +43,7 @@ class Ring:
         """Forget all."""
         self.arrays: dict[str, Array] = {name: np.zeros(_FEWEST, dtype) for name, dtype in self._dtypes.items()}
         self.ends = np.zeros(2, np.int64)  # head, tail
+        self._own = self._owned()
         self._start = 0
         self.version += 1
         self._told = (0, 0)  # head and tail when a delta was made last
@@ -48,7 +54,7 @@ class Ring:
     def room(self, more: int) -> None:
         """Make room for so many events."""
         head, tail = self.ends.tolist()
-        size = len(next(iter(self.arrays.values())))
+        size = len(self.arrays["ts"])
         if tail + more <= size:
             return
         held = tail - head
@@ -57,6 +63,7 @@ class Ring:
             made = array if wanted == size else np.zeros(wanted, array.dtype)
             made[:held] = array[head:tail].copy() if made is array else array[head:tail]
             self.arrays[name] = made
+        self._own = self._owned()
         self._start += head
         self.version += 1
         self.ends[:] = 0, held
@@ -86,7 +93,10 @@ class Ring:
 
     @property
     def own(self) -> dict[str, Array | int]:
-        """The arrays of the parameters."""
+        """The arrays of the parameters: the same mapping, as long as they are the same."""
+        return self._own
+
+    def _owned(self) -> dict[str, Array | int]:
         made: dict[str, Array | int] = {f"h_{name}": array for name, array in self.arrays.items()}
         return made | {"ends": self.ends}
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from nadi.kernel.columns.code import Term, Writer
 from nadi.kernel.columns.looping import LoopText
-from nadi.kernel.columns.stretch import DTYPES, Array, Column, Longs, Stretch
+from nadi.kernel.columns.stretch import DTYPES, Array, Column, Stretch
 from nadi.lang.tree import Type
 from nadi.plan.islands import having_of
 from nadi.plan.nodes import Attr, Const, Selection
@@ -81,7 +81,8 @@ class SelectionText:
     """Writes the selection at the end of a loop's body.
 
     `rule` says how many rows come out; the group is `g` in the loop. `tests` are texts that must be true for a row, beside `having`. The operator's parameters
-    get `source`, `made` (how many rows), the computed columns, and for groups `opened` and `slot`: per group, the chunk in which it was seen last
+    get `source`, `made` (how many rows; then for each column that may have nulls, whether one was seen), the computed columns, and for groups `opened` and
+    `slot`: per group, the chunk in which it was seen last
     (counted on from `base`), and its row there; `alone` says that no chunk has two events.
     """
 
@@ -101,11 +102,15 @@ class SelectionText:
         text.before.append("k = 0")
         text.after.append("made[0] = k")
         text.own |= {"source": "int64[]", "made": "int64[]"}
+        nullable = 0
         for picked in self.picked:
             if isinstance(picked, Computed):
                 text.own[f"o{picked.number}"] = f"{picked.dtype}[]"
                 if picked.nullable:
+                    nullable += 1
                     text.own[f"x{picked.number}"] = "bool[]"
+                    text.before.append(f"nulls{picked.number} = False")
+                    text.after.append(f"made[{nullable}] = nulls{picked.number}")
 
     def _emit_each(self, terms: list[Term | None], tests: list[str]) -> None:
         """A row is written always, and counted if it is one: processors guess badly which events pass a filter."""
@@ -143,6 +148,7 @@ class SelectionText:
                 line(f"o{picked.number}[at] = {term.text}")
                 if picked.nullable:
                     line(f"x{picked.number}[at] = {term.null}")
+                    line(f"nulls{picked.number} = nulls{picked.number} or {term.null}")
 
 
 def unlooped(picked: tuple[Picked, ...], given: Stretch) -> Stretch:
@@ -151,7 +157,7 @@ def unlooped(picked: tuple[Picked, ...], given: Stretch) -> Stretch:
     for one in picked:
         assert not isinstance(one, Computed)  # that would take a loop
         columns.append(given.columns[one.position] if isinstance(one, Passed) else one.column(len(given)))
-    return Stretch(tuple(columns), given.ts, given.now, given.chunk, given.group, given.origin)
+    return Stretch(tuple(columns), given.ts, given.now, given.chunk, given.group, given.origin, given.apart)
 
 
 class Selected:
@@ -160,37 +166,40 @@ class Selected:
     def __init__(self, picked: tuple[Picked, ...], size: int) -> None:
         self._picked = picked
         self.source = np.empty(size, np.int64)
-        self.made = np.zeros(1, np.int64)
+        self.made = np.zeros(1 + len(picked), np.int64)
         self.own: dict[str, Array | int] = {"source": self.source, "made": self.made}
         for one in picked:
-            if isinstance(one, Computed):
+            if type(one) is Computed:
                 self.own[f"o{one.number}"] = np.empty(size, one.dtype)
                 if one.nullable:
                     self.own[f"x{one.number}"] = np.empty(size, np.bool_)
 
     def stretch(self, given: Stretch, read: bool) -> Stretch | None:
         """The output rows, None where there are none. `read`: a query reads them, so that their clocks count."""
-        k = int(self.made[0])
+        k, *seen = self.made.tolist()
         if not k:
             return None
-        every = k == len(given)
+        every = k == len(given.ts)
         source = self.source if every else self.source[:k]
-        columns = tuple(self._column(one, given, source, every) for one in self._picked)
+        nulls = iter(seen)
+        columns = []
+        for one in self._picked:
+            match one:
+                case Passed(position):
+                    column = given.columns[position]
+                    columns.append(column if every else column.take(source))
+                case Same():
+                    columns.append(one.column(k))
+                case Computed(_number, _dtype, nullable):
+                    columns.append(self._computed(one, k, nullable and bool(next(nulls))))
         if every:
-            return Stretch(columns, given.ts, given.now, given.chunk, given.group, given.origin)
-        group = None if given.group is None else given.group.take(source)
-        origin = None if given.origin is None else given.origin.take(source)
-        now = given.now.take(source) if read else given.now[:k]
-        return Stretch(columns, given.ts.take(source), now, given.chunk.take(source), group, origin)
+            return Stretch(tuple(columns), given.ts, given.now, given.chunk, given.group, given.origin, given.apart)
+        made = given.marked(tuple(columns), source, read)
+        made.apart = given.apart
+        return made
 
-    def _column(self, one: Picked, given: Stretch, source: Longs, every: bool) -> Column:
-        match one:
-            case Passed(position):
-                return given.columns[position] if every else given.columns[position].take(source)
-            case Same():
-                return one.column(len(source))
-            case Computed(number, _dtype, nullable):
-                values, nulls = self.own[f"o{number}"], self.own[f"x{number}"] if nullable else None
-                assert not isinstance(values, int)
-                assert not isinstance(nulls, int)
-                return Column(None, values[: len(source)], nulls if nulls is None else nulls[: len(source)])
+    def _computed(self, one: Computed, k: int, null: bool) -> Column:
+        values, nulls = self.own[f"o{one.number}"], self.own[f"x{one.number}"] if null else None
+        assert not isinstance(values, int)
+        assert not isinstance(nulls, int)
+        return Column(None, values[:k], None if nulls is None else nulls[:k])

@@ -7,7 +7,7 @@ in the same order. Of an argument that is computed its attributes are held, too:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from nadi.functions.arithmetic import LONG_MIN
 from nadi.kernel.columns.accumulating import accumulators
 from nadi.kernel.columns.asrows.aggregates import leaves_of
 from nadi.kernel.columns.chains import Chains
-from nadi.kernel.columns.code import Term
+from nadi.kernel.columns.code import Term, Writer
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.distinct import Distinct, Pairs
 from nadi.kernel.columns.filtering import taking_part, write_filters
@@ -28,6 +28,7 @@ from nadi.kernel.columns.remembering import Extreme
 from nadi.kernel.columns.ring import Ring
 from nadi.kernel.columns.selecting import Rule, Selected, SelectionText
 from nadi.kernel.columns.stretch import DTYPES, Array, Longs, Stretch
+from nadi.kernel.columns.windows import HELD
 from nadi.plan.nodes import Attr, Const, Query, SingleInput, WindowCall
 
 
@@ -64,7 +65,7 @@ class Queue(Protocol):
 
 
 class Sliding:
-    """`from S[…]#window.time(…) select …, avg(x) … group by …`; also `length`, `timeLength`, and no window."""
+    """`from S[…]#window.time(…) select …, avg(x) … group by …`; also `length`, `timeLength`, no window, and those of `windows`."""
 
     def __init__(self, query: Query, given: Input) -> None:
         assert isinstance(query.input, SingleInput)
@@ -75,41 +76,53 @@ class Sliding:
         first = window.args[0] if window is not None and window.name == "externalTime" else None
         self._time = first if isinstance(first, Attr) else None
         self._window = "" if window is None else window.id
-        self._accumulators, self._arguments = accumulators(selection.aggregates, window is not None)
+        made = HELD.get(window.name) if window is not None else None
+        passing = window is None or window.name == "unique:first"
+        self._accumulators, self._arguments = accumulators(selection.aggregates, removes=not passing)
         arrays = {name: dtype for a in self._accumulators for name, dtype in a.arrays.items()}
         by = tuple(key.position for key in selection.group_by if isinstance(key, Attr))
         by = by if given.key is None else (given.key, *by)
+        by = by if selection.aggregates else ()
         self.groups = Groups(query.selector_id, by, tuple(given.types[p] for p in by), arrays, given.sharded)
         # in a partition its keys are the groups, unless there are groups for each key
         self._keys = self.groups
-        if given.key is not None and len(by) > 1 and window is not None:
+        if given.key is not None and len(by) > 1 and window is not None and made is None:
             self._keys = Groups(self._window, by[:1], (given.types[given.key],), {}, given.sharded)
         distinct = [a for a in self._accumulators if isinstance(a, Distinct)]
         self._pairs = Pairs(distinct, query.selector_id, by, given.types, given.sharded)
-        self.queue = self._queue() if window is not None else None
+        self.queue = self._queue() if window is not None and made is None else None
+        self._held = None
+        if made is not None and window is not None:
+            self._held = made(window, given, self.groups, self._columns(), self._pairs.named)
+        self._store = self._held if self.queue is None else self.queue
         extremes = [a for a in self._accumulators if isinstance(a, Extreme)]
         self._links = Links(extremes, self.queue, self.groups) if self.queue is not None and extremes else None
         self._text = LoopText(given.types)
         self._write(given, window)
-        rule = Rule.GROUP if selection.group_by else Rule.CHUNK
+        rule = Rule.GROUP if selection.group_by else Rule.CHUNK if selection.aggregates else Rule.EACH
         self._picked = SelectionText(self._text, selection, rule).picked
         self._declare(arrays)
         self._loop = self._text.compiled("sliding")
         self._chunks = 0  # how many chunks there were, at least: `opened` of the groups has their numbers
-        self.elements = tuple(e for e in (self._window, self.groups.element) if e)
+        own = self.groups.element if selection.aggregates else ""
+        self.elements = tuple(e for e in (self._window, own) if e)
 
-    def _queue(self) -> Queue:
+    def _columns(self) -> dict[str, str]:
+        """What is held of an event, whatever the window: its time, what aggregators take off."""
         held = {"ts": "int64"}
-        for leaf in leaves_of(self._arguments):
-            held |= {f"c{leaf.position}": DTYPES[leaf.type], f"y{leaf.position}": "bool"}
         for number, argument in enumerate(self._arguments):
             held |= {f"a{number}": DTYPES[argument.type], f"z{number}": "bool"}
         if self._behind:
             held["kept"] = "bool"
+        return held | dict.fromkeys(self._pairs.named, "int32")
+
+    def _queue(self) -> Queue:
+        held = self._columns()
+        for number, leaf in enumerate(leaves_of(self._arguments)):
+            held |= {f"c{number}": DTYPES[leaf.type], f"y{number}": "bool"}
         if self._time is not None:
             held["time"] = "int64"
         named = self._pairs.named
-        held |= dict.fromkeys(named, "int32")
         if self._key is None:
             return Ring(self._window, held, self.groups, named)
         return Chains(self._window, held, self._keys, None if self._keys is self.groups else self.groups, named)
@@ -128,28 +141,37 @@ class Sliding:
             self._leave(window, self.queue)
             for text in self.queue.append:
                 line(text)
-            line("h_ts[j] = ts[i]")
-            for leaf in leaves_of(self._arguments):
+            for number, leaf in enumerate(leaves_of(self._arguments)):
                 term = write.term(leaf)
-                line(f"h_c{leaf.position}[j] = {term.text}")
-                line(f"h_y{leaf.position}[j] = {term.null or 'False'}")
-            for number, value in enumerate(values):
-                line(f"h_a{number}[j] = {value.text}")
-                line(f"h_z{number}[j] = {value.null or 'False'}")
-            for one in self._accumulators:
-                if isinstance(one, Distinct):
-                    line(f"h_e{one.number}[j] = {one.held(write)}")
+                line(f"h_c{number}[j] = {term.text}")
+                line(f"h_y{number}[j] = {term.null or 'False'}")
             if self._time is not None:
                 line(f"h_time[j] = {write.term(self._time).text}")
+        elif self._held is not None:
+            self._held.write(write, self._taken)
+        if self._store is not None and not (self._held is not None and self._held.passing):
+            self._hold(write, values, kept)
         line("touched[g] = True")
         if self._keys is not self.groups:
             line("keys_touched[p] = True")
         if kept:
-            line(f"h_kept[j] = {kept}")
-            line("if not h_kept[j]: continue")
+            line(f"if not ({kept}): continue")
         for one in self._accumulators:
             one.add(write, _NO_TERM if one.argument is None else values[one.argument], "g")
         write.aggregates = {one.number: one.shown(write) for one in self._accumulators}
+
+    def _hold(self, write: Writer, values: Sequence[Term], kept: str) -> None:
+        """The lines that keep what is held of the event at hand at place `j`."""
+        line = write.line
+        line("h_ts[j] = ts[i]")
+        for number, value in enumerate(values):
+            line(f"h_a{number}[j] = {value.text}")
+            line(f"h_z{number}[j] = {value.null or 'False'}")
+        for one in self._accumulators:
+            if isinstance(one, Distinct):
+                line(f"h_e{one.number}[j] = {one.held(write)}")
+        if kept:
+            line(f"h_kept[j] = {kept}")
 
     def _leave(self, window: WindowCall, queue: Queue) -> None:
         """The lines for what leaves before an event comes: by time, then by length."""
@@ -171,13 +193,13 @@ class Sliding:
         ) in tests:  # one that leaves for its length lets none go that stood behind it and is old already, as on rows
             write.line(f"while {queue.any_left} and {test}:")
             with write.indented():
-                self._taken(queue)
+                for text in queue.take:
+                    write.line(text)
+                self._taken()
 
-    def _taken(self, queue: Queue) -> None:
-        """The lines for one event that leaves."""
+    def _taken(self) -> None:
+        """The lines for one event that leaves place `j` and is of group `h`."""
         write, line = self._text.writer, self._text.writer.line
-        for text in queue.take:
-            line(text)
         line("touched[h] = True")
         if self._keys is not self.groups:
             line("keys_touched[p] = True")
@@ -206,11 +228,11 @@ class Sliding:
             text.own["groups"] = "const int32[]"
         if self._keys is not self.groups:
             text.own |= {"keys": "const int32[]", "keys_touched": "bool[]"}
-        if self.queue is not None:
-            text.own |= self.queue.parameters
+        if self._store is not None:
+            text.own |= self._store.parameters
             text.own |= {} if self._links is None else self._links.parameters
-            text.before += self.queue.before
-            text.after += self.queue.after
+            text.before += self._store.before
+            text.after += self._store.after
 
     # ---- a batch
 
@@ -219,23 +241,30 @@ class Sliding:
         stretch = taking_part(given, self._key)
         if stretch is None:
             return None
-        selected, groups = Selected(self._picked, len(stretch)), self.groups
-        own: dict[str, Array | int] = {**selected.own, "base": self._chunks, "alone": stretch.alone}
-        own |= self._pairs.given(stretch)
+        groups, queue = self.groups, self.queue
+        selected = Selected(self._picked, len(stretch))
+        own = selected.own
         if groups.grouped:
-            own |= {"groups": groups.numbers(stretch), "opened": groups.opened, "slot": groups.slot}
+            own |= {"groups": groups.numbers(stretch), "base": self._chunks, "alone": stretch.alone}
+        if self._pairs:
+            own |= self._pairs.given(stretch)
         if self._keys is not groups:
             own |= {"keys": self._keys.numbers(stretch), "keys_touched": self._keys.touched}
-        if self.queue is not None:
-            self.queue.room(len(stretch))
-            own |= self.queue.own
+        if queue is None:
+            if self._held is not None:
+                own |= self._held.given(stretch)
+            self._loop(stretch, own, groups.own)
+        else:
+            queue.room(len(stretch))
             own |= {} if self._links is None else self._links.own()
-        self._loop(stretch, {**own, **groups.arrays, "touched": groups.touched})
+            self._loop(stretch, own, groups.own, queue.own)
         self._chunks += int(stretch.chunk[-1]) + 1
         if groups.may_sweep:
-            groups.sweep(_NO_GROUPS if self.queue is None else self.queue.held_groups())
-        if self._keys is not groups and isinstance(self.queue, Chains) and self._keys.may_sweep:
-            self._keys.sweep(self.queue.held_keys())
+            groups.sweep(_NO_GROUPS if self._store is None else self._store.held_groups())
+        if self._keys is not groups and isinstance(queue, Chains) and self._keys.may_sweep:
+            self._keys.sweep(queue.held_keys())
+        if self._held is not None:
+            self._held.sweep()
         self._pairs.sweep()
         return selected.stretch(stretch, self._read)
 
@@ -247,26 +276,28 @@ class Sliding:
 
     def changes(self) -> Iterator[Block]:
         """What left and what came, and the groups that were touched."""
-        if self.queue is not None:
-            yield from self.queue.changes()
+        if self._store is not None:
+            yield from self._store.changes()
         if self._keys is not self.groups:
             self._keys.touched[:] = False
-        yield from self.groups.changes()
+        if self._accumulators:
+            yield from self.groups.changes()
         yield from self._pairs.changes()
 
     def contents(self) -> Iterator[Block]:
         """All that is held, then the groups."""
-        if self.queue is not None:
-            yield from self.queue.contents(self._sharded)
+        if self._store is not None:
+            yield from self._store.contents(self._sharded)
         if self._keys is not self.groups:
             self._keys.touched[:] = False
-        yield from self.groups.contents()
+        if self._accumulators:
+            yield from self.groups.contents()
         yield from self._pairs.contents()
 
     def apply(self, block: Block) -> None:
         """Put back events or groups."""
-        if self.queue is not None and block.element == self._window:
-            self.queue.apply(block)
+        if self._store is not None and block.element == self._window:
+            self._store.apply(block)
         elif self._pairs.is_of(block):
             self._pairs.apply(block)
         else:
@@ -277,13 +308,13 @@ class Sliding:
         self.groups.clear()
         self._keys.clear()
         self._pairs.clear()
-        if self.queue is not None:
-            self.queue.clear()
+        if self._store is not None:
+            self._store.clear()
 
     def size(self) -> dict[str, int]:
         """Events held, groups known."""
-        held = {} if self.queue is None else {self._window: len(self.queue)}
-        return {**held, self.groups.element: self.groups.size()}
+        held = {} if self._store is None else {self._window: len(self._store)}
+        return {**held, self.groups.element: self.groups.size()} if self._accumulators else held
 
 
 _NO_TERM = Term("")

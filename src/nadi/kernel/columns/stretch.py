@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.kernel.columns.jit import loop
+from nadi.kernel.columns.memory import NULLS, TEXTS, VALUES, values_at
 from nadi.kernel.columns.words import load, store
 from nadi.lang.tree import Type
 
@@ -49,6 +50,10 @@ _DTYPES: dict[pa.DataType, np.dtype[Any]] = {
     )
 }
 _NONE = np.zeros(1024, np.bool_)
+_INT, _BYTE = np.dtype(np.int32), np.dtype(np.uint8)
+_NO_BYTES = np.zeros(1, np.uint8)
+_NO_BYTES.flags.writeable = False  # as what Arrow has: a loop is compiled for that
+_NO_TEXTS = (np.zeros(1, np.int32), _NO_BYTES)
 
 
 class Column:
@@ -78,21 +83,33 @@ class Column:
             self._nulls = none(self.size) if array is None or not array.null_count else ~_bits(array, 0)
         return self._nulls
 
+    def has_nulls(self) -> bool:
+        """Whether a value is null."""
+        if self._nulls is None:
+            return self._array is not None and self._array.null_count > 0
+        return self._nulls is not _NONE and bool(self._nulls[: self.size].any())
+
     def array(self) -> pa.Array:
         """The Arrow array."""
         if self._array is None:
             self._array = _array_of(self.values(), self._nulls)
         return self._array
 
+    def texts(self) -> tuple[Array, Array]:
+        """Of a column of strings without nulls: where each begins and the last ends (int32), in the bytes of all."""
+        return texts_in(self.array())
+
     def take(self, source: Longs) -> Column:
         """The values at some places, in their order."""
         array = self._array
-        if array is not None and (self._values is None and pa.types.is_string(array.type)):
-            return Column(gathered(array, source))
+        if array is not None and self._values is None and pa.types.is_string(array.type):
+            if array.null_count:
+                return Column(array.take(pa.array(source)))
+            return Column(_gathered(*self.texts(), source))
         nulls = None
         if self._nulls is not None or (array is not None and array.null_count):
-            nulls = self.nulls()[source]
-        return Column(None, self.values().take(source), nulls)
+            nulls = picked_at(self.nulls(), source)
+        return Column(None, picked_at(self.values(), source), nulls)
 
     def part(self, start: int, stop: int) -> Column:
         """The values from a place to another."""
@@ -102,15 +119,22 @@ class Column:
 
 
 class BatchColumn(Column):
-    """A column of a record batch, not touched before somebody asks for it: to make an Arrow array takes as long as a loop takes for hundreds of events."""
+    """A column of a record batch, of which one knows where its buffers lie: Arrow's array of it is made when somebody asks for that.
 
-    __slots__ = ("_at", "_batch")
+    `dtype` is that of its values, None where they are not numbers; `place` as `memory` tells.
+    """
 
-    def __init__(self, batch: pa.RecordBatch, at: int, size: int) -> None:
+    __slots__ = ("_at", "_batch", "_dtype", "_place")
+
+    def __init__(
+        self, batch: pa.RecordBatch, at: int, size: int, dtype: np.dtype[Any] | None, place: list[int]
+    ) -> None:
         self._batch = batch
         self._at = at
+        self._dtype = dtype
+        self._place = place
         self._values = None
-        self._nulls = None
+        self._nulls = none(size) if place[NULLS] == 0 else None
         self.size = size
 
     def __getattr__(self, name: str) -> Any:
@@ -119,16 +143,40 @@ class BatchColumn(Column):
         self._array = found = self._batch.column(self._at)
         return found
 
+    def values(self) -> Array:
+        if self._values is None:
+            if self._dtype is None or not self.size:
+                return super().values()
+            self._values = values_at(self._place[VALUES], self._dtype, self.size, self._batch)
+        return self._values
+
+    def nulls(self) -> Bools:
+        return super().nulls() if self._nulls is None else self._nulls
+
+    def take(self, source: Longs) -> Column:
+        if self._place[NULLS] == 0 and self.size:  # without Arrow's array of it
+            if self._dtype is not None:
+                return Column(None, picked_at(self.values(), source))
+            if self._place[TEXTS]:
+                return Column(_gathered(*self.texts(), source))
+        return super().take(source)
+
+    def texts(self) -> tuple[Array, Array]:
+        if not self.size or not self._place[TEXTS]:
+            return super().texts()
+        ends = values_at(self._place[VALUES], _INT, self.size + 1, self._batch)
+        size = int(ends[-1])
+        return ends, values_at(self._place[TEXTS], _BYTE, size, self._batch) if size else _NO_BYTES
+
 
 def columns_of(batch: pa.RecordBatch, count: int) -> tuple[Column, ...]:
     """The first columns of a batch."""
-    size = batch.num_rows
-    return tuple(BatchColumn(batch, at, size) for at in range(count))
+    return tuple(Column(batch.column(at)) for at in range(count))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # not frozen: that makes it three times as dear, and each batch makes some
 class Stretch:
-    """See the module's text."""
+    """See the module's text. Nothing is put into it afterwards."""
 
     columns: tuple[Column, ...]
     ts: Longs
@@ -136,16 +184,23 @@ class Stretch:
     chunk: Longs
     group: Longs | None = None
     origin: Longs | None = None
+    apart: bool = False
+    """It is known that each event is a chunk of its own."""
 
     def __len__(self) -> int:
         return len(self.ts)
 
     def take(self, source: Longs) -> Stretch:
         """The events at some places, in their order."""
-        group = None if self.group is None else self.group.take(source)
-        origin = None if self.origin is None else self.origin.take(source)
         columns = tuple(column.take(source) for column in self.columns)
-        return Stretch(columns, self.ts.take(source), self.now.take(source), self.chunk.take(source), group, origin)
+        return self.marked(columns, source)
+
+    def marked(self, columns: tuple[Column, ...], source: Longs, clocks: bool = True) -> Stretch:
+        """Columns of what stands at some places, with the marks of those; without `clocks` nobody looks at `now`."""
+        group = None if self.group is None else picked_at(self.group, source)
+        origin = None if self.origin is None else picked_at(self.origin, source)
+        now = picked_at(self.now, source) if clocks else self.now[: len(source)]
+        return Stretch(columns, picked_at(self.ts, source), now, picked_at(self.chunk, source), group, origin)
 
     def part(self, start: int, stop: int) -> Stretch:
         """The events from a place to another."""
@@ -156,7 +211,7 @@ class Stretch:
     @property
     def alone(self) -> bool:
         """Whether each event is a chunk of its own."""
-        return bool(_alone(self.chunk))
+        return self.apart or bool(_alone(self.chunk))
 
 
 def none(size: int) -> Bools:
@@ -190,21 +245,29 @@ def _bits(array: pa.Array, buffer: int) -> Bools:
     return bits[start : start + len(array)].view(np.bool_)
 
 
-def gathered(array: pa.Array, source: Longs) -> pa.Array:
-    """The strings at some places, in their order."""
-    if array.null_count:
-        return array.take(pa.array(source))
+def texts_in(array: pa.Array) -> tuple[Array, Array]:
+    """As `Column.texts`."""
     _validity, offsets, data = array.buffers()
-    if data is None or not len(source):
-        return array.take(pa.array(source))
-    n = len(source)
+    if not len(array):
+        return _NO_TEXTS
     ends = np.frombuffer(offsets, np.int32, len(array) + 1, 4 * array.offset)
-    made, texts = np.empty(n + 1, np.int32), np.empty(int(ends[-1] - ends[0]) + 8, np.uint8)
-    size = _gather(ends, np.frombuffer(data, np.uint8), source, made, texts)
+    return ends, _NO_BYTES if data is None or not data.size else np.frombuffer(data, np.uint8)
+
+
+def picked_at(values: Array, source: Longs) -> Array:
+    """The values at some places, all of which there are: numpy need not look at them first."""
+    return values.take(source, mode="clip")
+
+
+def _gathered(ends: Array, data: Array, source: Longs) -> pa.Array:
+    """The texts at some places, in their order."""
+    n = len(source)
+    made, texts = np.empty(n + 1, np.int32), np.empty(int(ends[-1]) - int(ends[0]) + 8, np.uint8)
+    size = _gather(ends, data, source, made, texts)
     while size < 0:  # places may come more than once
         texts = np.empty(-size, np.uint8)
-        size = _gather(ends, np.frombuffer(data, np.uint8), source, made, texts)
-    return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(made), pa.py_buffer(texts[:size])])
+        size = _gather(ends, data, source, made, texts)
+    return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(made), pa.py_buffer(texts[:size])], 0)
 
 
 @loop
@@ -235,12 +298,13 @@ def _gather(ends, data, source, made, texts):  # type: ignore[no-untyped-def]
 def _array_of(values: Array, nulls: Bools | None) -> pa.Array:
     if nulls is not None:
         nulls = nulls[: len(values)]
-        if nulls.any():
+        if np.count_nonzero(nulls):
             return pa.array(values, mask=nulls)
     kind = _ARROW.get(values.dtype.char)
     if kind is None:
         return pa.array(values)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+    given = values if values.flags.c_contiguous else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(given)])
 
 
 def empty(types: tuple[Type, ...], grouped: bool) -> Stretch:

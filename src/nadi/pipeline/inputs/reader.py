@@ -39,10 +39,14 @@ class ReadTask(InputPartition):
         super().__init__((host, n))
 
 
-def plan_tasks(start: Cut, end: Cut, hosts_count: int, inputs: Collection[int] = ()) -> list[ReadTask]:
+def plan_tasks(
+    start: Cut, end: Cut, hosts_count: int, inputs: Collection[int] = (), parted: Collection[int] = ()
+) -> list[ReadTask]:
     """The tasks that read `end`; none where it is `start`. There is at least one otherwise: it brings the clock rows.
 
-    `inputs` are the numbers of the inputs that the app has (empty: all that the cut has); a restore may have let go of others.
+    `inputs` are the numbers of the inputs that the app has (empty: all that the cut has); a restore may have let go of others. `parted` are those of which hosts
+    may read parts side by side. Any other partition is always read by the same host, which goes on where it stopped: a Kafka consumer that is set to
+    another place throws away what it has fetched, and begins anew within 20 ms to a second.
     """
     if end.n == start.n:
         return []
@@ -56,15 +60,15 @@ def plan_tasks(start: Cut, end: Cut, hosts_count: int, inputs: Collection[int] =
         return [ReadTask(0, end.n, end.clock, end.started, ranges)]
     homes: dict[int, list[Range]] = {}
     for r in ranges:
-        for host, piece in _pieces(r, hosts_count):
+        for host, piece in _pieces(r, hosts_count, hosts_count if r.ordinal in parted else 1):
             homes.setdefault(host, []).append(piece)
     return [ReadTask(host, end.n, end.clock, end.started, pieces) for host, pieces in sorted(homes.items())]
 
 
-def _pieces(whole: Range, hosts_count: int) -> Iterator[tuple[int, Range]]:
-    """A range cut into pieces for several hosts where it is large."""
+def _pieces(whole: Range, hosts_count: int, most: int) -> Iterator[tuple[int, Range]]:
+    """A range cut into at most so many pieces for several hosts where it is large."""
     size = whole.end - whole.start
-    count = min(hosts_count, max(1, size // SPLIT))
+    count = min(most, max(1, size // SPLIT))
     home = whole.ordinal + whole.partition
     for i in range(count):
         start, end = whole.start + size * i // count, whole.start + size * (i + 1) // count
@@ -103,8 +107,8 @@ class AppReader(DataSourceStreamReader):
         return self._maker.latest(Cut.from_offset(start), unlimited).to_offset()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        inputs = self._spec.inputs.values()
-        return plan_tasks(Cut.from_offset(start), Cut.from_offset(end), self._spec.hosts, inputs)
+        inputs, parted = self._spec.inputs.values(), self._spec.parted
+        return plan_tasks(Cut.from_offset(start), Cut.from_offset(end), self._spec.hosts, inputs, parted)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, ReadTask)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from nadi.io.block import Block
 from nadi.io.contract import Connector, Log, Messages
 from nadi.io.controllog import TYPE as CONTROL_TYPE
 from nadi.io.faultlog import TYPE as FAULTS_TYPE
@@ -85,7 +86,7 @@ def read_range(source: Input, wanted: Range, state: Read) -> Iterator[FatRow]:
 
 def _size(messages: Messages) -> int:
     payloads = messages.payloads
-    return int(payloads.nbytes) if isinstance(payloads, pa.RecordBatch) else sum(map(len, payloads))
+    return int(payloads.nbytes) if isinstance(payloads, (pa.RecordBatch, Block)) else sum(map(len, payloads))
 
 
 def _event_rows(wanted: Range, piece: Piece, messages: Messages, running: Ints, state: Read) -> Iterator[FatRow]:

@@ -25,14 +25,11 @@ def delivery(
     place: tuple[int, int], sink: Connector, mapper: SinkMapper, rows: pa.RecordBatch | None, sends: Sequence[Send]
 ) -> Delivery | None:
     """What a sink gets at (bucket, cut); None for nothing."""
-    payloads: list[bytes] = []
-    firsts: list[int] = []
-    count = 0
-    if rows is not None and rows.num_rows:
-        encoded, starts = mapper.encode(rows)
-        payloads, firsts, count = [*encoded], [*starts], rows.num_rows
+    count = 0 if rows is None else rows.num_rows
+    encoded, starts = mapper.encode(rows) if rows is not None and count else ([], [])
     if not sends:
-        return Delivery(*place, rows, payloads, firsts) if count else None
+        return Delivery(*place, rows, encoded, starts) if rows is not None and count else None
+    payloads, firsts = [*encoded], [*starts]
     for send in sends:
         payloads.append(send.payload)
         firsts.append(count)

@@ -1,4 +1,8 @@
-"""What sliding windows and running aggregates keep, by the names in their blocks: `n0`, `s0` of aggregator 0, `a0`, `z0` of argument 0."""
+"""What sliding windows and running aggregates keep, by the names in their blocks.
+
+Per group `n0`, `s0` … of aggregator 0 (`kernel.columns.accumulating`, `remembering`); of an event that is held `a0`, `z0` of argument 0, `c0`, `y0` of the
+first attribute of computed arguments, `e0` of what `distinctCount`, being aggregator 0, counts.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,30 @@ from nadi.lang.tree import Type
 from nadi.plan.nodes import Aggregate, Attr, Expr
 from nadi.plan.walk import inside
 
+_UNHELD = ("count", "distinctCount")
+WHOLE = (Type.INT, Type.LONG)
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An aggregator that `nadi.plan.keeping` knows. `argument` is the number of its argument among those that are held of events, None of `count`."""
+    """An aggregator that `nadi.plan.stateforms` knows. `argument` is the number of its argument among those that are held of events, None of those of which
+    none is; `counted` is the attribute of `distinctCount`."""
 
     number: int
     function: str
     argument: int | None
     kind: Type
+    counted: Attr | None = None
 
     @property
     def whole(self) -> bool:
-        """Whether it is a sum of whole numbers."""
-        return self.function == "sum" and self.kind in (Type.INT, Type.LONG)
+        """Whether it is a sum or an extreme of whole numbers."""
+        return self.function != "avg" and self.kind in WHOLE
+
+    @property
+    def extreme(self) -> bool:
+        """Whether it is one of values that may leave again, in a window."""
+        return self.function in ("min", "max")
 
 
 def kept_of(aggregates: Sequence[Aggregate]) -> tuple[tuple[Kept, ...], tuple[Expr, ...]]:
@@ -30,18 +44,23 @@ def kept_of(aggregates: Sequence[Aggregate]) -> tuple[tuple[Kept, ...], tuple[Ex
     arguments: list[Expr] = []
     made = []
     for aggregate in aggregates:
-        argument = None
-        if aggregate.function != "count":
+        argument: int | None = None
+        counted: Attr | None = None
+        if aggregate.function not in _UNHELD:
             if aggregate.args[0] not in arguments:
                 arguments.append(aggregate.args[0])
             argument = arguments.index(aggregate.args[0])
+        elif aggregate.function == "distinctCount":
+            of = aggregate.args[0]
+            assert isinstance(of, Attr)  # as islands says
+            counted = of
         kind = aggregate.args[0].type if aggregate.args else Type.LONG
-        made.append(Kept(aggregate.number, aggregate.function, argument, kind))
+        made.append(Kept(aggregate.number, aggregate.function, argument, kind, counted))
     return tuple(made), tuple(arguments)
 
 
 def leaves_of(arguments: Iterable[Expr]) -> tuple[Attr, ...]:
-    """The attributes of arguments that are computed, which blocks have as `c<position>` and `y<position>`; strings are not held."""
+    """The attributes of arguments that are computed; strings are not held."""
     found = {
         part.position: part
         for argument in arguments

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from nadi.kernel.columns.arrivals import Clocks
 from nadi.kernel.columns.asrows.matches import ChainState, RunState
+from nadi.kernel.columns.asrows.parcels import BatchState, RateState
 from nadi.kernel.columns.asrows.windows import WindowState
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.contract import Segment
 from nadi.kernel.rows.payloads import Entry, encode_entries
-from nadi.plan.nodes import App, Query, StateInput
+from nadi.plan.nodes import App, Query, SingleInput, StateInput
+from nadi.plan.stateforms import BATCHES
 
 
-def as_rows(query: Query, app: App, blocks: Iterable[Block]) -> Iterator[Segment]:
+def as_rows(query: Query, app: App, blocks: Iterable[Block], clocks: Clocks) -> Iterator[Segment]:
     """The state of a query that `nadi.plan.keeping` knows.
 
     Args:
         query: it, of the app that has made the state.
         app: that app.
         blocks: as `contents` of its operator gives them.
+        clocks: those of the kernel that has made it.
     """
     state = _state(query, app)
+    limiting = None if query.rate is None else RateState(query, query.rate, clocks)
     seen: set[tuple[str, str]] = set()
     for block in blocks:
+        mine = limiting if query.rate is not None and block.element == query.rate.id else state
         by_element: dict[str, list[Entry]] = {}
-        for element, key, cells in state.entries(block):
+        for element, key, cells in mine.entries(block) if mine is not None else ():
             by_element.setdefault(element, []).append(("", key, cells))
         for element, entries in by_element.items():
             continued = (element, entries[0][1]) in seen
@@ -32,7 +38,11 @@ def as_rows(query: Query, app: App, blocks: Iterable[Block]) -> Iterator[Segment
             yield Segment(element, block.group, encode_entries(entries, continued))
 
 
-def _state(query: Query, app: App) -> WindowState | ChainState | RunState:
+def _state(query: Query, app: App) -> WindowState | BatchState | ChainState | RunState | None:
+    """That of the operator, None where it has none."""
     if isinstance(query.input, StateInput):
         return RunState(query, app) if query.input.sequence else ChainState(query, app)
-    return WindowState(query, app)
+    assert isinstance(query.input, SingleInput)  # as `nadi.plan.keeping` says
+    if query.input.window is not None and query.input.window.name in BATCHES:
+        return BatchState(query, app)
+    return WindowState(query, app) if query.selection.aggregates else None

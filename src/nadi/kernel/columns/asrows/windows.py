@@ -7,17 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from nadi.kernel.columns.asrows.aggregates import kept_of, leaves_of
-from nadi.kernel.columns.asrows.texts import texts, values
+from nadi.kernel.columns.asrows.aggregates import Kept, kept_of
+from nadi.kernel.columns.asrows.held import Events, Grouping, counted
+from nadi.kernel.columns.asrows.texts import texts
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.rows.payloads import Entry
-from nadi.plan.nodes import App, Attr, Const, Partition, Query, SingleInput, ValueKey
+from nadi.plan.nodes import App, Attr, Const, Query, SingleInput
 
-_FRESH = {"sum": 0, "avg": 0.0}
+_NUMBERS = {
+    "sum": ("n", "s"),
+    "avg": ("n", "s"),
+    "count": ("n",),
+    "distinctCount": ("n",),
+    "stdDev": ("n", "s", "u", "w"),
+}
+"""What the state of an aggregator has on rows, of those that have numbers there; of `and` and `or` how many are true and false."""
+_NUMBERS |= {"and": ("n", "s"), "or": ("n", "s")}
 
 
 class WindowState:
-    """One query with aggregators. Blocks come in the order of `contents`."""
+    """One query with aggregators. Blocks come in the order of `contents`: the window, the groups, the pairs of `distinctCount`."""
 
     def __init__(self, query: Query, app: App) -> None:
         assert isinstance(query.input, SingleInput)
@@ -25,96 +34,97 @@ class WindowState:
         self._source = query.input
         self._width = len(app.streams[query.input.source].schema)
         self._accumulators, self._arguments = kept_of(query.selection.aggregates)
-        key = _key(query, app)
-        by = tuple(k for k in query.selection.group_by if isinstance(k, Attr))
-        self._partitioned = key is not None
-        self._by = (key,) if key is not None else by
+        self._grouping = Grouping(query, app)
         self._latest: dict[str, int] = {}
+        window = self._source.window
+        extremes = [a for a in self._accumulators if a.extreme] if window is not None else []
+        self._bags: dict[int, dict[str, dict[Any, int]]] = {a.number: {} for a in extremes}
+        first = window.args[0] if window is not None and window.name == "externalTime" else None
+        self._time = first.position if isinstance(first, Attr) else None
 
     def entries(self, block: Block) -> Iterator[Entry]:
         """What a block comes to."""
         if block.letter == "g":
             yield from self._groups(block)
+        elif block.letter.startswith("d"):
+            yield from self._distinct(block)
         else:
             yield from self._window(block)
 
     # ---- groups
 
     def _groups(self, block: Block) -> Iterator[Entry]:
-        names = texts(block.arrays) if self._by else [""]
-        columns = [self._states(number, block) for number in range(len(self._accumulators))]
+        names = texts(block.arrays) if self._grouping.by else [""]
+        columns = [self._states(one, block) for one in self._accumulators]
         holds = np.any([array != 0 for name, array in block.arrays.items() if name[1:].isdigit()], axis=0).tolist()
-        groups = zip(names, holds, zip(*columns), strict=True)
-        held = [
-            (name, list(states)) for name, is_held, states in groups if is_held
-        ]  # rows forget what is as if it had seen nothing
-        if self._partitioned:
-            for name, states in held:
-                yield self._query.selector_id, name, {"groups": ["m", False, [("", states)], []]}
-        elif held:
-            yield self._query.selector_id, "", {"groups": ["m", False, held, []]}
+        held: dict[str, list[tuple[str, list[Any]]]] = {}
+        for at, (name, is_held, states) in enumerate(zip(names, holds, zip(*columns), strict=True)):
+            if is_held:  # rows forget what is as if it had seen nothing
+                key, group = self._grouping.split(name)
+                held.setdefault(key, []).append((group, list(states)))
+                yield from self._bag(key, group, name, block, at)
+        for key, groups in held.items():
+            yield self._query.selector_id, key, {"groups": ["m", False, groups, []]}
 
-    def _states(self, number: int, block: Block) -> list[list[Any]]:
-        one = self._accumulators[number]
-        counts = block.arrays[f"n{number}"].tolist()
-        if one.function == "count":
-            return [[count] for count in counts]
-        sums = block.arrays[f"s{number}"].tolist()
-        if one.function in _FRESH:
-            return [[count, value] for count, value in zip(counts, sums)]
-        return [[value if count else None] for count, value in zip(counts, sums)]
+    def _states(self, one: Kept, block: Block) -> list[list[Any]]:
+        number = one.number
+        if one.function in _NUMBERS:
+            given = [block.arrays[f"{name}{number}"].tolist() for name in _NUMBERS[one.function]]
+            return [list(state) for state in zip(*given)]
+        counts, shown = block.arrays[f"n{number}"].tolist(), block.arrays[f"s{number}"].tolist()
+        return [[value if count else None] for count, value in zip(counts, shown)]
+
+    def _bag(self, key: str, group: str, name: str, block: Block, at: int) -> Iterator[Entry]:
+        """The values of which `min` and `max` show one: those of the events that are held. Of zeros, which are equal, the first one that came."""
+        for number, bag in self._bags.items():
+            found = bag.pop(name, {})
+            if f"zr{number}" in block.arrays and 0.0 in found:
+                count = found.pop(0.0)
+                found[float(block.arrays[f"zr{number}"][at])] = count
+            if found:
+                counts = [((group, value), count) for value, count in found.items()]
+                yield self._query.selector_id, key, {f"bag{number}": ["m", False, counts, []]}
+
+    def _distinct(self, block: Block) -> Iterator[Entry]:
+        """Pairs of group and value, and how often each is held."""
+        number = int(block.letter[1:])
+        one = next(a for a in self._accumulators if a.number == number)
+        for text, count in zip(texts(block.arrays), block.arrays[f"pc{number}"].tolist(), strict=True):
+            if count:
+                name, value = counted(text, self._grouping, one)
+                key, group = self._grouping.split(name)
+                yield self._query.selector_id, key, {f"bag{number}": ["m", False, [((group, value), count)], []]}
 
     # ---- windows
 
     def _window(self, block: Block) -> Iterator[Entry]:
         window = self._source.window
         assert window is not None  # its element told of it
-        arrays = block.arrays
-        names = texts(arrays)
-        coded = "key" if self._partitioned else "group"
-        codes = arrays[coded].tolist() if self._by else []
-        rows = self._rows(block, names, codes)
+        events = Events(block, self._grouping, self._accumulators, self._arguments)
+        self._note(events)
         held: dict[str, list[tuple[int, Any]]] = {}
-        for at, (ts, row) in enumerate(zip(arrays["ts"].tolist(), rows)):
-            held.setdefault(names[codes[at]] if self._partitioned else "", []).append((ts, row))
-        span = window.args[0].value if window.name != "length" and isinstance(window.args[0], Const) else None
-        for key, events in held.items():
+        for key, ts, row in zip(events.keys, events.ts, events.rows(self._width, self._grouping, self._time)):
+            held.setdefault(key, []).append((ts, row))
+        timed = window.name in ("time", "timeLength") and isinstance(window.args[0], Const)
+        span = window.args[0].value if timed else None  # type: ignore[union-attr]
+        for key, mine in held.items():
             if not isinstance(span, int):
-                yield window.id, key, {"held": ["d", 0, events]}
+                yield window.id, key, {"held": ["d", 0, mine]}
                 continue
             due = []
-            for ts, _row in events:
+            for ts, _row in mine:
                 if key not in self._latest or ts > self._latest[key]:
                     self._latest[key] = ts
                     due.append(ts + span)
-            yield window.id, key, {"held": ["d", 0, events], "last": ["v", self._latest[key]]}
+            yield window.id, key, {"held": ["d", 0, mine], "last": ["v", self._latest[key]]}
             yield f"{window.id}/timer", key, {"due": ["d", 0, due]}
 
-    def _rows(self, block: Block, names: list[str], codes: list[int]) -> Iterator[tuple[Any, ...]]:
-        """The events, with what is known of them."""
-        count = len(block.arrays["ts"])
-        columns: list[list[Any]] = [[None] * count for _ in range(self._width)]
-        for number, argument in enumerate(self._arguments):
-            if isinstance(argument, Attr):
-                given, nulls = block.arrays[f"a{number}"].tolist(), block.arrays[f"z{number}"].tolist()
-                columns[argument.position] = [None if null else value for value, null in zip(given, nulls)]
-        for leaf in leaves_of(self._arguments):
-            given, nulls = block.arrays[f"c{leaf.position}"].tolist(), block.arrays[f"y{leaf.position}"].tolist()
-            columns[leaf.position] = [None if null else value for value, null in zip(given, nulls)]
-        kinds = tuple(key.type for key in self._by)
-        found = [values(name, kinds) for name in names] if self._by else []
-        for place, key in enumerate(self._by):
-            columns[key.position] = [found[code][place] for code in codes]
-        return zip(*columns)
-
-
-def _key(query: Query, app: App) -> Attr | None:
-    """The attribute by which the partition of a query splits its events."""
-    partition = next((e for e in app.elements if isinstance(e, Partition) and query in e.queries), None)
-    if partition is None:
-        return None
-    assert isinstance(query.input, SingleInput)
-    source = query.input.source
-    value = next(k.value for k in partition.keys if isinstance(k, ValueKey) and k.stream == source)
-    assert isinstance(value, Attr)  # as islands says
-    return value
+    def _note(self, events: Events) -> None:
+        """The values of extremes, until their groups come."""
+        for one in self._accumulators:
+            if one.number in self._bags and one.argument is not None:
+                bag = self._bags[one.number]
+                for group, values, kept in zip(events.groups, events.arguments, events.kept):
+                    if kept and (value := values[one.argument]) is not None:
+                        mine = bag.setdefault(group, {})
+                        mine[value] = mine.get(value, 0) + 1

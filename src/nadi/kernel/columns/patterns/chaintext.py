@@ -9,9 +9,10 @@ from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
 from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.patterns import places
+from nadi.kernel.columns.patterns.asking import choices, lowest, write_asked, write_may
 from nadi.kernel.columns.patterns.layout import Element, Layout, Reference, strings
 from nadi.kernel.columns.patterns.picking import Picked, dtypes, write_picks
-from nadi.kernel.columns.patterns.places import BOUND, FRESH, HEAD
+from nadi.kernel.columns.patterns.places import BOUND, FRESH, HEAD, NEWS, PLACE, STARTS, WAITS
 from nadi.kernel.columns.patterns.reading import FIXED
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Expr
@@ -19,8 +20,8 @@ from nadi.plan.walk import inside
 
 _CALLED: dict[str, object] = {
     name: getattr(places, name)
-    for name in ("made", "released", "append", "take", "expire", "expire_pair", "settle", "spread")
-}
+    for name in ("made", "released", "append", "take", "expire", "expire_pair", "settle_all", "spread")
+} | {"lowest": lowest}
 _FIXED = {
     **FIXED,
     "words": "int64[]",
@@ -77,6 +78,7 @@ class ChainText:
 
     def _write(self) -> None:
         layout = self._layout
+        elements, found = choices(layout.elements, len(layout.sources.names))
         if layout.sources.keys:
             self._writer.line("g = int(key[i])")
             self._writer.line("if g < 0: continue")
@@ -84,19 +86,22 @@ class ChainText:
             self._writer.line("g = 0")
         self._writer.line("t = int(ts[i])")
         self._writer.line(f"base = g * {layout.key_width}")
-        self._load_event()
         if layout.within is not None:
             self._expire(layout.within)
+        write_may(self._writer, elements, found, len(layout.sources.names))
+        self._writer.line(f"news = keys[base + {NEWS}] & mine")
+        self._writer.open("if news != 0:")
+        self._writer.line("settle_all(words, keys, base, meta, buckets, news)")
+        self._writer.line("touched[g] = True")
+        self._writer.close()
+        led = 2 if layout.pair else 1  # elements whose matches may have bound nothing
+        self._writer.line(f"todo = may & (keys[base + {WAITS}] | {(1 << led) - 1})")
+        self._writer.line("if todo == 0: continue")
         self._writer.line("free = keys[base] == 0")
-        for number in range(len(layout.sources.names)):
-            if len(layout.sources.names) > 1:
-                self._writer.open(f"if origin[i] == {number}:")
-            led = 2 if layout.pair else 0  # of a pair the one that is written first is asked first
-            for element in (*reversed(layout.elements[led:]), *layout.elements[:led]):
-                if element.source == number:
-                    self._step(element)
-            if len(layout.sources.names) > 1:
-                self._writer.close()
+        self._load_event()
+        # of a pair the one that is written first is asked first
+        order = (*reversed(elements[led:]), *elements[:led])
+        write_asked(self._writer, order, self._step)
 
     def _load_event(self) -> None:
         """The attributes at hand that conditions read and matches keep."""
@@ -117,18 +122,25 @@ class ChainText:
                     writer.null_of(part.position)
 
     def _expire(self, within: int) -> None:
-        self._writer.open("if stop[2] == 0 or i != stop[0]:")
-        for slot in range(1, len(self._layout.elements)):
-            at = self._layout.place(slot)
-            call = f"expire(words, keys, base + {at}, meta, buckets, t, {within}, g)"
-            if self._layout.pair:
-                call = call.replace("expire(", "expire_pair(").replace(", g)", f", g, {self._layout.far_word})")
-            self._writer.open(f"if keys[base + {at + HEAD}] != 0 and {call}:")
-            self._writer.line("touched[g] = True")
-            if self._layout.every == "all" or (self._layout.pair and slot == 1):
-                self._writer.line(f"keys[base] = {0 if self._layout.every else 1}")
-            self._writer.close()
-        self._writer.close()
+        """Matches whose first event is too far away are gone, wherever they wait."""
+        layout = self._layout
+        self._writer.line(f"late = keys[base + {WAITS}] if stop[2] == 0 or i != stop[0] else 0")
+        self._writer.open("while late != 0:")
+        self._writer.line("bit = late & -late")
+        self._writer.line("late ^= bit")
+        self._writer.line(f"at = base + {STARTS - PLACE} + {PLACE} * lowest(bit)")
+        if layout.pair:
+            self._writer.open(f"if expire_pair(words, keys, at, meta, buckets, t, {within}, g, {layout.far_word}):")
+        else:
+            self._writer.open(f"if expire(words, keys, at, meta, buckets, t, {within}, g):")
+        self._writer.line("touched[g] = True")
+        self._writer.line(f"if keys[at + {HEAD}] == 0: keys[base + {WAITS}] ^= bit")
+        self._writer.line(f"if keys[at + {FRESH}] == 0: keys[base + {NEWS}] &= ~bit")
+        if layout.every == "all":
+            self._writer.line("keys[base] = 0")
+        elif layout.pair:
+            self._writer.line(f"if bit == 2: keys[base] = {0 if layout.every else 1}")
+        self._writer.close(2)
 
     def _step(self, element: Element) -> None:
         if self._layout.pair and element.slot < 2:
@@ -168,6 +180,7 @@ class ChainText:
         self._capture(slot)
         self._append(2)
         self._writer.line(f"keys[base] = {0 if layout.every == 'first' else 1}")
+        self._emptied(at, 2)
         self._writer.close(blocks + 1)
         self._writer.open("elif free and keys[base] == 0:")
         for reference in {(p.slot - 1, p.position) for p in _attributes(element.rest) if p.slot > 0}:
@@ -182,17 +195,13 @@ class ChainText:
         self._capture(slot)
         self._append(1)
         self._writer.line(f"keys[base + {at + FRESH}] = 0")  # it waits for the next element already
+        self._writer.line(f"keys[base + {NEWS}] &= {~2}")
         self._writer.line(f"keys[base] = {BOUND + slot}")
         self._writer.close(blocks + 1)
 
     def _go_on(self, element: Element) -> None:
         """A later element: the matches that wait for it and whose conditions the event meets."""
         at = self._layout.place(element.slot)
-        self._writer.open(f"if keys[base + {at + HEAD}] != 0:")
-        self._writer.open(f"if keys[base + {at + FRESH}] != 0:")
-        self._writer.line(f"settle(words, keys, base + {at}, meta, buckets)")
-        self._writer.line("touched[g] = True")
-        self._writer.close()
         blocks = self._writer.open_all(element.alone)
         if element.equal is None:
             self._writer.line(f"node = keys[base + {at + HEAD}]")
@@ -213,7 +222,13 @@ class ChainText:
             self._move(element, at)
         self._writer.close(inner)
         self._writer.line("node = following")
-        self._writer.close(blocks + 2)
+        self._writer.close()
+        self._emptied(at, 1 << element.slot)
+        self._writer.close(blocks)
+
+    def _emptied(self, at: int, bit: int) -> None:
+        """Where nobody waits any more nobody is asked."""
+        self._writer.line(f"if keys[base + {at + HEAD}] == 0: keys[base + {WAITS}] &= {~bit}")
 
     def _move(self, element: Element, at: int) -> None:
         self._writer.line(f"take(words, keys, base + {at}, meta, buckets, node)")
@@ -304,6 +319,8 @@ class ChainText:
             self._writer.line(f"bucket = 0 if {term.null} else {self._bucket(element, term.text)}")
             bucket = "bucket"
         self._writer.line(f"append(words, keys, base + {layout.place(slot)}, meta, buckets, node, {bucket})")
+        self._writer.line(f"keys[base + {WAITS}] |= {1 << slot}")
+        self._writer.line(f"keys[base + {NEWS}] |= {1 << slot}")
         self._writer.line("touched[g] = True")
 
     def _bucket(self, element: Element, number: str) -> str:

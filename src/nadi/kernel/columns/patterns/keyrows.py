@@ -1,8 +1,8 @@
 """The state of a sequence: a row of words per key, and its blocks.
 
 Blocks have the letter `r`. Texts (of keys, and of strings that matches keep) stand in `ends` and `texts`, and are named by their place there; `key` are the
-keys, `rows` their rows as they are from now on, one after the other. Words of matches that no element holds are 0. Outside of partitions there is one key
-without a text.
+keys, `rows` their rows as they are from now on, one after the other. There the first word tells only whether the sequence has begun: an element that has no
+match has 0 for it. Words of matches that no element holds are 0. Outside of partitions there is one key without a text.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class KeyRows:
 
     def _filled(self) -> Array:
         """Which keys have begun, or hold a match."""
-        found: Array = _filled(self.words, self._width, self._shape)
+        found: Array = _filled(self.words, self._width)
         return found
 
     # ---- told
@@ -96,7 +96,7 @@ class KeyRows:
 
     def _settle(self, keys: Longs) -> None:
         self.touched[keys] = False
-        self._told[keys] = _some_filled(self.words, self._width, self._shape, keys)
+        self._told[keys] = _some_filled(self.words, self._width, keys)
 
     def _block(self, group: int, keys: Longs) -> Block:
         rows, strings = _copied(self.words, self._width, self._shape, self._texts, keys)
@@ -137,26 +137,18 @@ def _longer(array: Array, size: int) -> Array:
 
 
 @loop
-def _is_filled(words, row, elements):  # type: ignore[no-untyped-def]
-    full = False
-    for at in range(row, row + 1 + elements):
-        full = full or words[at] != 0
-    return full
-
-
-@loop
-def _filled(words, width, shape):  # type: ignore[no-untyped-def]
+def _filled(words, width):  # type: ignore[no-untyped-def]
     made = np.zeros(len(words) // width, np.bool_)
     for g in range(len(made)):
-        made[g] = _is_filled(words, g * width, shape[0])
+        made[g] = words[g * width] != 0
     return made
 
 
 @loop
-def _some_filled(words, width, shape, keys):  # type: ignore[no-untyped-def]
+def _some_filled(words, width, keys):  # type: ignore[no-untyped-def]
     made = np.zeros(len(keys), np.bool_)
     for i in range(len(keys)):
-        made[i] = _is_filled(words, keys[i] * width, shape[0])
+        made[i] = words[keys[i] * width] != 0
     return made
 
 
@@ -164,8 +156,8 @@ def _some_filled(words, width, shape, keys):  # type: ignore[no-untyped-def]
 def _held(words, row, shape, match):  # type: ignore[no-untyped-def]
     """Whether an element holds a match (from 1 on)."""
     found = False
-    for at in range(row + 1, row + 1 + shape[0]):
-        found = found or words[at] == match
+    for slot in range(shape[0]):
+        found = found or ((words[row] >> (slot + 1)) & 1 != 0 and words[row + 1 + slot] == match)
     return found
 
 
@@ -188,7 +180,10 @@ def _copied(words, width, shape, texts, keys):  # type: ignore[no-untyped-def]
     head = 1 + shape[0]
     for i in range(len(keys)):
         row, to = keys[i] * width, i * width
-        rows[to : to + head] = words[row : row + head]
+        rows[to] = words[row] & 1
+        for slot in range(shape[0]):
+            if (words[row] >> (slot + 1)) & 1 != 0:
+                rows[to + 1 + slot] = words[row + 1 + slot]
         for match in range(shape[0]):
             if _held(words, row, shape, match + 1):
                 start = head + match * shape[1]
@@ -205,6 +200,9 @@ def _put(words, width, shape, texts, ids, keys, rows):  # type: ignore[no-untype
     for i in range(len(keys)):
         row, given = keys[i] * width, i * width
         words[row : row + width] = rows[given : given + width]
+        for slot in range(shape[0]):
+            if words[row + 1 + slot] != 0:
+                words[row] |= 1 << (slot + 1)
         for match in range(1, shape[0] + 1):
             if _held(words, row, shape, match):
                 start = 1 + shape[0] + (match - 1) * shape[1]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from nadi.kernel.columns.jit import loop, part
+from nadi.kernel.columns.patterns.asking import lowest
 
 # The words of a node: the neighbours in its place, the number under which the last delta knew it (0: not), its number in the order of all, the time of its
 # first event.
@@ -28,7 +29,8 @@ HEAD, TAIL, FRESH, TOP = range(4)
 PLACE = 4
 USED = 0  # of a key: whether the match that has bound nothing is gone (1); of a pair, BOUND and the slot of the one that is bound
 BOUND = 2
-STARTS = 1  # where the places of a key begin
+WAITS, NEWS = 1, 2  # of a key: the elements for which matches wait, and those for which fresh ones do, as bits by slot
+STARTS = 3  # where the places of a key begin
 
 # What `meta` has: free nodes, nodes that a delta is still to tell the end of, where unused words begin, the next number, how many nodes there
 # are, words of a node, where in a node stand the time of the last event and the bucket (0: nowhere), and the bits of a number's bucket.
@@ -198,34 +200,76 @@ def expire_pair(words, keys, at, meta, buckets, now, within, key, far):  # type:
 
 
 @part
+def settle_all(words, keys, base, meta, buckets, news):  # type: ignore[no-untyped-def]
+    """New matches become pending at the places for which there are bits; they have some."""
+    keys[base + NEWS] ^= news
+    while news != 0:
+        slot = lowest(news)
+        news &= news - 1
+        settle(words, keys, base + STARTS + PLACE * (slot - 1), meta, buckets)
+
+
+@part
 def settle(words, keys, at, meta, buckets):  # type: ignore[no-untyped-def]
     """New matches of a place become pending: by the time of their last event, stable. There are some."""
     node = keys[at + FRESH]
-    count, ordered = 0, True
+    ordered = True
     last = meta[LAST]
     before = words[node + last]
     while node != 0:
-        count += 1
         ts = words[node + last]
         if ts < before:
             ordered = False
         before = ts
         node = words[node + NEXT]
     if not ordered:
-        _sort(words, keys, at, meta, buckets, count)
+        _sort(words, keys, at, meta, buckets)
     keys[at + FRESH] = 0
 
 
 @loop
-def _sort(words, keys, at, meta, buckets, count):  # type: ignore[no-untyped-def]
-    nodes, times = np.empty(count, np.int64), np.empty(count, np.int64)
-    node = keys[at + FRESH]
-    for i in range(count):
-        nodes[i] = node
-        times[i] = words[node + meta[LAST]]
-        node = words[node + NEXT]
-    for i in np.argsort(times, kind="mergesort"):
-        node = nodes[i]
-        bucket = words[node + meta[BUCKET] + NAME] if meta[BUCKET] != 0 else 0
+def _sort(words, keys, at, meta, buckets):  # type: ignore[no-untyped-def]
+    """Bring the fresh matches of a place in the order of their last events, without any memory: they are a list by their links all the time."""
+    node = head = keys[at + FRESH]
+    while node != 0:
+        after = words[node + NEXT]
         take(words, keys, at, meta, buckets, node)
+        node = after
+    node = _merged(words, head, meta[LAST])
+    while node != 0:
+        after = words[node + NEXT]
+        bucket = words[node + meta[BUCKET] + NAME] if meta[BUCKET] != 0 else 0
         append(words, keys, at, meta, buckets, node, bucket)
+        node = after
+
+
+@loop
+def _merged(words, head, last):  # type: ignore[no-untyped-def]
+    """Sort nodes that are linked one after the other, by a word of theirs, stable: merges runs of 1, 2, 4, … nodes. The first one comes back."""
+    size, merges = 1, 2
+    while merges > 1:
+        merges = tail = 0
+        one, head = head, 0
+        while one != 0:
+            merges += 1
+            other, ones = one, 0
+            while ones < size and other != 0:
+                other = words[other + NEXT]
+                ones += 1
+            others = size
+            while ones > 0 or (others > 0 and other != 0):
+                if ones > 0 and (others == 0 or other == 0 or words[one + last] <= words[other + last]):
+                    node, one = one, words[one + NEXT]
+                    ones -= 1
+                else:
+                    node, other = other, words[other + NEXT]
+                    others -= 1
+                if tail != 0:
+                    words[tail + NEXT] = node
+                else:
+                    head = node
+                tail = node
+            one = other
+        words[tail + NEXT] = 0
+        size *= 2
+    return head

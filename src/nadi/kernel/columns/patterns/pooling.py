@@ -15,6 +15,7 @@ from nadi.kernel.columns.patterns.places import (
     HEAD,
     LIVE,
     MASK,
+    NEWS,
     NEXT,
     NUMBER,
     PLACE,
@@ -25,6 +26,7 @@ from nadi.kernel.columns.patterns.places import (
     TOP,
     UNORDERED,
     USED,
+    WAITS,
     WIDTH,
     enter,
     spread,
@@ -173,9 +175,14 @@ def link(words, keys, width, meta, buckets, columns, null_word, equal, owners, a
         for j in range(len(columns)):
             words[node + columns[j]] = rows[i, j]
         words[node + TOLD] = words[node + NUMBER]
-        at = owners[i] * width + STARTS + at_places[i] * PLACE
+        row = owners[i] * width
+        at = row + STARTS + at_places[i] * PLACE
         _behind(words, keys, at, node)
         _renew(words, keys, at, node, fresh_seen)
+        bit = 1 << (at_places[i] + 1)
+        keys[row + WAITS] |= bit
+        if fresh_seen[at]:
+            keys[row + NEWS] |= bit
         if meta[BUCKET] != 0:
             enter(words, meta, buckets, node, _bucket(words, meta, null_word, equal, node, at_places[i]))
     meta[END] = node + meta[WIDTH]

@@ -2,8 +2,9 @@
 
 An element has one match at a time, so that a key has as many as there are elements, and all of its state is one row of words:
 
-    begun, the match of each element (from 1 on, 0: none), the matches
+    begun and who waits, the match of each element (from 1 on), the matches
 
+The first word has as its lowest bit whether the sequence has begun, then a bit for each element: whether it has a match.
 A match has how many events each element has bound, the time of the first event, and two words for each captured value: whether it is null, and the value.
 """
 

@@ -1,7 +1,7 @@
 """The loop of a sequence as text (language text §10).
 
-Before each event what waited becomes pending, `w<slot>`, and what the event does not take on is gone; what it does waits as `n<slot>`. Elements are
-asked from the last to the first. A match may wait at two elements at once: both see what either makes of it.
+Before each event what waited becomes pending (`waits`), and what the event does not take on is gone; what it does is `fresh`. Both are bits by slot.
+Elements are asked from the last to the first. A match may wait at two elements at once: both see what either makes of it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
 from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
+from nadi.kernel.columns.patterns.asking import choices, lowest, write_asked, write_may
 from nadi.kernel.columns.patterns.picking import Picked, dtypes, write_picks
 from nadi.kernel.columns.patterns.reading import FIXED
 from nadi.kernel.columns.patterns.runs import BEGUN, KEPT, UNBOUNDED, Element, Reference, RunLayout
@@ -30,6 +31,7 @@ _FIXED = {
 }
 """`completed`: how many output rows there are, told by the loop; an event completes one match at most."""
 
+_CALLED: dict[str, object] = {"lowest": lowest}
 _FLOATS = (Type.FLOAT, Type.DOUBLE)
 
 
@@ -46,7 +48,9 @@ class RunText:
         parameters = {**_FIXED, **self._writer.parameters, **self._own}
         head = [f"def run({', '.join(parameters)}):", "    k = 0", "    for i in range(n):"]
         self.source = "\n".join([*head, *self._writer.lines, "    completed[0] = k", ""])
-        self.call: Any = generated(self.source, "run", list(parameters.items()), COMPILED, PLAIN)
+        self.call: Any = generated(
+            self.source, "run", list(parameters.items()), {**COMPILED, **_CALLED}, {**PLAIN, **_CALLED}
+        )
         self.parameters = tuple(parameters)
 
     @property
@@ -57,7 +61,8 @@ class RunText:
     # ---- the loop
 
     def _write(self) -> None:
-        layout, slots = self._layout, range(len(self._layout.elements))
+        layout = self._layout
+        elements, found = choices(layout.elements, len(layout.sources.names))
         if layout.sources.keys:
             self._writer.line("g = int(key[i])")
             self._writer.line("if g < 0: continue")
@@ -66,24 +71,21 @@ class RunText:
         self._writer.line("t = int(ts[i])")
         self._writer.line(f"row = g * {layout.key_width}")
         self._writer.line(f"base = row + {layout.start}")
-        self._load_event()
-        for slot in slots:
-            self._writer.line(f"w{slot} = words[row + {1 + slot}]")
-            self._writer.line(f"n{slot} = 0")
+        self._writer.line(f"before = words[row + {BEGUN}]")
+        self._writer.line("waits = before >> 1")
+        self._writer.line(f"begun = before & 1{'' if layout.every else ' | 1'}")
+        write_may(self._writer, elements, found, len(layout.sources.names))
         self._expire()
-        self._writer.line(f"if {' or '.join(f'w{slot} != 0' for slot in slots)}: touched[g] = True")
         self._fresh()
-        for number in range(len(layout.sources.names)):
-            if len(layout.sources.names) > 1:
-                self._writer.open(f"if origin[i] == {number}:")
-            for element in reversed(layout.elements):
-                if element.source == number:
-                    self._step(element)
-            if len(layout.sources.names) > 1:
-                self._writer.close()
-        for slot in slots:
-            self._writer.line(f"words[row + {1 + slot}] = n{slot}")
-        self._writer.line(f"if {' or '.join(f'n{slot} != 0' for slot in slots)}: touched[g] = True")
+        self._writer.line("fresh = 0")
+        self._writer.line("todo = may & waits")
+        self._writer.open("if todo != 0:")
+        self._load_event()
+        write_asked(self._writer, tuple(reversed(elements)), self._step)
+        self._writer.close()
+        self._writer.line("after = begun | (fresh << 1)")
+        self._writer.line(f"words[row + {BEGUN}] = after")
+        self._writer.line("if (before | after) >> 1 != 0 or before != after: touched[g] = True")
 
     def _load_event(self) -> None:
         """The attributes at hand that conditions read and matches keep."""
@@ -110,40 +112,44 @@ class RunText:
         layout = self._layout
         if layout.within is None:
             return
-        for element in layout.elements:
-            if element.slot > 0 or element.counted:
-                first = f"words[base + w{element.slot} * {layout.match_width} + {layout.first_word}]"
-                self._writer.line(
-                    f"if w{element.slot} != 0 and abs({first} - t) > {layout.within}: w{element.slot} = 0"
-                )
+        self._writer.line(f"late = waits{'' if layout.elements[0].counted else ' & -2'}")
+        self._writer.open("while late != 0:")
+        self._writer.line("bit = late & -late")
+        self._writer.line("late ^= bit")
+        self._writer.line(f"m = base + words[row + 1 + lowest(bit)] * {layout.match_width}")
+        self._writer.line(f"if abs(words[m + {layout.first_word}] - t) > {layout.within}: waits ^= bit")
+        self._writer.close()
 
     def _fresh(self) -> None:
-        """The match that has bound nothing: with each event where `every` stands, else with the first one."""
+        """The match that has bound nothing: with each event where `every` stands, else with the first one.
+
+        One that will not take the event need not be made.
+        """
         layout = self._layout
-        tests = []
+        tests = ["(may & 1) != 0"]
         if layout.elements[0].counted:
-            tests.append("w0 == 0")
+            tests.append("(waits & 1) == 0")
         if not layout.every:
-            tests.append(f"words[row + {BEGUN}] == 0")
-        if tests:
-            self._writer.open(f"if {' and '.join(tests)}:")
-        self._writer.line("w0 = 1")
-        others = [f"w0 == w{slot}" for slot in range(1, len(layout.elements))]
-        self._writer.line(f"while {' or '.join(others) or 'False'}: w0 += 1")
-        self._writer.line(f"begun = base + w0 * {layout.match_width}")
+            tests.append("(before & 1) == 0")
+        self._writer.open(f"if {' and '.join(tests)}:")
+        self._writer.line("others, used = waits, 1")
+        self._writer.open("while others != 0:")
+        self._writer.line("used |= 1 << words[row + 1 + lowest(others)]")
+        self._writer.line("others &= others - 1")
+        self._writer.close()
+        self._writer.line("w = lowest(~used)")
+        self._writer.line("words[row + 1] = w")
+        self._writer.line(f"m = base + w * {layout.match_width}")
         for slot in range(len(layout.elements)):
-            self._writer.line(f"words[begun + {slot}] = 0")
-        if not layout.every:
-            self._writer.line(f"words[row + {BEGUN}] = 1")
-            self._writer.line("touched[g] = True")
-        if tests:
-            self._writer.close()
+            self._writer.line(f"words[m + {slot}] = 0")
+        self._writer.line("waits |= 1")
+        self._writer.close()
 
     def _step(self, element: Element) -> None:
         """One element is offered the event."""
         slot, layout = element.slot, self._layout
-        self._writer.open(f"if w{slot} != 0:")
-        self._writer.line(f"m = base + w{slot} * {layout.match_width}")
+        self._writer.line(f"w = words[row + {1 + slot}]")
+        self._writer.line(f"m = base + w * {layout.match_width}")
         blocks = 0
         if element.counted:  # not where the next element, or the one after it, was faster
             after = [f"words[m + {s}] == 0" for s in (slot + 1, slot + 2) if s < len(layout.elements)]
@@ -158,7 +164,7 @@ class RunText:
             self._complete()
         else:
             self._bind(element)
-        self._writer.close(blocks + 1)
+        self._writer.close(blocks)
 
     def _bind(self, element: Element) -> None:
         """The match takes the event, and waits for what may come next."""
@@ -168,22 +174,26 @@ class RunText:
         self._keep(slot)
         if element.counted and element.minimum > 1:
             self._writer.open(f"if count >= {element.minimum}:")
-        self._enter(slot + 1, f"w{slot}")
+        self._enter(slot + 1)
         if element.counted:
-            if element.maximum == UNBOUNDED:
-                self._writer.line(f"if n{slot} == 0: n{slot} = w{slot}")
-            else:
-                self._writer.line(f"if n{slot} == 0 and count != {element.maximum}: n{slot} = w{slot}")
+            self._let_in(slot, "" if element.maximum == UNBOUNDED else f" and count != {element.maximum}")
             if element.minimum > 1:
                 self._writer.close()
 
-    def _enter(self, slot: int, match: str) -> None:
-        """An element has one new match at most. One that needs no event passes it on at once."""
+    def _let_in(self, slot: int, unless: str = "") -> None:
+        """An element has one new match at most."""
+        self._writer.open(f"if (fresh & {1 << slot}) == 0{unless}:")
+        self._writer.line(f"words[row + {1 + slot}] = w")
+        self._writer.line(f"fresh |= {1 << slot}")
+        self._writer.close()
+
+    def _enter(self, slot: int) -> None:
+        """A match comes to an element. One that needs no event passes it on at once."""
         element = self._layout.elements[slot]
-        self._writer.line(f"if n{slot} == 0: n{slot} = {match}")
+        self._let_in(slot)
         if element.minimum == 0:
             self._writer.open(f"if words[m + {slot}] == 0:")
-            self._enter(slot + 1, match)
+            self._enter(slot + 1)
             self._writer.close()
 
     def _complete(self) -> None:
