@@ -72,9 +72,10 @@ class Ahead:
 
 def ahead(query: Query, app: App) -> Ahead:
     """What is to be computed outside of a query's loops. What cannot be stays in the query as it was."""
-    if _has_made_key(query, app):
+    if _is_inner(getattr(query.output, "target", ""), app):
         return Ahead(query, app, {})
-    streams = {key: Deriving(len(app.streams[key].schema)) for key in read(query).values() if key in app.streams}
+    sources = () if _has_made_key(query, app) else read(query).values()
+    streams = {key: Deriving(len(app.streams[key].schema)) for key in sources if key in app.streams}
     rewriting = _Ahead(query, app, streams)
     made, behind = rewriting.run()
     before = {key: tuple(d.made) for key, d in streams.items() if d.made}
@@ -98,11 +99,15 @@ def stands_alone(query: Query, app: App) -> bool:
     return last == query.id and not heard and all(isinstance(step, FilterStep) for step in source.steps)
 
 
+def _is_inner(stream: str, app: App) -> bool:
+    """Whether a stream is one inside of a partition: its events have the key with them."""
+    return stream in app.streams and app.streams[stream].partition is not None
+
+
 def _has_made_key(query: Query, app: App) -> bool:
     """Whether events have the key of a partition as a further attribute: there is one such place behind those of a stream."""
-    target = getattr(query.output, "target", "")
     both = set(read(query).values())
-    if any(key in app.streams and app.streams[key].partition is not None for key in (*both, target)):
+    if any(_is_inner(key, app) for key in both):
         return True
     partition = next((e for e in app.elements if isinstance(e, Partition) and e.id == query.partition), None)
     keys = () if partition is None else partition.keys

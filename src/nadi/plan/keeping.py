@@ -200,6 +200,8 @@ def keeps_further(query: Query, app: App) -> bool:
             references = _of_state(made.query, state, made.app)
             return any(name not in app.streams[read(query)[slot]].schema.names for slot, name, _index in references)
         case SingleInput() as source if made.before:
+            if source.window is not None and not query.selection.aggregates:
+                return True  # such windows keep events whole
             width = len(app.streams[source.source].schema)
             steps = itertools.dropwhile(lambda step: not isinstance(step, WindowStep), source.steps)
             looked = (tuple(steps), made.query.selection)
