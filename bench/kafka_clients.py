@@ -1,6 +1,6 @@
 """Kafka's source and sink alone, with messages as objects and in loops: microseconds of processor time per message.
 
-    python -m bench.kafka_clients [--messages 300000] [--repeat 3]
+    python bench/kafka_clients.py [--messages 300000] [--repeat 3]
 
 Runs of both ways in turn, in one process, against a broker of its own. *caller* is the thread that reads or writes, *process* all threads of it, librdkafka's
 own included. Sizes are those of the suite `kafka`. What is read is compared with what was written.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ import numpy as np
 import pyarrow as pa
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.delivery import kafka
 from nadi.io import kafkalibrary

@@ -10,7 +10,7 @@ import gc
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -23,9 +23,12 @@ import pyarrow as pa
 from bench.checks import WrongOutputError
 from nadi.functions.registry import default_registry
 from nadi.kernel.columns.engine import ColumnsKernel
+from nadi.kernel.columns.mixed import MixedKernel
 from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch, Kernel, Outputs
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.plan import plan_app
+from nadi.plan.islands import Islands, islands
+from nadi.plan.nodes import App
 
 BATCHES = (100_000, 1_000)
 CHECKED = 100_000  # events that rows get, too
@@ -45,6 +48,12 @@ _JOIN = (
     "define stream In2 (ts long, sym string, price double, vol int);\n"
     "from In#window.time(1 sec) as a join In2#window.time(1 sec) as b on a.sym == b.sym "
     "select a.sym as sym, a.price as p1, b.price as p2 insert into Out;"
+)
+_TABLE = (
+    "define stream In2 (ts long, sym string, price double, vol int);\n"
+    "@primaryKey('sym') define table Last (sym string, price double, vol int);\n"
+    "from In2 select sym, price, vol update or insert into Last on Last.sym == sym;\n"
+    "from In as a join Last on a.sym == Last.sym select a.sym as sym, a.price as p1, Last.price as p2 insert into Out;"
 )
 _SEQUENCE = (
     "from every e1=In, e2=In[price > e1.price]+, e3=In[price < e2[last].price] "
@@ -101,6 +110,7 @@ KERNEL_APPS: dict[str, KernelApp] = {
         KernelApp("flat", f"{_IN}{_PATTERN}", 2_200_000),
         KernelApp("sequence", f"{_IN}partition with (sym of In) begin {_SEQUENCE} end;", 8_600_000),
         KernelApp("join", f"{_IN}{_JOIN}", 660_000, counts_rows=True, streams=2, most=400_000),
+        KernelApp("table", f"{_IN}{_TABLE}", 2_500_000, streams=2),
     )
 }
 
@@ -211,9 +221,23 @@ class Total:
                     self.checksum = crc32(buffer, self.checksum) if buffer is not None else self.checksum
 
 
-def _columns(app: KernelApp) -> ColumnsKernel:
-    registry = default_registry()
-    return ColumnsKernel(plan_app(app.text, registry), registry, ("Out",))
+class _Makes:
+    """Kernels of the standard functions."""
+
+    def rows(self, app: App, outputs: Collection[str]) -> RowsKernel:
+        return RowsKernel(app, default_registry(), outputs)
+
+    def columns(self, app: App, outputs: Collection[str], part: Islands) -> ColumnsKernel:
+        return ColumnsKernel(app, default_registry(), outputs, part)
+
+
+def _columns(app: KernelApp) -> Kernel:
+    """All queries are on columns; of an app with a table rows answer on-demand queries."""
+    plan = plan_app(app.text, default_registry())
+    part, makes = islands(plan), _Makes()
+    if len(part.order) < len(plan.queries):
+        raise WrongOutputError(f"{app.name}: {part.why}")
+    return MixedKernel(plan, ("Out",), part, makes) if part.mixed else makes.columns(plan, ("Out",), part)
 
 
 # ---- events ----------------------------------------------------------------------------------------------------------

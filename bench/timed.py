@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -178,6 +178,10 @@ class TimedLog:
 
     def acknowledge(self, partition: int, position: int) -> None:
         self._inner.acknowledge(partition, position)
+
+    def __getattr__(self, name: str) -> Any:
+        """What only some logs can."""
+        return getattr(self._inner, name)
 
     def close(self) -> None:
         self._inner.close()

@@ -19,6 +19,8 @@ _WINDOWS = (
     "#window.length(1)",
     "#window.length(3)",
     "#window.length(20)",
+    "[l > -9L]#window.externalTime(l, 30 milliseconds)",
+    "[l > -9L]#window.externalTime(l, 1 sec)",
 )
 
 

@@ -20,7 +20,7 @@ from sample import connector, delivery
 from nadi.errors import NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io import kafkalibrary
-from nadi.io.contract import Log, Place, Sink
+from nadi.io.contract import Log, Place, Sink, TimedLog
 from nadi.io.registry import open_log, open_sink
 from nadi.io.retention import Kept, Retention
 from nadi.io.retry import unavailable
@@ -119,6 +119,19 @@ def test_a_topic_keeps_the_rules_of_a_log(kafka: str) -> None:
     log = source(kafka, name)
     assert log.partitions() == 3
     check_log(log)
+    log.close()
+
+
+def test_a_topic_tells_when_messages_came_without_reading_them(kafka: str) -> None:
+    name = topic(kafka, 2)
+    for time in (10, 10, 20, 40):
+        fill(kafka, name, ["x"], 0, timestamp=time)
+    log = source(kafka, name)
+    assert isinstance(log, TimedLog)
+    assert [log.time_at(0, position, 4) for position in (0, 2, 1, 3, 4)] == [10, 20, 10, 40, None]
+    assert [log.later_than(0, time) for time in (0, 10, 19, 20, 40)] == [0, 2, 2, 3, None]
+    assert log.time_at(1, 0, 0) is None
+    assert log.later_than(1, 0) is None
     log.close()
 
 

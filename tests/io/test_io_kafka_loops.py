@@ -58,7 +58,7 @@ def fill_with_gaps(servers: str, name: str, draw: random.Random) -> None:
     for turn in range(12):
         producer.begin_transaction()
         for _ in range(draw.randint(1, 40)):
-            payload = draw.choice([None, b"", draw.randbytes(draw.randint(1, 300)), b"line\nline"])
+            payload = draw.choice([None, b"", bytes(draw.choice((50, 100, 250, 300))), b"line\nline"])
             producer.produce(name, payload, key="k")
         producer.abort_transaction(10) if turn % 3 == 1 else producer.commit_transaction(10)
 
@@ -116,7 +116,29 @@ def test_a_piece_is_left_as_it_was_when_the_next_one_is_read(kafka: str, monkeyp
     assert [int(payload) for block in blocks for payload in block] == list(range(20))
     block = blocks[0]
     assert isinstance(block, Block)
-    assert block.data.tobytes() == b"0\n1\n2\n3\n4"  # a newline between two
+    assert block.data.tobytes() == b"0\n1\n2\n3\n4\n"  # a newline after each
+
+
+@pytest.mark.parametrize("start", [0, 100], ids=["the end of the partition", "a start that is not there"])
+def test_what_comes_between_messages_says_the_same(kafka: str, start: int) -> None:
+    name, library = topic(kafka), kafkalibrary.library()
+    assert library is not None
+    told = []
+    for _way in WAYS:
+        settings = {"bootstrap.servers": kafka, "group.id": "x", "enable.partition.eof": True}
+        reader: kafka_readers.Reader = kafka_readers.MessageReader(
+            Consumer({**settings, "auto.offset.reset": "error"}), ()
+        )
+        if told:
+            reader = reader.in_blocks(library)  # type: ignore[attr-defined]
+            assert isinstance(reader, kafka_readers.BlockReader)
+        reader.begin(name, 0, start)
+        while not isinstance(event := reader.step(1_000), kafka_readers.Event):
+            assert event is kafka_readers.Came.NOTHING
+        told.append((event.error.code(), event.error.str(), event.offset))
+        reader.close()
+    assert told[0] == told[1]
+    assert told[0][1]
 
 
 def stored(servers: str, name: str, partitions: int) -> Iterator[tuple[object, ...]]:
@@ -187,7 +209,7 @@ def test_what_is_compiled_ahead_is_all_that_is_needed(
     from nadi.io import kafkaloops
 
     choose(monkeypatch, "loops")
-    kafkaloops.prepare()
+    kafkaloops.warm()
     name = topic(kafka)
     for number, options in enumerate(({}, {"key": "{{name}}"})):
         target = sink(kafka, name, tmp_path / str(number), **options)

@@ -29,6 +29,7 @@ from tests.generate.columnar import BATCHES, columnar, partition_key, partitione
 from tests.generate.feeding import Feeding
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.mixed import mixed
+from tests.generate.tabled import tabled
 from tests.kernel.columns.test_columns_invariant import AFTER, CHOSEN
 from tests.kernel.columns.test_columns_mixed import MixedFeeding, _planned, _seen
 from tests.persistence.columnsrig import ColumnsNode
@@ -54,7 +55,7 @@ class Restoring(MixedFeeding):
         for bucket, kernel in enumerate(self.kernels):
             kernel.load(made.parts(bucket))
             if isinstance(kernel, ChosenKernel):
-                assert set(kernel.part.order) == plan.on_columns
+                assert kernel.part.owners == plan.on_columns
         self.saved = [list(kernel.dump()) for kernel in self.kernels]
 
     def _rows(self, bucket: int) -> Any:
@@ -163,6 +164,14 @@ def test_a_restore_of_a_mixed_app_leaves_queries_where_they_were(
     made: Generated, sent: list[Message], parts: list[Cut], at: int
 ) -> None:
     _holds(made, sent, parts, at, to_rows=False)
+
+
+@CHOSEN
+@given(made=tabled(), sent=messages, parts=cuts, at=st.integers(0, 29), to_rows=st.booleans())
+def test_tables_of_columns_go_on_there_and_on_rows(
+    made: Generated, sent: list[Message], parts: list[Cut], at: int, to_rows: bool
+) -> None:
+    _holds(made, sent, parts, at, to_rows)
 
 
 @CHOSEN

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,8 +100,15 @@ def test_order_times_never_pass_the_clock_of_their_cut(limit: int | None):
     assert cut.clock <= 1_000
 
 
-@given(st.lists(st.lists(st.integers(0, 60), max_size=25).map(sorted), min_size=1, max_size=4), st.integers(1, 12))
-def test_a_backlog_of_unknown_times_is_taken_in_their_order(partitions: list[list[int]], limit: int):
+@given(
+    st.lists(st.lists(st.integers(0, 60), max_size=25).map(sorted), min_size=1, max_size=4),
+    st.integers(1, 12),
+    st.booleans(),
+)
+def test_a_backlog_of_unknown_times_is_taken_in_their_order(partitions: list[list[int]], limit: int, indexed: bool):
+    def later_than(place: tuple[int, int], time: int, end: int) -> int | None:
+        return min(end, bisect_right(partitions[place[1]], time)) if indexed else None
+
     def time_at(place: tuple[int, int], position: int, end: int) -> int | None:
         return partitions[place[1]][position] if position < end else None
 
@@ -111,7 +120,7 @@ def test_a_backlog_of_unknown_times_is_taken_in_their_order(partitions: list[lis
         size = sum(w.end - w.start for w in states)
         horizon = None
         if size > limit:
-            states, horizon = bounded(states, limit, time_at)
+            states, horizon = bounded(states, limit, time_at, later_than)
         cut = plan_cut(before, Situation(states, WALL, horizon), 1)
         if cut is None:
             break

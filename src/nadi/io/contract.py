@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -112,6 +112,19 @@ class Log(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class TimedLog(Protocol):
+    """A log that knows when its messages came without reading what lies between them."""
+
+    def time_at(self, partition: int, position: int, end: int) -> int | None:
+        """The log time of the first message in [position, end); None where there is none."""
+        ...
+
+    def later_than(self, partition: int, time: int) -> int | None:
+        """The position of the first message that is later than a log time (ms), None where there is none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from nadi.io.kafkalibrary import library
 from nadi.kernel.columns import jit
 
 
@@ -36,7 +37,9 @@ NEWLINE = 10
 # how `take` ends
 NOTHING, MORE, FULL, GROW, EVENT, DONE = range(6)
 # what it keeps
-AT, COUNT, FILLED, USED, SIZE, CODE, POSITION, PLACES = range(8)
+AT, COUNT, FILLED, USED, SIZE, CODE, POSITION, SAID, PLACES = range(9)
+TEXT = 1_024
+"""Bytes of what an event says, at most."""
 
 # rd_kafka_vu_t: its type, and behind it up to 64 bytes of value
 WORDS = 9
@@ -78,12 +81,12 @@ _copy: Any = intrinsic(_copying)
 
 
 @jit.loop
-def take(queue, wait, until, limit, pointers, places, data, starts, ends, positions, times):  # type: ignore[no-untyped-def]
+def take(queue, wait, until, limit, pointers, places, data, starts, ends, positions, times, said):  # type: ignore[no-untyped-def]
     """Copy messages before offset `until` behind those that a piece has: `places[FILLED]` ones, whose payloads are `places[SIZE]` bytes.
 
     What was fetched is used first (`pointers` from `places[AT]` to `places[COUNT]`); if there is none, fetch, and wait `wait` ms for the first one. The
     piece is full with `len(starts)` messages, or `limit` bytes. Where a payload has no room in `data` (GROW) it has to be called again, with more. An
-    event that is no message (EVENT) leaves `places[CODE]` and `places[POSITION]`.
+    event that is no message (EVENT) leaves `places[CODE]`, `places[POSITION]`, and what it says: `said[: places[SAID]]`.
     """
     if places[FILLED] == len(starts):
         return FULL
@@ -104,6 +107,9 @@ def take(queue, wait, until, limit, pointers, places, data, starts, ends, positi
         offset = _int64(message + _OFFSET)
         if _int32(message + _ERROR) != 0:
             places[CODE], places[POSITION] = _int32(message + _ERROR), offset
+            places[SAID] = min(_int64(message + _LENGTH), len(said))
+            if places[SAID] > 0:
+                _copy(said.ctypes.data, _int64(message + _PAYLOAD), places[SAID])
             _destroy(message)
             at += 1
             ended = EVENT
@@ -121,7 +127,7 @@ def take(queue, wait, until, limit, pointers, places, data, starts, ends, positi
         starts[filled] = used
         used += length
         ends[filled] = used
-        data[used] = NEWLINE  # between two; it belongs to none
+        data[used] = NEWLINE  # belongs to none
         used += 1
         positions[filled] = offset
         times[filled] = max(_timestamp(message, 0), 0)
@@ -213,11 +219,13 @@ def produce(  # type: ignore[no-untyped-def]
     return len(starts), np.int64(0)
 
 
-def prepare() -> None:
-    """Compile all loops, or take them from the cache; calls nothing of a broker. The library has to be known (`nadi.io.kafkalibrary.library`)."""
+def warm() -> None:
+    """Compile all loops, or take them from the cache, where they can be used; calls nothing of a broker."""
+    if library() is None:
+        return
     none: npt.NDArray[np.int64] = np.zeros(0, np.int64)
     places = np.zeros(PLACES, np.int64)
-    take(0, 0, 0, 0, none, places, np.zeros(0, np.uint8), none, none, none, none)
+    take(0, 0, 0, 0, none, places, np.zeros(0, np.uint8), none, none, none, none, np.zeros(0, np.uint8))
     drop(none, places)
     text = np.zeros(3 * DIGITS, np.uint8)
     rows = [none] * 4

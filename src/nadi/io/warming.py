@@ -10,7 +10,10 @@ from pathlib import Path
 from nadi.io.registry import connectors, map_type
 from nadi.plan.nodes import App
 
-_LOOPS = {"json": ("nadi.io.mappers.json_warming", ("nadi.io.mappers.json_scan", "nadi.io.mappers.json_write"))}
+_LOOPS = {
+    "json": ("nadi.io.mappers.json_warming", ("nadi.io.mappers.json_scan", "nadi.io.mappers.json_write")),
+    "kafka": ("nadi.io.kafkaloops", ("nadi.io.kafkaloops",)),
+}
 """What an app may need: the module whose `warm()` compiles it, and the modules in which it is written."""
 
 
@@ -19,6 +22,8 @@ def needed(app: App) -> Iterator[str]:
     both = (*connectors(app, "source"), *connectors(app, "sink"))
     if any(map_type(connector) == "json" for connector in both):
         yield "json"
+    if any(connector.type == "kafka" for connector in both):
+        yield "kafka"
 
 
 def text(name: str) -> str:

@@ -44,15 +44,15 @@ def everything(_element: str) -> bool:
 
 
 def columns_of(app: App, flat: Iterable[str], rows: Iterable[str]) -> frozenset[str]:
-    """The queries that are on columns, by the elements that columns wrote and those that rows wrote; none where columns wrote nothing."""
+    """The queries and tables that are on columns, by the elements that columns wrote and those that rows wrote; none where columns wrote nothing."""
     if not any(True for _ in flat):
         return frozenset()
     owners = Owners(app)
-    return frozenset(islands(app, [owner for e in rows if (owner := owners.of(e)) is not None]).order)
+    return islands(app, [owner for e in rows if (owner := owners.of(e)) is not None]).owners
 
 
 def written_on_columns(state: State, app: App) -> frozenset[str]:
-    """The queries of the app that a state is of whose part the columns kernel wrote: reads all of it."""
+    """The queries and tables of the app that a state is of whose part the columns kernel wrote: reads all of it."""
     if not has_columns(state):
         return frozenset()
     from nadi.kernel.columns.flat import elements_of as of_flat
@@ -85,7 +85,8 @@ class ColumnsState:
         self._state, self._plan = state, plan
         self._old, self._new = old, new
         self._buckets, self._moves = buckets, moves
-        self._part = islands(new, [q.id for q in new.queries if q.id not in plan.on_columns])
+        ids = (*(q.id for q in new.queries), *(table.id for table in new.tables.values()))
+        self._part = islands(new, [id for id in ids if id not in plan.on_columns])  # noqa: A001
         self._owners = Owners(new)
         self._folded: dict[int, Folded] = {}
         self.rows = RowsView(state, self)
@@ -101,15 +102,15 @@ class ColumnsState:
             stream = element.removesuffix(_OUTPUT)
             if self._part.columns:
                 return stream in self._new.streams
-            return self._owners.of(element) in self._part.order and stream not in self._part.given_on
-        return self._owners.of(element) in self._part.order
+            return self._owners.of(element) in self._part.owners and stream not in self._part.given_on
+        return self._owners.of(element) in self._part.owners
 
     def folded(self, bucket: int) -> Folded:
         """What columns wrote of an old bucket."""
         if bucket not in self._folded:
             from nadi.kernel.columns.folding import Folded
 
-            made = self._folded[bucket] = Folded(self._old, islands(self._old).order)
+            made = self._folded[bucket] = Folded(self._old, islands(self._old).owners)
             for segment in self._state.segments(bucket, everything):
                 if is_flat(segment.payload):
                     made.apply(segment.payload)
@@ -132,7 +133,7 @@ class ColumnsState:
             return Segment(block.element, block.group, encode([block]))
 
         yield segment(Block(CLOCK, 0, "c", {"now": np.array(self._clocks(bucket), np.int64)}))
-        made = Folded(self._new, self._part.order)
+        made = Folded(self._new, self._part.owners)
         for source in sources:
             self._take(source, bucket, made)
         for query in made.held:
@@ -239,13 +240,17 @@ class ColumnsState:
                     yield Segment(element, group, encode_entries([("", key, {"next": ["v", following]})]))
 
     def _elements(self, query: str) -> list[str]:
-        """The elements of an old query, and what belongs to them."""
-        mine = [f.old for f in self._plan.fates if f.old.startswith(f"{query}/")]
+        """The elements of an old query or table, and what belongs to them."""
+        mine = self._mine(query)
         return [*mine, *(f"{element}/timer" for element in mine)]
 
     def _goes_to_rows(self, query: str) -> bool:
-        targets = [self._target(f.old) for f in self._plan.fates if f.old.startswith(f"{query}/")]
+        targets = map(self._target, self._mine(query))
         return any(target is not None and not self.has(target) for target in targets)
+
+    def _mine(self, owner: str) -> list[str]:
+        """The elements of an old query; that of a table has the table's id."""
+        return [f.old for f in self._plan.fates if f.old == owner or f.old.startswith(f"{owner}/")]
 
     def _keys(self, partition: Partition, folded: Folded) -> Iterator[Segment]:
         """The keys of a partition of which columns ran all queries: those that keep something, in any order."""

@@ -88,18 +88,6 @@ class Compiling:
             self._following.join()
 
 
-def warm_connectors(app: App) -> None:
-    """Compile what sources and sinks do in loops."""
-    named = [a for stream in app.streams.values() for a in stream.annotations if a.name.lower() in ("source", "sink")]
-    if any((a.get("type") or "").lower() == "kafka" for a in named):
-        from nadi.io import kafkalibrary
-
-        if kafkalibrary.library() is not None:
-            from nadi.io import kafkaloops
-
-            kafkaloops.prepare()
-
-
 def main() -> None:
     """What the process does."""
     from nadi.kernel.columns.warming import warm
@@ -112,9 +100,7 @@ def main() -> None:
             print(number, flush=True)
             continue
         registry = default_registry()
-        app = plan_app(told["text"], registry)
-        warm_connectors(app)
-        warm(app, registry, told["outputs"])
+        warm(plan_app(told["text"], registry), registry, told["outputs"])
         note_compiled(told["text"], told["outputs"])
         print(number, flush=True)
 

@@ -70,13 +70,13 @@ class Ahead:
     asks: bool = False
 
 
-def ahead(query: Query, app: App) -> Ahead:
-    """What is to be computed outside of a query's loops. What cannot be stays in the query as it was."""
+def ahead(query: Query, app: App, alone: bool = True) -> Ahead:
+    """What is to be computed outside of a query's loops. What cannot be stays in the query as it was. `alone`: rows may be asked (see `stands_alone`)."""
     if _is_inner(getattr(query.output, "target", ""), app):
         return Ahead(query, app, {})
     sources = () if _has_made_key(query, app) else read(query).values()
     streams = {key: Deriving(len(app.streams[key].schema)) for key in sources if key in app.streams}
-    rewriting = _Ahead(query, app, streams)
+    rewriting = _Ahead(query, app, streams, alone)
     made, behind = rewriting.run()
     before = {key: tuple(d.made) for key, d in streams.items() if d.made}
     if not before and behind is None:
@@ -154,11 +154,11 @@ class Deriving:
 
 
 class _Ahead:
-    def __init__(self, query: Query, app: App, streams: Mapping[str, Deriving]) -> None:
+    def __init__(self, query: Query, app: App, streams: Mapping[str, Deriving], alone: bool) -> None:
         self.asks = False
         self._query = query
         self._app = app
-        self._alone = stands_alone(query, app)
+        self._alone = alone and stands_alone(query, app)
         self._streams = streams
         self._sources = read(query)
         self._known: Known = NOTHING

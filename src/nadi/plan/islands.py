@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 from nadi.lang.tree import Events, Type
-from nadi.plan import joinable, matchable
+from nadi.plan import joinable, matchable, tabling
 from nadi.plan.ahead import ahead
 from nadi.plan.annotations import found
 from nadi.plan.certainty import failing
@@ -47,6 +47,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.render import written
 from nadi.plan.streams import producers
+from nadi.plan.touching import reads, touched, writers, writes
 from nadi.plan.walk import inside, read, replaced, searched
 
 AGGREGATORS = frozenset(
@@ -68,6 +69,7 @@ class Islands:
     """Per query id where it runs; whether all of the app goes on columns, and why not if not; the ids on columns in the order in which they are to run there.
 
     `handed` is what columns hand on to rows: by stream that columns read the streams that one event of it comes to on rows, in order; it may be among them.
+    `tables` are the names of those that columns hold.
     """
 
     queries: dict[str, Island]
@@ -75,6 +77,12 @@ class Islands:
     order: tuple[str, ...]
     why: str
     handed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tables: tuple[str, ...] = ()
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """The ids of the queries and tables on columns, as `nadi.plan.owners` names them."""
+        return frozenset(self.order) | {f"{name}/table" for name in self.tables}
 
     @property
     def mixed(self) -> bool:
@@ -91,7 +99,8 @@ _COLUMNS = Island("columns", "it has an operator over whole batches (unless nadi
 
 
 def islands(app: App, rows: Collection[str] = ()) -> Islands:
-    """Where the queries of an app run; those with the ids `rows` on rows, whatever they can. An app without queries stays on rows."""
+    """Where the queries of an app run; those with the ids `rows` on rows, whatever they can, and those of tables with such ids. An app without queries
+    stays on rows."""
     feeding = producers(app.elements)
     shared = next(_of_app(app), "")
     cycles = _cycles(app)
@@ -100,14 +109,15 @@ def islands(app: App, rows: Collection[str] = ()) -> Islands:
         query.id: next(_obstacles(query, app), "")
         or timers.get(query.id, "")
         or shared
-        or ("its state was written there" if query.id in rows else "")
+        or ("its state was written there" if _ids(query, app) & set(rows) else "")
         or next(_of_streams(query, app, feeding, cycles), "")
         for query in app.queries
     }
     mixing = Mixing(app, reasons)
     mixing.settle()
     first = next((query for query in app.queries if query.id in mixing.rows), None)
-    why = shared or next(_of_definitions(app), "")
+    tables = dict.fromkeys(name for q in app.queries if q.id not in mixing.rows for name in sorted(touched(q, app)))
+    why = shared or next(_of_definitions(app, tables), "")
     if first is not None and not why:
         why = f"{first.name} has to: {mixing.rows[first.id]}"
     if why and app.playback is not None:
@@ -115,24 +125,37 @@ def islands(app: App, rows: Collection[str] = ()) -> Islands:
         mixing.rows.update({query.id: reason for query in app.queries if query.id not in mixing.rows})
     order = _order(app, mixing.rows)
     told = {q.id: Island("rows", mixing.rows[q.id]) if q.id in mixing.rows else _COLUMNS for q in app.queries}
-    return Islands(told, bool(order) and not why, order, why, mixing.handed() if why else {})
+    return Islands(told, bool(order) and not why, order, why, mixing.handed() if why else {}, tuple(tables))
+
+
+def _ids(query: Query, app: App) -> set[str]:
+    """Those of a query and of the tables that it touches."""
+    return {query.id, *(app.tables[name].id for name in touched(query, app))}
+
+
+def _above(app: App) -> dict[str, set[str]]:
+    """By query the queries that make what it reads, in streams and tables; all by their ids."""
+    feeding = producers(app.elements) | writers(app)  # no stream has the name of a table
+    return {
+        query.id: {q.id for source in {*read(query).values(), *reads(query, app)} for q in feeding.get(source, ())}
+        for query in app.queries
+    }
 
 
 def _order(app: App, rows: Collection[str]) -> tuple[str, ...]:
     """The queries on columns, each after those that feed it."""
-    feeding = producers(app.elements)
     sorter: TopologicalSorter[str] = TopologicalSorter()
+    above = _above(app)
     for query in app.queries:
         if query.id not in rows:
-            sorter.add(query.id, *(q.id for source in read(query).values() for q in feeding.get(source, ())))
+            sorter.add(query.id, *sorted(above[query.id]))
     return tuple(sorter.static_order())
 
 
 def _cycles(app: App) -> dict[str, str]:
     """The queries that feed themselves, through others or not: id → reason."""
-    feeding = producers(app.elements)
     queries = {query.id: query for query in app.queries}
-    above = {q.id: {p.id for source in read(q).values() for p in feeding.get(source, ())} for q in app.queries}
+    above = _above(app)
     found: dict[str, str] = {}
     while True:
         sorter = TopologicalSorter({id: above[id] - found.keys() for id in above if id not in found})  # noqa: A001
@@ -156,16 +179,19 @@ def _of_app(app: App) -> Iterator[str]:
         yield "the idle time of @app:playback is on rows only"
 
 
-def _of_definitions(app: App) -> Iterator[str]:
-    """What runs on rows beside the queries."""
+def _of_definitions(app: App, tables: Collection[str]) -> Iterator[str]:
+    """What runs on rows beside the queries; `tables` are on columns."""
     for what, names in (
         ("table", app.tables),
         ("named window", app.windows),
         ("trigger", app.triggers),
         ("aggregation", app.aggregations),
     ):
-        if names:
-            yield f"the {what} '{next(iter(names))}' changes between events: it is on rows only"
+        for name in names:
+            if name in tables:
+                yield f"rows ask the table '{name}' on demand"
+            else:
+                yield f"the {what} '{name}' changes between events: it is on rows only"
 
 
 def _of_streams(
@@ -176,11 +202,13 @@ def _of_streams(
         yield cycles[query.id]
     sources, target = dict.fromkeys(read(query).values()), getattr(query.output, "target", "")
     for source in sources:
+        if source in app.tables:
+            continue  # its obstacles say what there is to say
         if source not in app.streams or source in app.triggers or source in app.windows:
             yield f"it reads '{source}', which changes between events: it is on rows only"
         elif source.startswith("!"):
             yield f"it reads the fault stream '{source}'"
-    for name in sorted(searched(query)):
+    for name in sorted(searched(query) - app.tables.keys()):
         yield f"it looks into '{name}', which changes between events: it is on rows only"
     if len(makers := feeding.get(target, ())) > 1:
         yield f"{' and '.join(q.name for q in makers)} insert into '{target}': their rows would have to be merged in order"
@@ -201,7 +229,15 @@ def _of_streams(
 def _obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a query on rows."""
     yield from _of_output(query, app)
-    made = ahead(query, app)
+    found = None
+    if touched(query, app):
+        reason = next(tabling.obstacles(query, app), "")
+        if reason:
+            yield reason
+            return
+        found = tabling.seen(query, app)
+        query, app = (query, app) if found is None else (found.query, found.app)
+    made = ahead(query, app, alone=found is None)
     yield from _of_shape(made.query, made.app)
 
 
@@ -244,6 +280,8 @@ def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
 
 def _of_output(query: Query, app: App) -> Iterator[str]:
     output = query.output
+    if writes(query) is not None:
+        return  # `tabling` has looked
     if not isinstance(output, InsertIntoStream) or output.target not in app.streams:
         yield "it does not insert into a stream"
     elif output.events is not Events.CURRENT:

@@ -55,12 +55,8 @@ def of_window(query: Query, call: WindowCall, app: App) -> Iterator[str]:
         return
     args = call.args
     if call.name in EXTERNAL:
-        clock, args = args[0], args[1:]
-        if not _never_null(query, clock, app):
-            yield (
-                f"the window '{call.name}' fails where its time {written(clock)} is null: "
-                f"a filter such as [{written(clock)} > 0L] before it would do"
-            )
+        yield from of_time(query.input, call, app)
+        args = args[1:]
     if len(args) > 2:
         yield f"the window '{call.name}' with so many parameters has no operator yet"
     for number, argument in enumerate(args):
@@ -71,6 +67,16 @@ def of_window(query: Query, call: WindowCall, app: App) -> Iterator[str]:
             continue
         elif not isinstance(value, int) or value <= 0:
             yield f"{written(argument)} is no number of at least 1, which the window '{call.name}' must have on columns"
+
+
+def of_time(source: object, call: WindowCall, app: App) -> Iterator[str]:
+    """What keeps a window whose clock is an attribute of what it reads on rows."""
+    clock = call.args[0]
+    if not _never_null(source, clock, app):
+        yield (
+            f"the window '{call.name}' fails where its time {written(clock)} is null: "
+            f"a filter such as [{written(clock)} > 0L] before it would do"
+        )
 
 
 def _of_delay(query: Query, app: App) -> Iterator[str]:
@@ -106,7 +112,7 @@ def _of_unordered(query: Query, call: WindowCall, app: App) -> Iterator[str]:
                 yield f"the key {written(attribute)} is no attribute of a type whose text Arrow makes as Java does"
         elif not isinstance(attribute, Attr) or attribute.type is Type.STRING:
             yield "a window 'sort' by strings has no operator yet"
-        elif not _never_null(query, attribute, app):
+        elif not _never_null(query.input, attribute, app):
             yield (
                 f"the window 'sort' fails where {written(attribute)} is null: "
                 f"a filter such as [not ({written(attribute)} is null)] before it would do"
@@ -118,9 +124,8 @@ def _of_unordered(query: Query, call: WindowCall, app: App) -> Iterator[str]:
         yield f"the window 'sort' of more than {_MOST_SORTED} events has no operator inside a partition"
 
 
-def _never_null(query: Query, value: Expr, app: App) -> bool:
-    """Whether an attribute of what reaches a query's window has a value for certain: a filter asks for it, or the query that makes it gives one."""
-    source = query.input
+def _never_null(source: object, value: Expr, app: App) -> bool:
+    """Whether an attribute of what reaches a window has a value for certain: a filter asks for it, or the query that makes it gives one."""
     if not isinstance(source, SingleInput) or not isinstance(value, Attr):
         return False
     steps = itertools.takewhile(lambda step: not isinstance(step, WindowStep), source.steps)
@@ -140,7 +145,7 @@ def _gives(query: Query, position: int, app: App) -> bool:
         case Call(function="default", args=(_, Const())):
             return True
         case Attr(slot=0) as value:
-            return _never_null(query, value, app)
+            return _never_null(query.input, value, app)
         case _:
             return False
 

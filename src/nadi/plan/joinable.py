@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from nadi.lang.tree import Type
 from nadi.plan import matchable
 from nadi.plan.certainty import failing
+from nadi.plan.islandwindows import EXTERNAL, of_time
 from nadi.plan.nodes import (
     App,
     Attr,
@@ -28,7 +29,7 @@ from nadi.plan.render import written
 from nadi.plan.streams import producers
 from nadi.plan.walk import inside, read
 
-WINDOWS = ("time", "length")
+WINDOWS = ("time", "length", "externalTime")
 AGGREGATORS = ("sum", "avg", "count")
 CLOCKS = ("currentTimeMillis", "eventTimestamp")
 
@@ -40,7 +41,7 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     join = query.input
     assert isinstance(join, JoinInput)  # the caller has looked
     for side in (join.left, join.right):
-        yield from _of_side(side)
+        yield from _of_side(side, app)
     yield from _of_sources(query, app)
     yield from _of_selection(query, app)
     kept = {(part.slot, part.position) for part in inside((join.on, query.selection)) if isinstance(part, Attr)}
@@ -65,7 +66,7 @@ def expressions(query: Query) -> Iterator[Expr]:
         )
 
 
-def _of_side(side: JoinSide) -> Iterator[str]:
+def _of_side(side: JoinSide, app: App) -> Iterator[str]:
     if side.kind != "stream":
         yield f"it joins the {side.kind} '{side.input.source}'"
     windowed = False
@@ -77,13 +78,16 @@ def _of_side(side: JoinSide) -> Iterator[str]:
                 yield "a filter after the window of a join has no operator"
             case WindowStep(call):
                 windowed = True
-                yield from _of_window(call)
+                yield from _of_window(side.input, call, app)
 
 
-def _of_window(call: WindowCall) -> Iterator[str]:
+def _of_window(source: SingleInput, call: WindowCall, app: App) -> Iterator[str]:
     if call.name not in WINDOWS:
         yield f"the window '{call.name}' has no operator in joins yet"
-    for argument in call.args:
+        return
+    if call.name in EXTERNAL:
+        yield from of_time(source, call, app)
+    for argument in call.args[1:] if call.name in EXTERNAL else call.args:
         value = argument.value if isinstance(argument, Const) else None
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
             yield f"{written(argument)} is no number of at least 1, which the window '{call.name}' must have on columns"

@@ -26,6 +26,7 @@ from nadi.plan.nodes import (
     SingleInput,
     StateInput,
     StreamElement,
+    Table,
     ValueKey,
     WindowStep,
 )
@@ -60,6 +61,11 @@ def signature(query: Query, app: App) -> str:
         shape = (query.input, query.selection, query.rate, _schemas(query, app))
         layout = canonical(shape, without=frozenset({"id"}))
     return hashlib.sha256(f"{FORM} {layout}".encode()).hexdigest()[:16]
+
+
+def of_table(table: Table) -> str:
+    """The same of a table."""
+    return hashlib.sha256(f"{FORM} {canonical((table.schema, table.primary_key))}".encode()).hexdigest()[:16]
 
 
 def missing(old: Query, old_app: App, new: Query, new_app: App) -> str:

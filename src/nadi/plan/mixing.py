@@ -5,6 +5,7 @@ columns do not see in the same batch. So a query goes to rows with another one w
 
 - it reads what that one makes there, or that one reads what it makes and it cannot be handed on;
 - that one stands before it at a stream, and may fail on an event, which ends the delivery of that event;
+- both touch the same table;
 - the keys of a partition that both stand in would not be the same.
 """
 
@@ -16,8 +17,9 @@ from functools import cached_property
 
 from nadi.plan.chains import as_chain, as_run
 from nadi.plan.failing import may_fail, safe
-from nadi.plan.nodes import App, InsertIntoStream, Partition, Query, RangeKey, SingleInput, StateInput
+from nadi.plan.nodes import App, InsertIntoStream, JoinInput, Partition, Query, RangeKey, SingleInput, StateInput
 from nadi.plan.streams import producers
+from nadi.plan.touching import touched
 from nadi.plan.walk import read
 
 HANDED_WINDOWS = frozenset({"time", "length", "timeLength"})
@@ -42,7 +44,12 @@ class Mixing:
         self._fails: dict[str, bool] = {}
         # what a query makes that columns could run is of the classes that its stream says
         self._strange = {key for key, queries in self._producers.items() if any(q.id in self.rows for q in queries)}
+        self._tables = {q.id: sorted(touched(q, app)) for q in app.queries} if app.tables else {}
         self._places = {q.id: i for i, e in enumerate(app.elements) for q in _queries(e)}
+
+    def _sources(self, query: Query) -> list[str]:
+        """The streams that a query reads, each once."""
+        return [source for source in dict.fromkeys(read(query).values()) if source not in self.app.tables]
 
     @cached_property
     def readers(self) -> dict[str, list[Slot]]:
@@ -51,7 +58,7 @@ class Mixing:
         for aggregation in self.app.aggregations.values():
             found.setdefault(aggregation.input.source, []).append(Slot(-1, None))
         for query in self.app.queries:
-            for source in dict.fromkeys(read(query).values()):
+            for source in self._sources(query):
                 found.setdefault(source, []).append(Slot(self._places[query.id], query))
         return found
 
@@ -73,12 +80,15 @@ class Mixing:
     # ---- why a query has to go to rows
 
     def _obstacles(self, query: Query, failing: Mapping[str, _Failing]) -> Iterator[str]:
-        for source in dict.fromkeys(read(query).values()):
+        for source in self._sources(query):
             for producer in self._producers.get(source, ()):
                 if producer.id in self.rows:
                     yield f"it reads '{source}', which {producer.name} makes on rows"
             if (before := failing[source].before(query, self._places[query.id])) is not None:
                 yield f"{before} stands before it at '{source}' on rows, and an event on which that fails goes no further"
+        for table in self._tables.get(query.id, ()):
+            if (other := self._on_rows_with(table)) is not None:
+                yield f"{other} uses the table '{table}' on rows"
         if query.partition is not None:
             yield from self._of_partition(query)
         target = _target(query)
@@ -87,6 +97,10 @@ class Mixing:
                 yield f"{_name(slot)} reads the inner stream '{target}' on rows, whose keys columns do not hand on"
             elif self._on_rows(slot) and not hands_on(query):
                 yield f"{_name(slot)} reads '{target}' on rows, and what such a query makes cannot be handed on to them"
+
+    def _on_rows_with(self, table: str) -> str | None:
+        """The first query on rows that touches a table."""
+        return next((q.name for q in self.app.queries if q.id in self.rows and table in self._tables[q.id]), None)
 
     def _inner(self, stream: str) -> bool:
         return stream in self.app.streams and self.app.streams[stream].partition is not None
@@ -133,7 +147,7 @@ class Mixing:
         """By stream that columns read and hand something on of: the streams that one event of it comes to on rows, in order; it may be among them."""
         relevant = self._relevant()
         found = {}
-        for source in dict.fromkeys(s for q in self._on_columns() for s in read(q).values()):
+        for source in dict.fromkeys(s for q in self._on_columns() for s in self._sources(q)):
             if source in relevant:
                 flat = tuple(self._flattened(source, relevant))
                 if any(stream != source for stream in flat):
@@ -152,7 +166,7 @@ class Mixing:
             stream = waiting.pop()
             if stream not in found:
                 found.add(stream)
-                waiting += (source for q in feeding.get(stream, ()) for source in read(q).values())
+                waiting += (source for q in feeding.get(stream, ()) for source in self._sources(q))
         return frozenset(found)
 
     def _flattened(self, stream: str, relevant: frozenset[str]) -> Iterator[str]:
@@ -176,7 +190,7 @@ class Mixing:
         relevant = self._relevant()
         giving = [q for q in self._on_columns() if _target(q) in relevant]
         for query in giving:
-            for source in dict.fromkeys(read(query).values()):
+            for source in self._sources(query):
                 if self._parted(source, relevant):
                     yield query, f"'{source}' is read on rows before and behind it, and what it makes stands between"
         taken: dict[int, int] = {}
@@ -231,10 +245,12 @@ def hands_on(query: Query) -> bool:
     source, selection = query.input, query.selection
     if isinstance(source, StateInput):
         return (as_run(source, 5) if source.sequence else as_chain(source, 5)) is not None
-    if not isinstance(source, SingleInput) or query.rate is not None:
+    if query.rate is not None or not isinstance(source, (SingleInput, JoinInput)):
         return False
     if selection.order_by or selection.limit is not None or selection.offset:
         return False
+    if isinstance(source, JoinInput):
+        return "table" in (source.left.kind, source.right.kind)
     return source.window is None or source.window.name in HANDED_WINDOWS
 
 

@@ -6,10 +6,10 @@ from nadi.plan.nodes import App, InsertIntoStream
 
 
 class Owners:
-    """The queries of an app by the ids of their elements; the numbers of an output are its maker's, where only one query makes it."""
+    """The queries of an app by the ids of their elements, and tables by their own; the numbers of an output are its maker's, where only one query makes it."""
 
     def __init__(self, app: App) -> None:
-        self._queries = frozenset(query.id for query in app.queries)
+        self._queries = frozenset(query.id for query in app.queries) | {t.id for t in app.tables.values()}
         makers: dict[str, list[str]] = {}
         for query in app.queries:
             if isinstance(query.output, InsertIntoStream):
@@ -17,7 +17,7 @@ class Owners:
         self._known: dict[str, str | None] = {out: ids[0] if len(ids) == 1 else None for out, ids in makers.items()}
 
     def of(self, element: str) -> str | None:
-        """The query of an element, None where it belongs to none."""
+        """The query (or table) of an element, None where it belongs to none."""
         if element not in self._known:
             head = element
             while head and head not in self._queries:

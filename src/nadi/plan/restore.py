@@ -13,7 +13,7 @@ from nadi.errors import error
 from nadi.plan.catalog import Catalog
 from nadi.plan.elements import Stateful, of_element, of_query, stateful
 from nadi.plan.islands import islands
-from nadi.plan.keeping import goes_on, missing
+from nadi.plan.keeping import goes_on, missing, of_table
 from nadi.plan.matching import Matches, given_name, match
 from nadi.plan.migration import AS_IS, KEPT, MIGRATED, NEW, RESET, Change, verdict
 from nadi.plan.nodes import App, JoinInput, Partition, Query, SingleInput, StateInput, WindowCall
@@ -44,8 +44,8 @@ class Fate:
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
     """The fates of all elements: those of the new app in its order, then what is gone. `clock` is what clocks become: "kept", or "apart"
-    and "one" where @app:playback came or went. `on_columns` are the queries of the new app that go on, or begin, on the columns kernel; all others are on
-    rows, whoever wrote their state."""
+    and "one" where @app:playback came or went. `on_columns` are the queries and tables of the new app that go on, or begin, on the columns kernel; all others
+    are on rows, whoever wrote their state."""
 
     app: str
     fates: tuple[Fate, ...]
@@ -155,7 +155,7 @@ class _Planner:
     # ---- kernels
 
     def _staying(self, found: Mapping[str, Fate]) -> frozenset[str]:
-        """The queries that go on on columns with what they keep, or begin there."""
+        """The queries and tables that go on on columns with what they keep, or begin there."""
         moved = []
         for query in self.new.queries:
             partner = self._queries.get(self._matches.queries.get(query.id, ""))
@@ -164,7 +164,13 @@ class _Planner:
             kept = any(found[e.id].fate in (KEPT, MIGRATED) for e in of_query(self.new, query))
             if partner.id not in self._columns or (kept and not goes_on(partner, self.old, query, self.new)):
                 moved.append(query.id)
-        return frozenset(islands(self.new, moved).order)
+        for table in self.new.tables.values():
+            before = self.old.tables.get(table.name)
+            if before is None or table.id not in found or found[table.id].fate not in (KEPT, MIGRATED):
+                continue
+            if before.id not in self._columns or of_table(before) != of_table(table):
+                moved.append(table.id)
+        return islands(self.new, moved).owners
 
     def _to_rows(self, query: Query, found: dict[str, Fate]) -> None:
         """What columns have kept of a query that goes to rows may not be enough for it there."""

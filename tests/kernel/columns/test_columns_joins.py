@@ -62,6 +62,8 @@ LOOPS = {
     " select a.k as x, b.k as y, a.l as p, b.f as q, b.b as r, a.v + b.l as s insert into Out;",
     "full": "from S[v > 0]#window.length(2) as a full outer join R#window.time(75 milliseconds) as b on a.v == b.l"
     " select a.k as x, b.k as y, b.v as p, coalesce(a.d, b.d) as q having not (b.d > 1.0) insert into Out;",
+    "external": "from S[l >= 0L]#window.externalTime(l, 30 milliseconds) as a left outer join R#window.length(3) as b on a.k == b.k"
+    " select a.k as x, a.d as p, sum(b.l) as s, count() as n group by a.k insert into Out;",
     "self": "from S#window.time(30 milliseconds) as a left outer join S#window.time(12 milliseconds) as b on a.v == b.v and a.l < b.l"
     " select a.k as x, b.k as y, b.l as p insert into Out;",
     "partition": "partition with (k of S, k of R) begin from S#window.time(1 sec) as a join R#window.time(30 milliseconds) as b on a.v == b.v"
@@ -110,6 +112,10 @@ _LATE = {
     " from M#window.time(12 milliseconds) select sum(d) as s, count() as n insert into Out;",
     "emptied again and again": "from S as a right outer join R#window.length(3) as b on a.k == b.k"
     " select b.v as v, sum(b.v) as s, count() as n group by b.v insert into Out;",
+    "by a time of its own": "from S[l >= 0L]#window.externalTime(l, 2 milliseconds) as a full outer join R#window.time(30 milliseconds) as b"
+    " on a.k == b.k select a.v as v, b.v as w insert into Out;",
+    "by a time of its own, added up": "from S[l >= 0L]#window.externalTime(l, 2 milliseconds) as a join R[l >= 0L]#window.externalTime(l, 1 millisecond) as b"
+    " select sum(a.d * b.d) as s, count() as n insert into Out;",
     "of one stream, added up": "from S#window.time(30 milliseconds) as a join S#window.time(12 milliseconds) as b"
     " select sum(a.d * b.d) as s, count() as n insert into Out;",
 }

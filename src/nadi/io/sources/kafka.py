@@ -40,6 +40,8 @@ from nadi.io.sources.properties import transport_names
 
 END_AGE_MS = 10
 PARTITIONS_AGE_MS = 5_000
+LOOK = 0.5  # seconds between two looks at the time that a message may take
+_ONE_BY_ONE: dict[str, Setting] = {"queued.min.messages": 1, "fetch.message.max.bytes": 10_000}
 COMMITTED = IsolationLevel.READ_COMMITTED
 
 
@@ -63,6 +65,7 @@ class KafkaLog:
         self._readers: dict[int, Reader] = {}
         self._admin: AdminClient | None = None
         self._committer: Consumer | None = None
+        self._looker: Consumer | None = None
         self._lock = threading.Lock()
 
     def partitions(self) -> int:
@@ -116,6 +119,35 @@ class KafkaLog:
     def times(self, partition: int, start: int, end: int) -> npt.NDArray[np.int64] | None:
         return None
 
+    def time_at(self, partition: int, position: int, end: int) -> int | None:
+        """See `TimedLog`: one message is fetched, by a consumer that fetches no more."""
+        where = self._place(partition)
+        if where is None or position >= end:
+            return None
+        with self._lock:
+            if self._looker is None:
+                self._looker = Consumer(self._consumer_settings() | _ONE_BY_ONE)
+            looker = self._looker
+            try:
+                looker.assign([TopicPartition(*where, position)])
+                until = time.monotonic() + WITHIN
+                while True:
+                    found = looker.poll(LOOK)
+                    if found is None:
+                        self._awaited(until)
+                    elif (problem := found.error()) is None:
+                        return int(found.timestamp()[1]) if found.offset() < end else None
+                    elif self._ends_here(Event(problem, found.offset()), *where, position, end):
+                        return None
+            except KafkaException as reason:
+                raise translated(reason, self._who) from reason
+
+    def later_than(self, partition: int, time: int) -> int | None:
+        """See `TimedLog`: brokers keep an index of times."""
+        where = self._place(partition)
+        found = -1 if where is None else self._offset(*where, OffsetSpec.for_timestamp(time + 1))
+        return found if found >= 0 else None
+
     def read(self, partition: int, start: int, end: int) -> Iterator[Messages]:
         where = self._place(partition)
         if where is None or start >= end:
@@ -156,8 +188,9 @@ class KafkaLog:
 
     def close(self) -> None:
         with self._lock:
-            opened = [*self._readers.values(), *([self._committer] if self._committer is not None else [])]
-            self._readers, self._committer, self._admin = {}, None, None
+            others = [client for client in (self._committer, self._looker) if client is not None]
+            opened = [*self._readers.values(), *others]
+            self._readers, self._committer, self._looker, self._admin = {}, None, None, None
         for each in opened:
             each.close()
 
@@ -245,6 +278,7 @@ class KafkaLog:
             "fetch.wait.max.ms": 20,
             "fetch.error.backoff.ms": 50,
             "queued.max.messages.kbytes": 32_768,
+            "fetch.queue.backoff.ms": 10,  # by default a full queue is not filled again for a second
         }
         return settings(self._connector, own)
 

@@ -144,6 +144,7 @@ class BlockReader:
         self._loops = kafkaloops
         self._pointers = np.zeros(PIECE_MESSAGES, np.int64)
         self._places = np.zeros(kafkaloops.PLACES, np.int64)
+        self._said = np.zeros(kafkaloops.TEXT, np.uint8)
         self._room = ROOM
         self._data: npt.NDArray[np.uint8]
         self._rows: tuple[npt.NDArray[np.int64], ...]
@@ -168,13 +169,20 @@ class BlockReader:
         ended = loops.GROW
         while ended == loops.GROW:
             wait = int(WAIT * 1000)
-            ended = loops.take(self._queue, wait, end, PIECE_BYTES, self._pointers, places, self._data, *self._rows)
+            piece = (self._data, *self._rows)
+            ended = loops.take(self._queue, wait, end, PIECE_BYTES, self._pointers, places, *piece, self._said)
             if ended == loops.GROW:
                 self._grow(int(places[loops.CODE]))
         if ended == loops.EVENT:
-            return Event(KafkaError(int(places[loops.CODE])), int(places[loops.POSITION]))
+            return self._event()
         told = {loops.NOTHING: Came.NOTHING, loops.MORE: Came.SOME, loops.FULL: Came.FULL, loops.DONE: Came.ALL}
         return told[ended]
+
+    def _event(self) -> Event:
+        loops, places = self._loops, self._places
+        code, said = int(places[loops.CODE]), self._said[: int(places[loops.SAID])].tobytes()
+        problem = KafkaError(code, said.decode("utf-8", "replace")) if said else KafkaError(code)
+        return Event(problem, int(places[loops.POSITION]))
 
     def _grow(self, length: int) -> None:
         """Make room for one more payload."""
@@ -188,7 +196,7 @@ class BlockReader:
         count, used = int(self._places[loops.FILLED]), int(self._places[loops.USED])
         if not count:
             return None
-        data = self._data[: used - 1]
+        data = self._data[:used]
         starts, ends, positions, times = (row[:count] for row in self._rows)
         self._room = max(ROOM, used + used // 8)  # the next one is likely to be as large
         self._empty()

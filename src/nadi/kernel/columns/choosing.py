@@ -71,7 +71,7 @@ class ChosenKernel:
 
     def _met(self, dump: Iterable[Segment], seen: _Seen) -> Iterator[Segment]:
         """What was loaded so far: a dump has what queries begin with, too."""
-        movable = frozenset(self._able.order)
+        movable = self._able.owners
         for segment in dump:
             owner = self._owners.of(segment.element)
             if owner not in movable or owner in (seen.flat if is_flat(segment.payload) else seen.rows):
@@ -79,7 +79,7 @@ class ChosenKernel:
 
     def _fitting(self, parts: Iterator[Part], seen: _Seen, stopped: list[Part]) -> Iterator[Part]:
         """Parts as long as each query runs where its state was written."""
-        here, alone, movable = frozenset(self.part.order), not self.part.mixed, frozenset(self._able.order)
+        here, alone, movable = self.part.owners, not self.part.mixed, self._able.owners
         for part in parts:
             rows, flat = halves_of(part)
             if rows:
@@ -101,7 +101,7 @@ class ChosenKernel:
     def _part_of(self, seen: _Seen) -> Islands:
         """The parts in which each query is where its state was written. Errors: STATE_NOT_READABLE."""
         part = islands(self._app, seen.rows)
-        if lost := seen.flat - frozenset(part.order):
+        if lost := seen.flat - part.owners:
             raise error(
                 "STATE_NOT_READABLE",
                 reason=f"the columns kernel wrote that of {', '.join(sorted(lost))}, and rows have to run it now: {part.why}; go back to the text that made it,"

@@ -23,6 +23,7 @@ from nadi.kernel.columns.layouts import LAYOUTS, Layouts
 from nadi.kernel.columns.operators import operator
 from nadi.kernel.columns.outputs import Numbering
 from nadi.kernel.columns.stretch import Stretch
+from nadi.kernel.columns.tables import HeldTable, Written, target_of, written
 from nadi.kernel.columns.turns import in_turns, together
 from nadi.kernel.contract import Arrivals, Failure, Outputs, Row, Segment
 from nadi.kernel.control import CONTROL
@@ -31,6 +32,7 @@ from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
 from nadi.plan.islands import Islands, islands
 from nadi.plan.nodes import App, OnDemand, Query, SingleInput
+from nadi.plan.touching import reads
 from nadi.plan.walk import read
 
 _CLOCK = "app/clock"
@@ -55,20 +57,33 @@ class ColumnsKernel:
         self._gatherer = Gatherer(schemas, app.sharding.kind == "key", app.playback is not None)
         self._playback = app.playback is not None
         queries = {query.id: query for query in app.queries}
-        self._running = [_Running(queries[id], app) for id in plan.order]  # noqa: A001
+        self.tables = {name: HeldTable(app.tables[name]) for name in plan.tables}
+        """The tables that are held here, by name."""
+        self._written = {name: written(held, app) for name, held in self.tables.items()}
+        self._running = tuple(self._in_order([queries[id] for id in plan.order]))  # noqa: A001
         for key in outputs:
             if key not in schemas:
                 raise error("STREAM_NOT_DEFINED", name=key, hint="name a stream of the app as output")
         self._numberings = {key: Numbering(key, schemas[key]) for key in outputs}
-        self._stateful = [r.operator for r in self._running if isinstance(r.operator, Stateful)]
-        self._asking = [r.operator for r in self._running if isinstance(r.operator, Asking)]
-        self._layouts = Layouts([queries[id] for id in plan.order], app)  # noqa: A001
+        operators = [r.operator for r in self._running if isinstance(r, _Running)]
+        self._stateful = [o for o in (*operators, *self.tables.values()) if isinstance(o, Stateful)]
+        self._asking = [o for o in operators if isinstance(o, Asking)]
+        self._layouts = Layouts([queries[id] for id in plan.order], app, self.tables)  # noqa: A001
         self._appliers = self._by_element()
         self._clocks = self._told = Clocks(0, 0)
-        self.produced = frozenset(r.target for r in self._running)
+        self.produced = frozenset(r.target for r in self._running if isinstance(r, _Running) and r.target in schemas)
         self._given_on = plan.given_on
         self.given_on: dict[str, Stretch] = {}
         """What the last `process` made of the streams that rows read."""
+
+    def _in_order(self, queries: Sequence[Query]) -> Iterator[_Running | Written]:
+        """The queries, and each table behind those that write it."""
+        waiting = dict(self._written)
+        for query in queries:
+            for name in sorted(reads(query, self.app) & waiting.keys()):
+                yield waiting.pop(name)
+            yield _Running(query, self.app, self.tables)
+        yield from waiting.values()
 
     def _by_element(self) -> dict[str, Callable[[Block], None]]:
         found: dict[str, Callable[[Block], None]] = {_CLOCK: self._set_clocks, LAYOUTS: self._layouts.apply}
@@ -83,7 +98,7 @@ class ColumnsKernel:
         """Begin at clock `now` (ms); in playback event time begins at 0."""
         self._clocks = Clocks(0 if self._playback else now, now)
         for one in self._running:
-            if isinstance(one.operator, Begins):
+            if isinstance(one, _Running) and isinstance(one.operator, Begins):
                 one.operator.begin(self._clocks.now)
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
@@ -104,6 +119,9 @@ class ColumnsKernel:
         self._clocks = Clocks(clocks.now if self._playback else arrived, arrived)
         for one in self._running:
             one.run(streams, self._clocks.now)
+        if self._written:
+            refused = chain.from_iterable(one.take_refused() for one in self._written.values())
+            failures += tuple(failure for _turn, failure in sorted(refused, key=itemgetter(0)))
         self.given_on = {key: streams[key] for key in self._given_on if key in streams}
         counts = {key: len(stretch) for key, stretch in streams.items()}
         failures += self._failed(streams)
@@ -190,7 +208,8 @@ class ColumnsKernel:
         """Charge time to queries from now on, into `parts` where they are given; `clock` gives ns."""
         meter = Meter(clock, parts)
         for one in self._running:
-            one.measure(clock, meter.parts)
+            if isinstance(one, _Running):
+                one.measure(clock, meter.parts)
         return meter
 
     # ---- clocks, control
@@ -219,13 +238,13 @@ class ColumnsKernel:
 class _Running:
     """A query at its place among the others."""
 
-    def __init__(self, query: Query, app: App) -> None:
-        self.target: str = query.output.target  # type: ignore[union-attr]  # islands lets through what inserts into streams
-        self._sources = tuple(dict.fromkeys(read(query).values()))
+    def __init__(self, query: Query, app: App, tables: Mapping[str, HeldTable]) -> None:
+        self.target = target_of(query)
+        self._sources = tuple(source for source in dict.fromkeys(read(query).values()) if source not in tables)
         is_read = any(self.target in read(other).values() for other in app.queries)
-        self.operator: Operator = operator(query, app, is_read)
-        reads = query.input.source if isinstance(query.input, SingleInput) else ""
-        self._keying = keying(query, reads, app)
+        self.operator: Operator = operator(query, app, is_read, tables)
+        source = query.input.source if isinstance(query.input, SingleInput) else ""
+        self._keying = keying(query, source, app)
         self._label = f"query {query.name}"
         self._meter: tuple[Clock, Part] | None = None
         self._timed = self.operator if isinstance(self.operator, Stateful) else None

@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterable, Iterator
 
 from nadi.errors import error
 from nadi.kernel.columns.arrivals import Clocks
-from nadi.kernel.columns.asrows.whole import as_rows
+from nadi.kernel.columns.asrows.whole import as_rows, table_as_rows
 from nadi.kernel.columns.contract import Stateful
 from nadi.kernel.columns.flat import Block, decode
 from nadi.kernel.columns.jit import interpreted
 from nadi.kernel.columns.late import without_late
 from nadi.kernel.columns.layouts import LAYOUTS, Layouts
 from nadi.kernel.columns.operators import operator
+from nadi.kernel.columns.tables import HeldTable
 from nadi.kernel.contract import Segment
 from nadi.plan.elements import of_query
 from nadi.plan.nodes import App, Query
@@ -22,22 +23,25 @@ _OUTPUT = "/output"
 
 
 class Folded:
-    """The state of some queries of an app. `numbers` are the next numbers by output and key-group, `clocks` those of the kernel, None where none was told."""
+    """The state of some queries and tables of an app.
 
-    def __init__(self, app: App, queries: Collection[str]) -> None:
+    `numbers` are the next numbers by output and key-group, `clocks` those of the kernel, None where none was told."""
+
+    def __init__(self, app: App, owners: Collection[str]) -> None:
         self._app = app
+        self._tables = {table.id: HeldTable(table) for table in app.tables.values() if table.id in owners}
         self._queries: dict[str, Query] = {
-            q.id: q for q in app.queries if q.id in queries and any(True for _ in of_query(app, q))
+            q.id: q for q in app.queries if q.id in owners and any(True for _ in of_query(app, q))
         }
-        self._operators: dict[str, Stateful] = {}
-        self._by_element: dict[str, Stateful] = {}
+        self._operators: dict[str, Stateful] = {**self._tables}
+        self._by_element: dict[str, Stateful] = {**self._tables}
         with interpreted():  # no loop of an operator runs here
             for query in self._queries.values():
-                made = operator(query, app, False)
+                made = operator(query, app, False, {held.table.name: held for held in self._tables.values()})
                 if isinstance(made, Stateful):
                     self._operators[query.id] = made
                     self._by_element.update(dict.fromkeys(made.elements, made))
-        self._layouts = Layouts(self._queries.values(), app)
+        self._layouts = Layouts(self._queries.values(), app, [held.table.name for held in self._tables.values()])
         self.numbers: dict[str, dict[int, int]] = {}
         self.clocks: Clocks | None = None
 
@@ -62,20 +66,22 @@ class Folded:
             raise error("STATE_NOT_READABLE", reason=reason)
 
     def blocks(self, query: str, settled: bool = False) -> Iterable[Block]:
-        """What a query holds, in blocks of one key-group each; `settled` without the events of a time window that are late."""
+        """What a query or table holds, in blocks of one key-group each; `settled` without the events of a time window that are late."""
         found = self._operators.get(query)
         if found is None:
             return ()
-        if settled and self.clocks is not None:
+        if settled and self.clocks is not None and query in self._queries:
             return without_late(self._queries[query], self._app, found.contents(), self.clocks.now)
         return found.contents()
 
     def as_rows(self, query: str, settled: bool = False) -> Iterator[Segment]:
         """The same as segments of the rows kernel."""
-        if query in self._operators and self.clocks is not None:
+        if query in self._tables:
+            yield from table_as_rows(self._tables[query].table, self.blocks(query))
+        elif query in self._operators and self.clocks is not None:
             yield from as_rows(self._queries[query], self._app, self.blocks(query, settled), self.clocks)
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The queries that keep something."""
+        """The queries that keep something, and the tables."""
         return tuple(self._operators)

@@ -10,7 +10,7 @@ import numpy as np
 from nadi.errors import error
 from nadi.kernel.columns.flat import Block
 from nadi.plan.elements import of_query
-from nadi.plan.keeping import signature
+from nadi.plan.keeping import of_table, signature
 from nadi.plan.nodes import App, Query
 
 LAYOUTS = "app/layouts"
@@ -18,10 +18,11 @@ LAYOUTS = "app/layouts"
 
 
 class Layouts:
-    """Of the queries that columns run."""
+    """Of the queries that columns run, and of tables, which have ids as queries do."""
 
-    def __init__(self, queries: Iterable[Query], app: App) -> None:
+    def __init__(self, queries: Iterable[Query], app: App, tables: Iterable[str] = ()) -> None:
         self._own = {q.id: signature(q, app) for q in queries if any(True for _ in of_query(app, q))}
+        self._own |= {app.tables[name].id: of_table(app.tables[name]) for name in tables}
         self._told = False
 
     def changes(self) -> Iterator[Block]:

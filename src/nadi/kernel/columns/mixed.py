@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from nadi.kernel.columns.turns import in_turns, together
 from nadi.kernel.contract import Arrivals, Outputs, Row, Segment
+from nadi.kernel.control import CONTROL
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.meter import Clock
 from nadi.kernel.rows.meter import Part as Charged
@@ -39,17 +40,20 @@ class Sides:
 
 
 class MixedKernel:
-    """Implements `nadi.kernel.contract.Kernel`. `part` says which queries run on columns; all others, tables, named windows, triggers and aggregations are
-    on rows. Columns take a batch first, and hand streams on."""
+    """Implements `nadi.kernel.contract.Kernel`. `part` says which queries run on columns, and which tables are there; all others, named windows, triggers and
+    aggregations are on rows. Columns take a batch first, and hand streams on. Rows answer on-demand queries: tables on columns stand among their own."""
 
     def __init__(self, app: App, outputs: Collection[str], part: Islands, makes: Makes) -> None:
         # imported when it is needed: Numba takes a while
         from nadi.kernel.columns.handing import Handing
+        from nadi.kernel.columns.tables.asked import AskedTable
 
         self.part = part
         self._sides = sides = _sides(app, part, outputs)
         self.rows = makes.rows(without(app, part.order), sides.rows)
         self.columns = makes.columns(app, sides.columns, part)
+        self.rows.stand_in({name: AskedTable(held) for name, held in self.columns.tables.items()})
+        self._alone = self.columns.produced | ({CONTROL} if part.tables else frozenset())
         schemas = {key: stream.schema for key, stream in app.streams.items()}
         self._handing = Handing(part.handed, schemas) if part.handed else None
 
@@ -60,9 +64,8 @@ class MixedKernel:
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
-        produced = self.columns.produced
-        if any(a.input in produced for a in arrivals):
-            parts = in_turns(arrivals, produced)
+        if any(a.input in self._alone for a in arrivals):
+            parts = in_turns(arrivals, self._alone)
             return together(self._take(part, until if clock is None else clock) for part, clock in parts)
         return self._take(arrivals, until)
 
@@ -116,7 +119,7 @@ class MixedKernel:
             self.columns.set_clocks(flow.now, flow.arrival_now)
 
     def find(self, question: OnDemand) -> list[Row]:
-        """Stores are on rows."""
+        """Rows ask the stores."""
         return self.rows.find(question)
 
     def select(self, question: OnDemand, rows: Sequence[Row]) -> list[Row]:
@@ -130,7 +133,7 @@ class MixedKernel:
 
     def size(self) -> dict[str, int]:
         """Entries held per element of both."""
-        return {**self.columns.size(), **self.rows.size()}
+        return {**self.rows.size(), **self.columns.size()}
 
 
 def halves_of(part: Part) -> tuple[bytes, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nadi.kernel.columns.around import Around, AroundState
@@ -16,7 +17,10 @@ from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import ChainPattern, Sequence
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.staging import Staged
+from nadi.kernel.columns.tables import HeldTable, Looking, LookingOn
+from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
+from nadi.plan import tabling
 from nadi.plan.ahead import ahead
 from nadi.plan.islandwindows import BATCHES, PASSING
 from nadi.plan.nodes import (
@@ -29,18 +33,31 @@ from nadi.plan.nodes import (
     WindowStep,
 )
 
+_NO_TABLES: Mapping[str, HeldTable] = {}
 
-def operator(query: Query, app: App, is_read: bool) -> Operator:
-    """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out."""
+
+def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTable] = _NO_TABLES) -> Operator:
+    """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out; `tables` are those on columns."""
+    seen = tabling.seen(query, app)
+    if seen is None:
+        return _whole(query, app, is_read)
+    inner = _whole(seen.query, seen.app, is_read, alone=False)
+    if isinstance(inner, Stateful):
+        return LookingOn(seen, tables, inner, turns_of(query, app))
+    return Looking(seen, tables, inner, turns_of(query, app))
+
+
+def _whole(query: Query, app: App, is_read: bool, alone: bool = True) -> Operator:
+    """The operator of a query that looks into no table."""
     selection = query.selection
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
-        return _around(query, app, is_read)
-    return Finishing(query, _around(query, app, is_read=True))  # the clocks of its rows count
+        return _around(query, app, is_read, alone)
+    return Finishing(query, _around(query, app, True, alone))  # the clocks of its rows count
 
 
-def _around(query: Query, app: App, is_read: bool) -> Operator:
+def _around(query: Query, app: App, is_read: bool, alone: bool) -> Operator:
     """An operator, and what its query computes outside of loops."""
-    made = ahead(query, app)
+    made = ahead(query, app, alone)
     inner = _operator(with_key(made.query, made.app), made.app, is_read)
     if made.asks:
         return Asking(made, query, app, inner)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.columns.engine import ColumnsKernel
+from nadi.kernel.columns.tables import target_of
 from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
 from nadi.lang.tree import Type
 from nadi.plan.islands import islands
@@ -28,8 +29,9 @@ def warm(app: App, registry: Any, outputs: Collection[str] = ()) -> int:
     part = islands(app)
     if not part.order:
         return 0
-    produced = {q.output.target for q in app.queries if q.id in part.order}  # type: ignore[union-attr]  # as islands says
-    inputs = {source for q in app.queries if q.id in part.order for source in read(q).values()} - produced
+    produced = {target_of(q) for q in app.queries if q.id in part.order}
+    inputs = {source for q in app.queries if q.id in part.order for source in read(q).values()}
+    inputs -= produced | app.tables.keys()
     here = [key for key in outputs if key in produced] if part.mixed else list(outputs)
     kernels = [ColumnsKernel(app, registry, here, part) for _ in range(2)]
     kernel, other = kernels

@@ -21,6 +21,7 @@ from nadi.kernel.rows.partitions import PartitionRuntime
 from nadi.kernel.rows.playback import Idle
 from nadi.kernel.rows.queries import QueryCallback
 from nadi.kernel.rows.state import Value
+from nadi.kernel.rows.tables import TableRuntime
 from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
 from nadi.plan.nodes import App, OnDemand
@@ -166,6 +167,10 @@ class RowsKernel:
         return metered(self._assembly, self.flow, clock, parts)
 
     # ---- on-demand queries
+
+    def stand_in(self, tables: Mapping[str, TableRuntime]) -> None:
+        """Ask these tables instead of the app's own ones of the same names, which no query here touches."""
+        self._assembly.wiring.stand_in(tables)
 
     def find(self, question: OnDemand) -> list[Row]:
         """The rows of a store that an on-demand find is about, before its selection."""

@@ -43,7 +43,12 @@ class Wiring:
     tables: dict[str, TableRuntime | StoredTable]
     windows: dict[str, NamedWindowRuntime]
     aggregations: dict[str, AggregationRuntime]
-    searched: Mapping[str, Searchable]
+    searched: dict[str, Searchable]
+
+    def stand_in(self, tables: Mapping[str, TableRuntime]) -> None:
+        """Put tables in the place of those of the same names."""
+        self.tables.update(tables)
+        self.searched.update(tables)
 
 
 class Begins(Protocol):

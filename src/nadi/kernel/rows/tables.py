@@ -6,7 +6,7 @@ are others than last time (after a load).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from nadi.errors import error
 from nadi.kernel.rows.events import Row
@@ -75,13 +75,7 @@ class TableRuntime:
         return self._ordered
 
     def _key_order(self, rows: Map) -> list[int]:
-        types = tuple(self.table.schema.columns[i].type for i in self.key)
-        if len(types) == 1 and types[0] in _NUMBERS:
-            keys = {number: row[self.key[0]] for number, row in rows.items()}
-            return sorted(keys, key=lambda number: (keys[number] is None, keys[number] or 0))
-        buckets = buckets_for(self._most.get() or 0)
-        places = {number: bucket_of(self._key_of(row), types, buckets) for number, row in rows.items()}
-        return sorted(places, key=places.__getitem__)
+        return key_order(self.table, dict(rows.items()), self._most.get() or 0)
 
     def _key_of(self, row: Row) -> Key:
         return tuple(row[i] for i in self.key)
@@ -162,9 +156,24 @@ class TableRuntime:
         self._lose(number, row)
 
     def _check_free(self, key: Key, taken: Collection[Key] = ()) -> None:
-        if key in taken or key in self._finders[self.key]:
+        if key in taken or self._is_taken(key):
             shown = ", ".join(repr(k) for k in key)
             raise error("PRIMARY_KEY_TAKEN", table=self.table.name, key=shown)
+
+    def _is_taken(self, key: Key) -> bool:
+        return key in self._finders[self.key]
+
+
+def key_order(table: Table, rows: Mapping[int, Row], most: int) -> list[int]:
+    """The ids of the rows of a table with a primary key in the order of Siddhi's map, which held up to `most` rows at once."""
+    key = table.primary_key
+    types = tuple(table.schema.columns[i].type for i in key)
+    if len(types) == 1 and types[0] in _NUMBERS:
+        keys = {number: row[key[0]] for number, row in rows.items()}
+        return sorted(keys, key=lambda number: (keys[number] is None, keys[number] or 0))
+    buckets = buckets_for(most)
+    places = {number: bucket_of(tuple(row[i] for i in key), types, buckets) for number, row in rows.items()}
+    return sorted(places, key=places.__getitem__)
 
 
 # ---- which look-up serves a condition --------------------------------------------------------------------------------

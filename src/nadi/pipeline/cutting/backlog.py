@@ -14,9 +14,17 @@ from nadi.pipeline.cutting.cuts import Place, Waiting, choose_ends
 
 TimeAt = Callable[[Place, int, int], int | None]
 """(partition, position, end) → log time of the first message in [position, end), None where there is none."""
+LaterThan = Callable[[Place, int, int], int | None]
+"""(partition, time, end) → position of the first message before `end` that is later, `end` where there is none; None where only reading tells."""
 
 
-def bounded(waiting: Sequence[Waiting], limit: int, time_at: TimeAt) -> tuple[tuple[Waiting, ...], int | None]:
+def _only_reading_tells(_place: Place, _time: int, _end: int) -> int | None:
+    return None
+
+
+def bounded(
+    waiting: Sequence[Waiting], limit: int, time_at: TimeAt, later_than: LaterThan = _only_reading_tells
+) -> tuple[tuple[Waiting, ...], int | None]:
     """What a cut of about `limit` messages takes of each partition, and the horizon: the least time of what it leaves behind.
 
     No partition is taken beyond the horizon, so the clock can stop there. Times within a partition are taken to ascend; where they do not, order times
@@ -27,7 +35,7 @@ def bounded(waiting: Sequence[Waiting], limit: int, time_at: TimeAt) -> tuple[tu
     if not left:
         return tuple(waiting), None
     horizon = min(left)
-    cut = {w.place: _end_within(w, ends[w.place], horizon, time_at) for w in waiting}
+    cut = {w.place: _end_within(w, ends[w.place], horizon, time_at, later_than) for w in waiting}
     if all(cut[w.place] == w.start for w in waiting):
         cut = ends  # everything is at one time
     return tuple(replace(w, end=cut[w.place]) for w in waiting), horizon
@@ -41,10 +49,13 @@ def _time(waiting: Waiting, position: int, time_at: TimeAt) -> int | None:
     return time_at(waiting.place, position, waiting.end)
 
 
-def _end_within(waiting: Waiting, end: int, horizon: int, time_at: TimeAt) -> int:
+def _end_within(waiting: Waiting, end: int, horizon: int, time_at: TimeAt, later_than: LaterThan) -> int:
     """The first position up to `end` from which messages are later than the horizon."""
     if waiting.times is not None:
         return min(end, waiting.start + int(np.searchsorted(waiting.orders(), horizon, side="right")))
+    told = later_than(waiting.place, horizon, end)
+    if told is not None:
+        return max(waiting.start, told)
     low, high = waiting.start, end
     while low < high:
         middle = (low + high) // 2

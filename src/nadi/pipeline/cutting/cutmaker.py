@@ -16,7 +16,7 @@ import numpy as np
 
 from nadi.errors import error
 from nadi.errors.exceptions import ConnectionUnavailableException
-from nadi.io.contract import Log
+from nadi.io.contract import Log, TimedLog
 from nadi.io.faultlog import FAULTS
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.cutting.backlog import bounded
@@ -170,18 +170,30 @@ class CutMaker:
         known = tuple(self._with_times(w, highs.get(w.place), size, limit, start.n == 0) for w in waiting)
         horizon = None
         if limit is not None and size > limit and any(w.times is None and w.end > w.start for w in known):
-            known, horizon = bounded(known, limit, self._time_at)
+            known, horizon = bounded(known, limit, self._time_at, self._later_than)
             limit = None
         return plan_cut(start, Situation(known, wall, horizon, due, eager, limit, idle), self._spec.epoch)
 
     def _time_at(self, place: Place, position: int, end: int) -> int | None:
         """The log time of the first message in [position, end); None where there is none."""
         ordinal, partition = place
+        log = self._logs[ordinal]
+        if isinstance(log, TimedLog):
+            return log.time_at(partition, position, end)
         for stop in (position + 1, end):  # positions may have gaps
-            for messages in self._logs[ordinal].read(partition, position, stop):
+            for messages in log.read(partition, position, stop):
                 if len(messages):
                     return int(messages.times[0])
         return None
+
+    def _later_than(self, place: Place, time: int, end: int) -> int | None:
+        """The first position before `end` that is later than a time, `end` where there is none; None where the log does not tell."""
+        ordinal, partition = place
+        log = self._logs[ordinal]
+        if not isinstance(log, TimedLog):
+            return None
+        found = log.later_than(partition, time)
+        return end if found is None else min(end, found)
 
     def _waiting(self, start: Cut) -> list[Waiting]:
         """What waits in every partition that can be asked."""

@@ -44,9 +44,9 @@ def plan_tasks(
 ) -> list[ReadTask]:
     """The tasks that read `end`; none where it is `start`. There is at least one otherwise: it brings the clock rows.
 
-    `inputs` are the numbers of the inputs that the app has (empty: all that the cut has); a restore may have let go of others. `parted` are those of which hosts
-    may read parts side by side. Any other partition is always read by the same host, which goes on where it stopped: a Kafka consumer that is set to
-    another place throws away what it has fetched, and begins anew within 20 ms to a second.
+    `inputs` are the numbers of the inputs that the app has (empty: all that the cut has); a restore may have let go of others. `parted` are those of
+    which hosts may read parts side by side. Any other partition is always read by the same host, which goes on where it stopped: a Kafka consumer that
+    is set to another place throws away what it has fetched, and begins anew within 20 ms to a second.
     """
     if end.n == start.n:
         return []

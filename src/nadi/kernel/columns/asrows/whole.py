@@ -1,17 +1,19 @@
-"""Blocks of one query as segments of the rows kernel."""
+"""Blocks of one query or table as segments of the rows kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
 from nadi.kernel.columns.arrivals import Clocks
 from nadi.kernel.columns.asrows.matches import ChainState, RunState
 from nadi.kernel.columns.asrows.parcels import BatchState, RateState
+from nadi.kernel.columns.asrows.tables import TableState
 from nadi.kernel.columns.asrows.windows import WindowState
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.contract import Segment
 from nadi.kernel.rows.payloads import Entry, encode_entries
-from nadi.plan.nodes import App, Query, SingleInput, StateInput
+from nadi.plan.nodes import App, Query, SingleInput, StateInput, Table
 from nadi.plan.stateforms import BATCHES
 
 
@@ -26,9 +28,27 @@ def as_rows(query: Query, app: App, blocks: Iterable[Block], clocks: Clocks) -> 
     """
     state = _state(query, app)
     limiting = None if query.rate is None else RateState(query, query.rate, clocks)
+
+    def of(block: Block) -> _Entries | None:
+        return limiting if query.rate is not None and block.element == query.rate.id else state
+
+    return _segments(blocks, of)
+
+
+def table_as_rows(table: Table, blocks: Iterable[Block]) -> Iterator[Segment]:
+    """The rows of a table: `blocks` as its `contents` gives them."""
+    state = TableState(table)
+    return _segments(blocks, lambda _block: state)
+
+
+class _Entries(Protocol):
+    def entries(self, block: Block) -> Iterator[Entry]: ...
+
+
+def _segments(blocks: Iterable[Block], of: Callable[[Block], _Entries | None]) -> Iterator[Segment]:
     seen: set[tuple[str, str]] = set()
     for block in blocks:
-        mine = limiting if query.rate is not None and block.element == query.rate.id else state
+        mine = of(block)
         by_element: dict[str, list[Entry]] = {}
         for element, key, cells in mine.entries(block) if mine is not None else ():
             by_element.setdefault(element, []).append(("", key, cells))

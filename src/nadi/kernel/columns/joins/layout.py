@@ -63,7 +63,7 @@ class Side:
     def span(self) -> int:
         """The window's number: ms, or how many events."""
         assert self.window is not None
-        argument = self.window.args[0]
+        argument = self.window.args[-1]
         assert isinstance(argument, Const)  # as islands says
         return int(argument.value or 0)
 
@@ -71,6 +71,12 @@ class Side:
     def timed(self) -> bool:
         """Whether events leave the window by time."""
         return self.window is not None and self.window.name == "time"
+
+    @property
+    def clock(self) -> int | None:
+        """The attribute that is the window's clock; None where time is that of the app, or none."""
+        first = None if self.window is None else self.window.args[0]
+        return first.position if isinstance(first, Attr) else None
 
     @property
     def owner_word(self) -> int:
@@ -147,6 +153,8 @@ def lay_out(query: Query, app: App) -> Layout:
         index = tuple(pair[slot] for pair in pairs)
         keyed = frozenset({key} if key >= 0 and types[slot][key] is Type.STRING and key not in index else ())
         read_of = {part.position for part in _attributes(looked) if part.slot == slot}
+        if side.input.window is not None:  # its clock, if that is an attribute
+            read_of |= {part.position for part in _attributes(side.input.window.args)}
         sides.append(
             Side(
                 slot,

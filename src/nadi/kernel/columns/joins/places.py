@@ -44,7 +44,7 @@ FAR = np.int64((1 << 63) - 1)
 @part
 def mixed(seed, value):  # type: ignore[no-untyped-def]
     """A hash of 32 bits of a number and of what was hashed before."""
-    x = ((value ^ (value >> 32)) + seed) & 0xFFFFFFFF
+    x = int(((value ^ (value >> 32)) + seed) & 0xFFFFFFFF)
     x = (x * 0x9E3779B1) & 0xFFFFFFFF
     x = ((x ^ (x >> 15)) * 0x85EBCA6B) & 0xFFFFFFFF
     return x ^ (x >> 13)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from nadi.functions.arithmetic import LONG_MIN
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
 from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
@@ -181,6 +182,14 @@ class JoinText:
             )
             self._writer.line(f"bits = timer(rows{n}, at, t, clock, {side.span}, arrival)")
             bits = ["bits"]
+        elif side.clock is not None:
+            time = self._term(side, side.clock).text
+            first = f"words{n}[rows{n}[at + {HEAD}] + {side.word(side.clock)}]"
+            # all are longs: what would be beyond them is never due
+            self._let_go(
+                side,
+                f"while rows{n}[at + {HEAD}] != 0 and {time} >= {LONG_MIN + side.span} and {first} <= {time} - {side.span}:",
+            )
         else:
             self._let_go(side, f"if rows{n}[at + {COUNT}] >= {side.span}:")
         self._writer.line(f"entered = made({queue})")

@@ -1,0 +1,65 @@
+"""The operator of queries that look into tables: what they find stands beside the attributes of their events, and another operator does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from nadi.kernel.columns.contract import Operator, Stateful
+from nadi.kernel.columns.stretch import DTYPES, Column, Longs, Stretch
+from nadi.kernel.columns.tables.held import HeldTable
+from nadi.kernel.columns.tables.writing import Turns
+from nadi.plan.nodes import Attr
+from nadi.plan.tabling import Lookup, Seen
+from nadi.plan.walk import inside
+
+
+class StatefulOperator(Operator, Stateful, Protocol):
+    """An operator with state."""
+
+
+class Looking:
+    """`from S join T on S.k == T.k …`, `from S[T.k == k in T] …`, where `k` is the primary key. `inner` is the operator of the query as it was seen."""
+
+    def __init__(self, seen: Seen, tables: Mapping[str, HeldTable], inner: Operator, turns: Turns) -> None:
+        self._types = seen.types
+        self._lookups = [(lookup, tables[lookup.table]) for lookup in seen.lookups]
+        self._inner, self._turns = inner, turns
+        looked = (seen.query.input, seen.query.selection)
+        self._read = frozenset(part.position for part in inside(looked) if isinstance(part, Attr) and part.slot == 0)
+
+    def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
+        """The output rows of a stretch."""
+        ((name, stretch),) = given.items()
+        columns = list(stretch.columns)
+        turns = self._turns.of(stretch)
+        for lookup, held in self._lookups:
+            keys = held.matrix([columns[p] for p in lookup.keys], [self._types[p] for p in lookup.keys], len(stretch))
+            found = held.look(turns, keys)
+            columns.append(Column(None, found != 0))
+            if lookup.whole:
+                columns += self._row(lookup, held, found)
+        wide = Stretch(tuple(columns), stretch.ts, stretch.now, stretch.chunk, stretch.group, stretch.origin)
+        return self._inner.process({name: wide}, until)
+
+    def _row(self, lookup: Lookup, held: HeldTable, found: Longs) -> Sequence[Column]:
+        """The attributes of the rows; those that nobody reads are not fetched."""
+        first = lookup.at + 1
+        return [
+            held.column(found, n)
+            if first + n in self._read
+            else Column(None, np.zeros(len(found), DTYPES.get(kind, "int64")))
+            for n, kind in enumerate(held.types)
+        ]
+
+
+class LookingOn(Looking):
+    """In front of an operator with state. Implements `nadi.kernel.columns.contract.Stateful`: the state is that of `inner`."""
+
+    def __init__(self, seen: Seen, tables: Mapping[str, HeldTable], inner: StatefulOperator, turns: Turns) -> None:
+        super().__init__(seen, tables, inner, turns)
+        self.elements = inner.elements
+        self.next_timer, self.changes, self.contents = inner.next_timer, inner.changes, inner.contents
+        self.apply, self.clear, self.size = inner.apply, inner.clear, inner.size
