@@ -122,7 +122,7 @@ def _told(m: Maker, depth: int) -> str:
         f"instanceOf{m.one('Boolean', 'Double', 'Float', 'Integer', 'Long', 'String')}({attribute})",
         f"convert({m.one('b', 'v', 'd', 'k')}, 'bool')",
         f"math:{m.one('isNan', 'isInfinite')}({number(m, 'double', depth, clocks=False)})",
-        f"{text(m, depth)} is null",
+        f"{text(m, depth or 1)} is null",
     )
 
 

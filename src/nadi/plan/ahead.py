@@ -10,11 +10,13 @@ come out. So operators never see such a function, and all of them can have it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nadi.lang.tree import Type
+from nadi.plan.annotations import found
 from nadi.plan.certainty import NOTHING, Known, facts, failing
+from nadi.plan.looped import CLOCKS, KNOWN, OF_NOW, clocked, is_looped, looped, unlooped
 from nadi.plan.nodes import (
     OUTPUT,
     AbsentElement,
@@ -46,71 +48,10 @@ from nadi.plan.nodes import (
     Step,
     StreamElement,
     ValueKey,
-    WindowStep,
     links,
 )
 from nadi.plan.render import written
 from nadi.plan.walk import inside, read, replaced
-
-CLOCKS = frozenset({"currentTimeMillis", "eventTimestamp"})
-_UNIQUE = frozenset({"UUID", "math:rand"})
-_NUMERIC = frozenset({"ifThenElse", "coalesce", "default", "str:coalesce", "cast", "convert"})
-_CLASSES = ("Boolean", "Double", "Float", "Integer", "Long", "String")
-_OF_NUMBERS = (
-    *(
-        "abs",
-        "acos",
-        "asin",
-        "atan",
-        "ceil",
-        "copySign",
-        "cos",
-        "cosh",
-        "e",
-        "exp",
-        "floor",
-        "getExponent",
-        "isInfinite",
-        "isNan",
-        "ln",
-    ),
-    *(
-        "log10",
-        "log2",
-        "max",
-        "min",
-        "pi",
-        "power",
-        "round",
-        "signum",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-        "toDegrees",
-        "toRadians",
-    ),
-)
-_LOOPED = (
-    CLOCKS
-    | frozenset({"maximum", "minimum"})
-    | frozenset(f"instanceOf{name}" for name in _CLASSES)
-    | frozenset(f"math:{name}" for name in _OF_NUMBERS)
-)
-
-
-def looped(call: Call) -> bool:
-    """Whether loops compute a function of these types (`nadi.kernel.columns.calls` writes it)."""
-    if call.function in _NUMERIC:
-        if call.function == "cast" and call.args[0].type is not call.type:
-            return False
-        given = (call.type, *(a.type for a in call.args[:1] if call.function in ("cast", "convert")))
-        return Type.STRING not in given and Type.OBJECT not in given
-    if call.function == "math:log":
-        base = call.args[1]
-        return isinstance(base, Const) and base.value not in (None, 1)
-    return call.function in _LOOPED and call.slot is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,32 +59,55 @@ class Ahead:
     """A query as operators see it, in an app whose streams have the further attributes.
 
     `before`: by stream, what is computed of each event, in order, over its attributes and what stands before. `behind`: the same over the rows that the query
-    gives, and which of all that are its output columns (attributes or constants); None where its rows are the output.
+    gives, and which of all that are its output columns (attributes or constants); None where its rows are the output. `asks`: a function may fail on an event;
+    rows are asked what comes of that one.
     """
 
     query: Query
     app: App
     before: Mapping[str, tuple[Expr, ...]]
     behind: tuple[tuple[Expr, ...], tuple[Attr | Const, ...]] | None = None
+    asks: bool = False
 
 
-def ahead(query: Query, app: App) -> Ahead:
-    """What is to be computed outside of a query's loops. What cannot be stays in the query as it was."""
-    if has_made_key(query, app):
+def ahead(query: Query, app: App, alone: bool = True) -> Ahead:
+    """What is to be computed outside of a query's loops. What cannot be stays in the query as it was. `alone`: rows may be asked (see `stands_alone`)."""
+    if _is_inner(getattr(query.output, "target", ""), app):
         return Ahead(query, app, {})
-    streams = {key: Deriving(len(app.streams[key].schema)) for key in read(query).values() if key in app.streams}
-    made, behind = _Ahead(query, streams).run()
+    sources = () if has_made_key(query, app) else read(query).values()
+    streams = {key: Deriving(len(app.streams[key].schema)) for key in sources if key in app.streams}
+    rewriting = _Ahead(query, app, streams, alone)
+    made, behind = rewriting.run()
     before = {key: tuple(d.made) for key, d in streams.items() if d.made}
     if not before and behind is None:
         return Ahead(query, app, {})
-    return Ahead(made, _widened(app, query, made, before), before, behind)
+    return Ahead(made, _widened(app, query, made, before), before, behind, rewriting.asks)
+
+
+def stands_alone(query: Query, app: App) -> bool:
+    """Whether rows can be asked for single events of a query: it has no state, and nobody stands behind it at its stream, no sink either, whom a failure would
+    concern."""
+    source, selection = query.input, query.selection
+    if not isinstance(source, SingleInput) or query.partition is not None or query.rate is not None:
+        return False
+    plain = selection.having is None and selection.limit is None and not (selection.order_by or selection.offset)
+    if not plain or selection.aggregates or selection.group_by:
+        return False
+    last = [q.id for q in app.queries if source.source in read(q).values()][-1]
+    stream = app.streams.get(source.source)
+    heard = stream is None or f"!{source.source}" in app.streams or bool(found(stream.annotations, "sink"))
+    return last == query.id and not heard and all(isinstance(step, FilterStep) for step in source.steps)
+
+
+def _is_inner(stream: str, app: App) -> bool:
+    """Whether a stream is one inside of a partition: its events have the key with them."""
+    return stream in app.streams and app.streams[stream].partition is not None
 
 
 def has_made_key(query: Query, app: App) -> bool:
     """Whether events have the key of a partition as a further attribute: there is one such place behind those of a stream."""
-    target = getattr(query.output, "target", "")
     both = set(read(query).values())
-    if any(key in app.streams and app.streams[key].partition is not None for key in (*both, target)):
+    if any(_is_inner(key, app) for key in both):
         return True
     partition = next((e for e in app.elements if isinstance(e, Partition) and e.id == query.partition), None)
     keys = () if partition is None else partition.keys
@@ -166,19 +130,6 @@ def _widened(app: App, query: Query, made: Query, before: Mapping[str, tuple[Exp
     return replace(app, streams=streams, elements=elements)
 
 
-def keeps_further(query: Query, app: App) -> bool:
-    """Whether columns keep further attributes of events: then what they keep is not what rows would."""
-    made = ahead(query, app)
-    if not made.before:
-        return False
-    if not isinstance(query.input, SingleInput) or not isinstance(made.query.input, SingleInput):
-        return True
-    width, steps = len(app.streams[query.input.source].schema), made.query.input.steps
-    at = next((n for n, step in enumerate(steps) if isinstance(step, WindowStep)), len(steps))
-    looked = (steps[at:], made.query.selection)
-    return any(isinstance(p, Attr) and p.slot == 0 and p.position >= width for p in inside(looked))
-
-
 class Deriving:
     """Further attributes of rows, all in slot 0, which have `width` of their own."""
 
@@ -199,52 +150,15 @@ class Deriving:
         return Attr(0, self._width + self.made.index(made), expr.type, name=written(expr))
 
 
-def unlooped(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """An expression for loops: what they cannot compute in it, the outermost parts, is what `change` makes of it."""
-
-    def text(side: Expr) -> Expr:
-        return change(side) if side.type is Type.STRING and not isinstance(side, (Attr, Const)) else behind(side)
-
-    def behind(part: Expr) -> Expr:
-        match part:
-            case Arithmetic() | Comparison() | Logic():
-                chain = links(part)
-                left = text(chain[0].left)
-                for link in chain:
-                    left = replace(link, left=left, right=text(link.right))
-                return left
-            case Negation() | NullCheck():
-                return replace(part, operand=text(part.operand))
-            case Call() if looped(part):
-                return replace(part, args=tuple(map(text, part.args)))
-            case Aggregate():
-                return part  # its arguments are asked for by themselves
-            case Call():
-                return change(part)
-            case _:
-                return part
-
-    return behind(expr)
-
-
-def is_looped(expr: Expr) -> bool:
-    """Whether loops compute an expression of numbers and bools, strings being attributes and constants."""
-    found: list[Expr] = []
-
-    def note(part: Expr) -> Expr:
-        found.append(part)
-        return part
-
-    unlooped(expr, note)
-    return not found
-
-
 # ---- queries ---------------------------------------------------------------------------------------------------------
 
 
 class _Ahead:
-    def __init__(self, query: Query, streams: Mapping[str, Deriving]) -> None:
+    def __init__(self, query: Query, app: App, streams: Mapping[str, Deriving], alone: bool) -> None:
+        self.asks = False
         self._query = query
+        self._app = app
+        self._alone = alone and stands_alone(query, app)
         self._streams = streams
         self._sources = read(query)
         self._known: Known = NOTHING
@@ -309,12 +223,21 @@ class _Ahead:
         """An expression as loops compute it, if it cannot fail."""
         if is_looped(expr) or self._stays(expr):
             return expr
-        return unlooped(expr, lambda part: self._attribute(part, side))
+        return unlooped(clocked(expr), lambda part: self._attribute(part, side))
 
     def _stays(self, expr: Expr) -> bool:
-        """Whether an expression may fail, or is another one with each call."""
-        unique = any(isinstance(p, Call) and p.function in _UNIQUE for p in inside(expr))
-        return unique or bool(failing(expr, self._known))
+        """Whether an expression is none for columns: for a function that they do not know, or as it may fail and nobody can be asked."""
+        calls = [p for p in inside(expr) if isinstance(p, Call)]
+        if any(p.function not in KNOWN or p.function in self._app.scripts for p in calls):
+            return True
+        if any(p.type is Type.OBJECT for p in inside(expr) if isinstance(p, (Attr, Call))):
+            return True
+        if self._app.playback is not None and any(p.function in OF_NOW for p in calls) and not self._alone:
+            return True  # a clock of events may be at no date
+        if not failing(expr, self._known):
+            return False
+        self.asks = self.asks or self._alone
+        return not self._alone
 
     def _attribute(self, expr: Expr, side: int) -> Expr:
         """An expression over one event as a further attribute of its stream."""
@@ -345,7 +268,7 @@ class _Ahead:
         behind = None
         if not plain and not any(map(self._stays, values)):
             pieces = _Pieces()
-            rows = tuple(map(pieces.of, values))
+            rows = tuple(pieces.of(clocked(value)) for value in values)
             deriving = Deriving(len(pieces.found))
             picked = tuple(map(deriving.column, rows))
             behind = tuple(deriving.made), picked
@@ -360,7 +283,7 @@ class _Ahead:
     def _argument(self, expr: Expr) -> Expr:
         """The argument of an aggregator."""
         if expr.type is Type.STRING:
-            return expr if isinstance(expr, Attr) or self._stays(expr) else self._attribute(expr, 0)
+            return expr if isinstance(expr, Attr) or self._stays(expr) else self._attribute(clocked(expr), 0)
         return self._loop(expr)
 
 

@@ -8,7 +8,7 @@ Most functions of text fail on null. So what stands behind a filter or a conditi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from nadi.lang.tree import Type
 from nadi.plan.nodes import (
@@ -22,6 +22,7 @@ from nadi.plan.nodes import (
     Logic,
     Negation,
     NullCheck,
+    Operator,
     links,
 )
 from nadi.plan.render import written
@@ -77,6 +78,10 @@ _NULL_IF_NULL = frozenset(
 )
 _NEVER_NULL = frozenset({"maximum", "minimum", "str:concat", "UUID"}) | _CLASSES | _CLOCKS
 _NEVER_FAIL = frozenset({"convert", "ifThenElse"}) | _NEVER_NULL | _CHOICES | _NULL_IF_NULL
+_DATES_OF_NOW = frozenset(
+    f"time:{name}"
+    for name in ("currentDate", "currentTime", "currentTimestamp", "timestampInMilliseconds", "utcTimestamp")
+)
 _FAIL_ON_NULL = frozenset({"str:hex", "str:length", "str:lower", "str:reverse", "str:strcmp", "str:trim", "str:upper"})
 
 
@@ -108,7 +113,7 @@ def _is_not_zero(expr: Expr) -> bool:
 
 def _call_never_null(call: Call, known: Known) -> bool:
     name, args = call.function, call.args
-    if name in _NEVER_NULL:
+    if name in _NEVER_NULL or (name in _DATES_OF_NOW and not args):
         return True
     if name in _CHOICES:
         return any(never_null(argument, known) for argument in args)
@@ -133,18 +138,28 @@ def facts(condition: Expr, holds: bool = True) -> Known:
         case Attr():
             return frozenset({condition}) if holds else NOTHING
         case Comparison() | Logic():
-            found = NOTHING
-            for number, link in enumerate(links(condition)):
-                left = found if number else facts(link.left, holds)
-                if isinstance(link, Logic):
-                    right = facts(link.right, holds)
-                    found = left | right if (link.op == "and") is holds else left & right
-                else:
-                    compares = isinstance(link, Comparison) and link.op != "!="
-                    found = frozenset({link.left, link.right}) if compares and holds else NOTHING
-            return found
+            *_, (_link, found, other) = _sides(condition)
+            return found if holds else other
         case _:
             return NOTHING
+
+
+def _sides(expr: Operator) -> Iterator[tuple[Operator | None, Known, Known]]:
+    """Each link of a chain with the facts where its left side holds and where it does not; at the end those of the whole."""
+    chain = links(expr)
+    holds, fails = facts(chain[0].left), facts(chain[0].left, False)
+    for link in chain:
+        yield link, holds, fails
+        if isinstance(link, Logic):
+            right, not_right = facts(link.right), facts(link.right, False)
+            if link.op == "and":
+                holds, fails = holds | right, fails & not_right
+            else:
+                holds, fails = holds & right, fails | not_right
+        else:
+            compares = isinstance(link, Comparison) and link.op != "!="
+            holds, fails = frozenset({link.left, link.right}) if compares else NOTHING, NOTHING
+    yield None, holds, fails
 
 
 # ---- never fails -----------------------------------------------------------------------------------------------------
@@ -167,13 +182,14 @@ def failing(expr: Expr, known: Known = NOTHING) -> str:
             return f"{written(expr)} looks beyond the event"
 
 
-def _of_chain(expr: Arithmetic | Comparison | Logic, known: Known) -> str:
+def _of_chain(expr: Operator, known: Known) -> str:
     """The right side of `and` is computed where the left one holds, that of `or` where it does not."""
-    chain = links(expr)
-    reason = failing(chain[0].left, known)
-    for link in chain:
-        seen = known | facts(link.left, link.op == "and") if isinstance(link, Logic) else known
-        reason = reason or failing(link.right, seen)
+    reason = failing(links(expr)[0].left, known)
+    for link, holds, fails in _sides(expr):
+        if reason or link is None:
+            break
+        seen = (known | (holds if link.op == "and" else fails)) if isinstance(link, Logic) else known
+        reason = failing(link.right, seen)
     return reason
 
 
@@ -189,6 +205,8 @@ def _of_call(call: Call, known: Known) -> str:
         if reason := failing(argument, known):
             return reason
     if name in _NEVER_FAIL:
+        return ""
+    if name in _DATES_OF_NOW and not args:
         return ""
     if name == "cast":
         return "" if args[0].type is call.type else f"{written(call)} declares another type"

@@ -12,11 +12,12 @@ from graphlib import CycleError, TopologicalSorter
 
 from nadi.lang.tree import Events, Type
 from nadi.plan import joinable, matchable, tabling
-from nadi.plan.ahead import CLOCKS, ahead, looped
+from nadi.plan.ahead import ahead
 from nadi.plan.annotations import found
 from nadi.plan.certainty import failing
 from nadi.plan.elements import has_absent
 from nadi.plan.islandwindows import BATCHES, of_batches, of_rate, of_timers, of_window
+from nadi.plan.looped import CLOCKS, looped
 from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
     OUTPUT,
@@ -231,6 +232,7 @@ def _of_streams(
 def _obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a query on rows."""
     yield from _of_output(query, app)
+    found = None
     if touched(query, app):
         reason = next(tabling.obstacles(query, app), "")
         if reason:
@@ -238,7 +240,7 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
             return
         found = tabling.seen(query, app)
         query, app = (query, app) if found is None else (found.query, found.app)
-    made = ahead(query, app)
+    made = ahead(query, app, alone=found is None)
     yield from _of_shape(made.query, made.app)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from nadi.lang.tree import Type
 from nadi.plan import matchable
+from nadi.plan.certainty import failing
 from nadi.plan.islandwindows import EXTERNAL, of_time
 from nadi.plan.nodes import (
     App,
@@ -131,7 +132,7 @@ def _of_selection(query: Query, app: App) -> Iterator[str]:
         yield "group by without an aggregator has no operator yet"
     for value in selection.values:
         if value.type is Type.STRING and not isinstance(value, (Attr, Const)):
-            yield f"{written(value)} makes a string"
+            yield failing(value) or f"{written(value)} makes a string"
     if selection.having is not None and any(_texts(selection.having)):
         yield "having that compares strings of a join has no operator yet"
     assert isinstance(query.input, JoinInput)

@@ -7,10 +7,11 @@ attributes that later conditions and the selection read. So a query that looks a
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator
 
 from nadi.lang.tree import Type
-from nadi.plan.ahead import keeps_further
+from nadi.plan.ahead import ahead
 from nadi.plan.chains import as_chain, as_run
 from nadi.plan.elements import canonical, of_query
 from nadi.plan.matching import by_name
@@ -196,6 +197,24 @@ def _keys(query: Query, app: App) -> Iterator[Reference]:
             name = app.streams[source].schema.names[value.position]
             counted = state is not None and state.counted[slot]
             yield from ((slot, name, index) for index in (range(-9, 9) if counted else (None,)))
+
+
+def keeps_further(query: Query, app: App) -> bool:
+    """Whether columns keep what they have computed ahead of events: rows would keep other attributes."""
+    made = ahead(query, app)
+    match made.query.input:
+        case StateInput() as state if made.before:
+            references = _of_state(made.query, state, made.app)
+            return any(name not in app.streams[read(query)[slot]].schema.names for slot, name, _index in references)
+        case SingleInput() as source if made.before:
+            if source.window is not None and not query.selection.aggregates:
+                return True  # such windows keep events whole
+            width = len(app.streams[source.source].schema)
+            steps = itertools.dropwhile(lambda step: not isinstance(step, WindowStep), source.steps)
+            looked = (tuple(steps), made.query.selection)
+            return any(isinstance(p, Attr) and p.slot == 0 and p.position >= width for p in inside(looked))
+        case _:
+            return bool(made.before)
 
 
 # ---- layouts ---------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nadi.lang.tree import Type
+from nadi.plan.certainty import failing
 from nadi.plan.chains import Chain, as_led, as_run
 from nadi.plan.islandwindows import of_rate
 from nadi.plan.nodes import (
@@ -159,7 +160,7 @@ def _of_selection(query: Query) -> Iterator[str]:
     for value in selection.values:
         yield from _of_references(value, len(counted), counted)
         if value.type is Type.STRING and not isinstance(value, (Attr, Const)):
-            yield f"{written(value)} makes a string"
+            yield failing(value) or f"{written(value)} makes a string"
     if selection.having is not None:
         yield from _of_references(selection.having, len(counted), counted)
         if any(isinstance(p, Comparison) and p.left.type is Type.STRING for p in inside(selection.having)):

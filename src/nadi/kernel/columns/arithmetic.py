@@ -73,6 +73,10 @@ def _float_to_long(value):  # type: ignore[no-untyped-def]
     return _LONG_MAX if value >= 9223372036854775808.0 else int(value)
 
 
+def _to_double(value):  # type: ignore[no-untyped-def]
+    return np.float64(value)
+
+
 def _rounded(value):  # type: ignore[no-untyped-def]
     """Halves go up; what is no number stays what it is."""
     below = np.floor(value)
@@ -159,6 +163,7 @@ PLAIN: dict[str, object] = {
     "float_to_int": java.float_to_int,
     "float_to_long": java.float_to_long,
     "nan": math.nan,
+    "to_double": float,
     "inf": math.inf,
     "ceil": _of_rows("ceil"),
     "floor": _of_rows("floor"),
@@ -180,6 +185,7 @@ COMPILED: dict[str, object] = {
     "float_to_int": _float_to_int,
     "float_to_long": _float_to_long,
     "nan": math.nan,
+    "to_double": loop(_to_double),
     "inf": math.inf,
     "ceil": np.ceil,
     "floor": np.floor,

@@ -16,13 +16,6 @@ from nadi.plan.ahead import Ahead
 from nadi.plan.nodes import App, Attr, Const
 
 
-def around(made: Ahead, app: App, inner: Operator) -> Operator:
-    """An operator for the query that `made` is of, from one for what is left of it; `app` as it is written."""
-    if not made.before and made.behind is None:
-        return inner
-    return AroundState(made, app, inner) if isinstance(inner, Stateful) else Around(made, app, inner)
-
-
 class Around:
     """See the module's text."""
 
@@ -37,9 +30,16 @@ class Around:
 
     def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
         """The output rows of a batch."""
-        wider = {key: self._before[key].widened(one) if key in self._before else one for key, one in given.items()}
-        made = self.inner.process(wider, until)
-        if made is None or self._behind is None:
+        made = self.inner.process(self._wider(given), until)
+        return None if made is None else self._output(made)
+
+    def _wider(self, given: Mapping[str, Stretch]) -> dict[str, Stretch]:
+        """What is read, with the further columns."""
+        return {key: self._before[key].widened(one) if key in self._before else one for key, one in given.items()}
+
+    def _output(self, made: Stretch) -> Stretch:
+        """The rows of the operator as those of the query."""
+        if self._behind is None:
             return made
         whole = self._behind.widened(made)
         return replace(whole, columns=tuple(_column(one, whole) for one in self._picked))

@@ -1,6 +1,8 @@
 """Functions that have no loop, those of strings above all: rows' own function is called once for each distinct value of its arguments.
 
 So the results are those of rows. Where no value repeats this is a call for each event, as on rows; what was computed is remembered for later batches.
+
+Not all that is computed here is looked at on rows: conditions may rule it out. So where a function fails there is no value, and a flag for who wants to know.
 """
 
 from __future__ import annotations
@@ -12,11 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nadi.errors import NadiError
 from nadi.functions.arithmetic import to_float32
 from nadi.functions.registry import Registry, default_registry
 from nadi.kernel.arrow import ARROW_TYPES
-from nadi.kernel.columns.stretch import Array, Column
+from nadi.kernel.columns.stretch import Array, Bools, Column
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Argument
 from nadi.plan.nodes import Attr, Call, Const, Expr
@@ -24,6 +25,7 @@ from nadi.plan.nodes import Attr, Call, Const, Expr
 _MOST = 65536
 """Results that a call remembers."""
 
+_FAILED = object()
 _FLOATING = (Type.FLOAT, Type.DOUBLE)
 
 
@@ -38,7 +40,8 @@ class Called:
     def __init__(self, call: Call) -> None:
         entry = _functions().function(call.function)
         assert entry is not None  # the plan knows what it lets through
-        function = entry.make(tuple(map(_argument, call.args)), call.type)
+        own = call.args[1:] if "now" in entry.needs else call.args  # the plan has put the clock before them
+        function = entry.make(tuple(map(_argument, own)), call.type)
         self._attributes = tuple(a for a in call.args if isinstance(a, Attr))
         self._type = ARROW_TYPES[call.type]
         self._single = len(self._attributes) == 1
@@ -46,19 +49,24 @@ class Called:
         result = _Results(_given(function, call.args, self._single))
         self._results: Callable[[Iterable[Any]], list[Any]] = result.remembered if remembers else result.computed
 
-    def column(self, columns: Sequence[Column | None], size: int) -> Column:
-        """The results of the events."""
+    def column(self, columns: Sequence[Column | None], size: int) -> tuple[Column, Bools | None]:
+        """The results of the events, and where the function fails."""
         arrays = [_array(columns[attribute.position]) for attribute in self._attributes]
         if not arrays:
-            return Column(pa.repeat(pa.scalar(self._results([()])[0], self._type), size))
-        if self._single:
+            made, places = self._results([()]), pa.array(np.zeros(size, np.int64))
+        elif self._single:
             values, places = _distinct(arrays[0])
             made = self._results(values.to_pylist())
         else:
             given, places = _combined(arrays)
             made = self._results(zip(*(array.to_pylist() for array in given)))
+        failed = None
+        if _FAILED in made:
+            failed = np.array([value is _FAILED for value in made])
+            failed = failed if places is None else failed[places.to_numpy()]
+            made = [None if value is _FAILED else value for value in made]
         results = pa.array(made, self._type)
-        return Column(results if places is None else results.take(places))
+        return Column(results if places is None else results.take(places)), failed
 
 
 class _Results:
@@ -69,7 +77,7 @@ class _Results:
         self._known: dict[Any, Any] = {}
 
     def computed(self, values: Iterable[Any]) -> list[Any]:
-        """For each value; None where the function fails: filters and conditions see to it that nobody looks there."""
+        """For each value; `_FAILED` where the function fails."""
         return list(map(self._result, values))
 
     def remembered(self, values: Iterable[Any]) -> list[Any]:
@@ -88,8 +96,8 @@ class _Results:
     def _result(self, value: Any) -> Any:
         try:
             return self._function(value)
-        except (NadiError, ArithmeticError, LookupError, TypeError, ValueError):
-            return None
+        except Exception:
+            return _FAILED  # rows tell what it was
 
 
 def _given(function: Callable[..., Any], args: tuple[Expr, ...], single: bool) -> Callable[[Any], Any]:
@@ -126,13 +134,9 @@ def _array(column: Column | None) -> pa.Array:
 
 
 def _distinct(array: pa.Array) -> tuple[pa.Array, pa.Array | None]:
-    """The distinct values of an array, null among them, and where each event has its own; floats that are equal and not the same are distinct."""
+    """The distinct values of an array, null among them, and where each event has its own. Arrow tells 0.0 from -0.0."""
     if pa.types.is_boolean(array.type) or not len(array):
         return array, None
-    if pa.types.is_floating(array.type):
-        width = array.type.bit_width
-        coded = array.view(pa.int64() if width == 64 else pa.int32()).dictionary_encode(null_encoding="encode")
-        return coded.dictionary.view(array.type), coded.indices
     coded = array.dictionary_encode(null_encoding="encode")
     return coded.dictionary, coded.indices
 

@@ -1,6 +1,6 @@
 """Functions as lines of a loop (language text §4): one entry per function, exactly what `nadi.functions` gives.
 
-An entry gets the writer and the call, whose type and arguments `nadi.plan.ahead.looped` lets through. Sines, logarithms and the like are those of the C
+An entry gets the writer and the call, whose type and arguments `nadi.plan.looped` lets through. Sines, logarithms and the like are those of the C
 library, as on rows; NaN is always the same one.
 """
 
@@ -97,6 +97,8 @@ def _instance(writer: Writer, call: Call) -> Term:
 def _double(writer: Writer, expr: Expr) -> Term:
     """An argument as a double."""
     term = writer.term(expr)
+    if expr.type is Type.FLOAT:  # Numba would go on in 32 bits
+        return Term(f"to_double({term.text})", term.null)
     return Term(writer.promoted(term.text, expr.type, Type.DOUBLE), term.null)
 
 

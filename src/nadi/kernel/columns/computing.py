@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from nadi.kernel.columns.calling import Called
 from nadi.kernel.columns.looping import LoopText
-from nadi.kernel.columns.stretch import DTYPES, Array, Column, Stretch
+from nadi.kernel.columns.stretch import DTYPES, Array, Bools, Column, Stretch
 from nadi.lang.tree import Type
-from nadi.plan.ahead import looped
+from nadi.plan.looped import looped
 from nadi.plan.nodes import Attr, Call, Const, Expr
 from nadi.plan.walk import inside
 
@@ -26,6 +26,8 @@ class Computing:
     def __init__(self, types: tuple[Type, ...], exprs: Sequence[Expr]) -> None:
         whole = (*types, *(e.type for e in exprs))
         depths = _depths(len(types), exprs)
+        self.failed: Bools | None = None
+        """For which events of the last stretch a function failed, whoever looks at its value."""
         self._width, self._count = len(types), len(whole)
         self._steps: list[tuple[_Looped | None, tuple[tuple[int, Called | Chosen], ...]]] = []
         for depth in range(max(depths, default=-1) + 1):
@@ -36,12 +38,16 @@ class Computing:
 
     def widened(self, given: Stretch) -> Stretch:
         """The same events with more columns."""
+        failed: Bools | None = None
         columns: list[Column | None] = [*given.columns, *[None] * (self._count - self._width)]
         for loop, calls in self._steps:
             if loop is not None:
                 loop.compute(given, columns)
             for at, call in calls:
-                columns[at] = call.column(columns, len(given))
+                columns[at], flags = call.column(columns, len(given))
+                if flags is not None:
+                    failed = flags if failed is None else failed | flags
+        self.failed = failed
         return replace(given, columns=tuple(column for column in columns if column is not None))
 
 
@@ -99,12 +105,12 @@ class Chosen:
 
     call: Call
 
-    def column(self, columns: Sequence[Column | None], size: int) -> Column:
-        """The chosen values."""
+    def column(self, columns: Sequence[Column | None], size: int) -> tuple[Column, Bools | None]:
+        """The chosen values; choosing does not fail."""
         given = [_array(argument, columns, size) for argument in self.call.args]
         if self.call.function != "ifThenElse":
-            return Column(pc.coalesce(*given))
-        return Column(pc.if_else(given[0].fill_null(False), given[1], given[2]))
+            return Column(pc.coalesce(*given)), None
+        return Column(pc.if_else(given[0].fill_null(False), given[1], given[2])), None
 
 
 def _array(argument: Expr, columns: Sequence[Column | None], size: int) -> pa.Array:

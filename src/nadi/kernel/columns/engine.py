@@ -15,6 +15,7 @@ import numpy as np
 
 from nadi.errors import NadiError, error
 from nadi.kernel.columns.arrivals import Clocks, Gatherer
+from nadi.kernel.columns.asking import Asking
 from nadi.kernel.columns.contract import Begins, Operator, Stateful
 from nadi.kernel.columns.flat import Block, decode, encode
 from nadi.kernel.columns.keying import keying
@@ -66,6 +67,7 @@ class ColumnsKernel:
         self._numberings = {key: Numbering(key, schemas[key]) for key in outputs}
         operators = [r.operator for r in self._running if isinstance(r, _Running)]
         self._stateful = [o for o in (*operators, *self.tables.values()) if isinstance(o, Stateful)]
+        self._asking = [o for o in operators if isinstance(o, Asking)]
         self._layouts = Layouts([queries[id] for id in plan.order], app, self.tables)  # noqa: A001
         self._appliers = self._by_element()
         self._clocks = self._told = Clocks(0, 0)
@@ -122,8 +124,21 @@ class ColumnsKernel:
             refused = chain.from_iterable(one.take_refused() for one in self._written.values())
             failures += tuple(failure for _turn, failure in sorted(refused, key=itemgetter(0)))
         self.given_on = {key: streams[key] for key in self._given_on if key in streams}
+        counts = {key: len(stretch.ts) for key, stretch in streams.items()}
+        failures += self._failed(streams)
         batches = {key: n.batch(streams[key]) for key, n in self._numberings.items() if key in streams}
-        return Outputs(batches, failures, {key: len(stretch.ts) for key, stretch in streams.items()})
+        return Outputs(batches, failures, counts)
+
+    def _failed(self, streams: dict[str, Stretch]) -> tuple[Failure, ...]:
+        """What failed in this batch, in the order of chunks; who listens at the stream, behind the queries, does not hear of it."""
+        noted: list[tuple[int, Failure]] = []
+        for one in self._asking:
+            failures, chunks = one.take_failures()
+            if chunks:
+                noted += failures
+                given = streams[one.source]
+                streams[one.source] = given.take(np.flatnonzero(~np.isin(given.chunk, chunks)))
+        return tuple(failure for _chunk, failure in sorted(noted, key=itemgetter(0)))
 
     def next_timer(self) -> int | None:
         """When something comes out by itself, ms of the arrival clock."""

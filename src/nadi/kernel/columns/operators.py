@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from nadi.kernel.columns.around import around
+from nadi.kernel.columns.around import Around, AroundState
+from nadi.kernel.columns.asking import Asking
 from nadi.kernel.columns.batching import Batching
 from nadi.kernel.columns.collecting import Collecting
 from nadi.kernel.columns.contract import Input, Operator, Stateful
@@ -26,8 +27,8 @@ from nadi.plan.elements import has_absent
 from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES
 from nadi.plan.nodes import (
     App,
-    Attr,
     Column,
+    Expr,
     FilterStep,
     JoinInput,
     Query,
@@ -48,24 +49,33 @@ def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTab
     seen = tabling.seen(query, app)
     if seen is None:
         return _whole(query, app, is_read)
-    inner = _whole(seen.query, seen.app, is_read)
+    inner = _whole(seen.query, seen.app, is_read, alone=False)
     if isinstance(inner, Stateful):
         return LookingOn(seen, tables, inner, turns_of(query, app))
     return Looking(seen, tables, inner, turns_of(query, app))
 
 
-def _whole(query: Query, app: App, is_read: bool) -> Operator:
+def _whole(query: Query, app: App, is_read: bool, alone: bool = True) -> Operator:
     """The operator of a query that looks into no table."""
     selection, keys = query.selection, _limited_by(query, app)
-    made = ahead(_with_columns(query, keys), app)
-    inner = with_key(made.query, made.app)
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
-        return around(made, app, _operator(inner, made.app, is_read))
-    rows = around(made, app, _operator(inner, made.app, is_read=True))  # the clocks of its rows count
+        return _around(query, app, is_read, alone)
+    rows = _around(_with_columns(query, keys), app, True, alone)  # the clocks of its rows count
     return Finishing(query, rows, tuple(key.type for key in keys), app.sharding.kind == "key")
 
 
-def _with_columns(query: Query, keys: tuple[Attr, ...]) -> Query:
+def _around(query: Query, app: App, is_read: bool, alone: bool) -> Operator:
+    """An operator, and what its query computes outside of loops."""
+    made = ahead(query, app, alone)
+    inner = _operator(with_key(made.query, made.app), made.app, is_read)
+    if made.asks:
+        return Asking(made, query, app, inner)
+    if not made.before and made.behind is None:
+        return inner
+    return AroundState(made, app, inner) if isinstance(inner, Stateful) else Around(made, app, inner)
+
+
+def _with_columns(query: Query, keys: tuple[Expr, ...]) -> Query:
     """A query with further output columns."""
     if not keys:
         return query
@@ -74,12 +84,12 @@ def _with_columns(query: Query, keys: tuple[Attr, ...]) -> Query:
     return replace(query, selection=replace(query.selection, values=(*query.selection.values, *keys), schema=schema))
 
 
-def _limited_by(query: Query, app: App) -> tuple[Attr, ...]:
-    """The attributes that the output rate of a query looks at beside its rows: the key of its partition, and those of `group by`."""
+def _limited_by(query: Query, app: App) -> tuple[Expr, ...]:
+    """The values that the output rate of a query looks at beside its rows: the key of its partition, and those of `group by`."""
     if query.rate is None or query.rate.kind == "all" or not isinstance(query.input, SingleInput):
         return ()
     home = key_of(query, query.input.source, app)
-    by = tuple(key for key in query.selection.group_by if isinstance(key, Attr))
+    by = query.selection.group_by
     return by if home is None else (home, *by)
 
 
