@@ -67,9 +67,8 @@ def guarded(command: Sequence[str], log: Path, lock: Path | None = None) -> Guar
     True
     >>> child.stop()
     """
-    reading, writing = (
-        os.pipe()
-    )  # both are closed in whatever the parent executes; the reading end is handed on by name
+    # both are closed in whatever the parent executes; the reading end is handed on by name
+    reading, writing = os.pipe()
     arguments = [str(reading), str(os.getpid()), str(lock or ""), "--", *command]
     try:
         with log.open("ab") as output:

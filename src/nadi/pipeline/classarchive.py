@@ -28,9 +28,8 @@ from nadi.kernel.columns.cached import cache_root
 AFTER = 60.0  # seconds that a node has run before it makes one: short runs are not disturbed
 WRITTEN_WITHIN = 180.0  # seconds for Java to write it
 PRIORITY = 19
-KEPT = (
-    30 * 24 * 3600.0
-)  # seconds without a use after which an archive goes when another one is made: that of a Java or installation that is gone
+KEPT = 30 * 24 * 3600.0
+"""Seconds without a use after which an archive goes when another one is made: that of a Java or an installation that is gone."""
 
 _APP = """\
 @app:name('Prepare')

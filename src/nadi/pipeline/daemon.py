@@ -59,9 +59,8 @@ def freeze_first() -> None:
 
 def preload() -> None:
     """Import what workers need, and keep it out of their collections."""
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # numpy's threads would be lost in a fork, and nothing here multiplies matrices
+    # numpy's threads would be lost in a fork, and nothing here multiplies matrices
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for name in PRELOADED:
         import_module(name)
     gc.collect()

@@ -21,10 +21,8 @@ _NAMED = re.compile(r"nadi\.errors\.exceptions\.(\w+): (?:[^\[\n]*: )?\[([A-Z0-9
 
 def start_query(session: SparkSession, spec: AppSpec) -> StreamingQuery:
     """Start (or go on with) the query of an app in a session of its own. Its checkpoint is in the state folder."""
-    from nadi.pipeline.kernelstage import (
-        OUTPUT,
-        KernelStage,
-    )  # with it comes pandas: `Node` has it loaded while Java starts
+    # with it comes pandas: `Node` has it loaded while Java starts
+    from nadi.pipeline.kernelstage import OUTPUT, KernelStage
 
     activate(session)
     session.conf.set("spark.sql.shuffle.partitions", str(spec.buckets))

@@ -62,9 +62,8 @@ class Chains:
         self._by_key = {name: np.zeros(_FEWEST, np.int64) for name in _BY_KEY}
         self._came = np.zeros(_FEWEST, np.int64)
         self._came_number = np.zeros(_FEWEST, np.int64)
-        self._counts = np.array(
-            [_FEWEST, 0, 0, 0], np.int64
-        )  # free places, came since, the next number, that at the last delta
+        # free places, came since, the next number, that at the last delta
+        self._counts = np.array([_FEWEST, 0, 0, 0], np.int64)
 
     def __len__(self) -> int:
         return len(self._free) - int(self._counts[0])

@@ -47,9 +47,8 @@ class Handing:
         result = [a for a in own if a.input not in self._handed]
         for root, order in self._handed.items():
             ordinals = [a.ordinal for a in given if a.input == root]
-            here = np.isin(
-                places.marks[_ORDINAL], ordinals
-            )  # what comes of several inputs has its turn among the chunks of each
+            # what comes of several inputs has its turn among the chunks of each
+            here = np.isin(places.marks[_ORDINAL], ordinals)
             turn = np.zeros(places.marks.shape[1], np.int64)
             for stream in order if root in order else (root, *order):
                 if stream == root:

@@ -26,9 +26,8 @@ from numba.core.errors import NumbaError
 from nadi.kernel.columns.cached import build, cache_folder
 
 _interpreted = False
-_FILES: Any = (
-    import_module("fcntl") if find_spec("fcntl") else None
-)  # not on Windows: processes compile side by side there
+# not on Windows: processes compile side by side there
+_FILES: Any = import_module("fcntl") if find_spec("fcntl") else None
 
 PLAIN: bool = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]  # numba sets it from the environment
 """Whether loops run as Python."""

@@ -17,9 +17,8 @@ BETWEEN = "\x1f"
 """Stands between the values of a key of several."""
 
 _FEWEST = 1024  # ids that there is room for at first
-_IDS, _FREE, _USED, _BYTES = range(
-    4
-)  # what `_meta` counts: ids ever given, ids to be used again, slots in use, bytes of texts
+_IDS, _FREE, _USED, _BYTES = range(4)
+"""What `_meta` counts: ids ever given, ids to be used again, slots in use, bytes of texts."""
 
 
 class KeyTable:

@@ -188,9 +188,8 @@ class Sliding:
             tests.append(f"h_ts[{queue.oldest}] <= before")
         if window.name in ("length", "timeLength"):
             tests.append(f"{queue.held} >= {numbers[-1]}")
-        for (
-            test
-        ) in tests:  # one that leaves for its length lets none go that stood behind it and is old already, as on rows
+        # one that leaves for its length lets none go that stood behind it and is old already, as on rows
+        for test in tests:
             write.line(f"while {queue.any_left} and {test}:")
             with write.indented():
                 for text in queue.take:

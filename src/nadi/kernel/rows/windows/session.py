@@ -156,9 +156,8 @@ class SessionWindow:
         ends = self._heap(cells)
         out: Chunk = []
         while ends and ends[0][0] <= now:
-            at, number, key = heappop(
-                ends
-            )  # an end that has moved on means nothing any more, as it would not after a load
+            # an end that has moved on means nothing any more, as it would not after a load
+            at, number, key = heappop(ends)
             session, before = self._pair(cells, key)
             if before is not None and before.number == number and before.end + self._latency == at:
                 self._leave(cells, before, out)
