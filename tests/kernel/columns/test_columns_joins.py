@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from nadi.plan.ahead import has_made_key
 from nadi.plan.islands import islands
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA
@@ -23,7 +22,7 @@ from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.joins import joining
 from tests.generate.late import late_messages
 from tests.kernel.columns import test_columns_invariant as invariant
-from tests.kernel.columns.test_columns_invariant import CHOSEN, ColumnsFeeding, _split
+from tests.kernel.columns.test_columns_invariant import CHOSEN, ColumnsFeeding, _split, runs_on_columns
 
 
 @CHOSEN
@@ -32,10 +31,7 @@ def test_joins_give_exactly_what_rows_give_for_every_split_and_restart(
     made: Generated, sent: list[Message], parts: list[Cut], every: str
 ) -> None:
     plan = planned(made)
-    found = islands(plan)
-    # functions that make strings are on rows where the key of a partition is made
-    assert found.columns or any(has_made_key(query, plan) for query in plan.queries), found.why
-    assume(found.columns)
+    runs_on_columns(plan)
     rows = _split(Feeding(made, plan), sent, [])
     assert _split(ColumnsFeeding(made, plan), sent, []) == rows
     assert _split(ColumnsFeeding(made, plan), sent, parts) == rows

@@ -9,20 +9,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from nadi.plan.ahead import has_made_key
-from nadi.plan.islands import islands
 from tests.generate.apps import Generated
 from tests.generate.chains import absences, chain, led, matching, run, summed
 from tests.generate.choices import SCHEMA
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.late import late_messages
-from tests.kernel.columns.test_columns_invariant import CHOSEN, ColumnsFeeding, _split
+from tests.kernel.columns.test_columns_invariant import CHOSEN, ColumnsFeeding, _split, runs_on_columns
 
 
 @CHOSEN
@@ -75,10 +73,7 @@ def test_what_stays_away_is_told_at_the_times_of_rows_where_events_are_late(
 
 def _compare(made: Generated, sent: list[Message], parts: list[Cut], every: str) -> None:
     plan = planned(made)
-    found = islands(plan)
-    # functions that make strings are on rows where the key of a partition is made
-    assert found.columns or any(has_made_key(query, plan) for query in plan.queries), found.why
-    assume(found.columns)
+    runs_on_columns(plan)
     rows = _split(Feeding(made, plan), sent, [])
     assert _split(ColumnsFeeding(made, plan), sent, []) == rows
     assert _split(ColumnsFeeding(made, plan), sent, parts) == rows
