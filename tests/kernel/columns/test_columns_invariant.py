@@ -80,9 +80,7 @@ def _counts(made: Generated, plan: App, sent: list[Message], kind: type[Feeding]
 def runs_on_columns(plan: App) -> None:
     """Go on with apps that are on columns as a whole: nearly all that are generated, but for functions of texts where they are not computed ahead."""
     found = islands(plan)
-    assert found.columns or "has no loop yet" in found.why or any(has_made_key(q, plan) for q in plan.queries), (
-        found.why
-    )
+    assert found.columns or "has no loop yet" in found.why or _makes_keys(plan), found.why
     assume(found.columns)
 
 
