@@ -6,7 +6,7 @@ By key `place` is its place in the batch, from 1; 0 where it is in none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +16,11 @@ from nadi.kernel.columns.arithmetic import COMPILED
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.endings import NEVER
 from nadi.kernel.columns.filtering import Filtering
-from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keytable import longer
 from nadi.kernel.columns.limiting import Numbers
+from nadi.kernel.columns.placedrows import PlacedRows
 from nadi.kernel.columns.slotrows import SlotRows
 from nadi.kernel.columns.stretch import Array, Longs, Stretch
 from nadi.kernel.columns.wholerows import looked_at
@@ -31,7 +31,7 @@ _NONE = np.zeros(0, np.int64)
 _remainder: Any = COMPILED["remainder"]
 
 
-class Collecting:
+class Collecting(PlacedRows):
     """`unique:lengthBatch`, `unique:timeBatch` and those that begin with `first`; outside of partitions."""
 
     letters = frozenset({"g", "n"})
@@ -40,7 +40,8 @@ class Collecting:
         assert isinstance(query.input, SingleInput)
         window = query.input.window
         assert window is not None  # as operators says
-        self.element, self._source = window.id, query.input.source
+        self.element = self._element = window.id
+        self._source = query.input.source
         self._first = "first" in window.name
         self._timed = window.name.endswith("imeBatch")
         self._numbers = [a.value for a in window.args[1:] if isinstance(a, Const) and isinstance(a.value, int)]
@@ -120,49 +121,6 @@ class Collecting:
     def next_timer(self) -> int | None:
         """When the batch that is open ends by itself."""
         return self._state.held[_BOUNDARY] if self._timed and self._state.held[_BOUNDARY] != NEVER else None
-
-    # ---- state
-
-    def changes(self) -> Iterator[Block]:
-        """The clock, the keys that were touched."""
-        yield from self._state.changes()
-        ids = np.flatnonzero(self._keys.touched)
-        self._keys.touched[ids] = False
-        if len(ids):
-            yield self._block(ids)
-
-    def contents(self) -> Iterator[Block]:
-        """The clock, the keys of the batch."""
-        yield from self._state.contents()
-        self._keys.touched[:] = False
-        ids = np.flatnonzero(self._keys.arrays["place"])
-        most = BLOCK_BYTES // (32 + sum(array.itemsize for array in self._rows.arrays.values()))
-        for start in range(0, len(ids), most):
-            yield self._block(ids[start : start + most])
-
-    def _block(self, ids: Longs) -> Block:
-        places = self._keys.arrays["place"][ids]
-        told = {**self._keys.named(ids), "place": places, **self._rows.told(ids[places > 0])}
-        return Block(self.element, 0, "g", told, keys=len(ids))
-
-    def apply(self, block: Block) -> None:
-        """Put back the clock or keys."""
-        if block.letter == "n":
-            self._state.apply(block)
-            return
-        ids = self._keys.numbers_of(block).astype(np.int64)
-        places = block.arrays["place"]
-        self._keys.arrays["place"][ids] = places
-        self._rows.room(len(self._keys.touched))
-        self._rows.read(ids[places > 0], block.arrays)
-        self._loaded = True
-
-    def _put_together(self) -> None:
-        """The list of keys, from their places."""
-        self._loaded = False
-        places = self._keys.arrays["place"]
-        held = np.flatnonzero(places)
-        self._members = held[np.argsort(places[held], kind="stable")]
 
 
 def _all_of(query: Query, given: Input) -> Query:

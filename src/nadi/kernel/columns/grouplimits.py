@@ -5,15 +5,13 @@ Behind the columns of a row stand those of its keys: that of the partition, then
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keytable import longer
 from nadi.kernel.columns.limiting import Numbers
+from nadi.kernel.columns.placedrows import PlacedRows
 from nadi.kernel.columns.slotrows import SlotRows
 from nadi.kernel.columns.stretch import Array, Longs, Stretch
 from nadi.lang.tree import Type
@@ -83,7 +81,7 @@ class OneOfKeys:
         return None
 
 
-class LastOfGroups:
+class LastOfGroups(PlacedRows):
     """`last every n events`, `last every t` and `snapshot every t`: the last row of each group, groups in the order in which they came.
 
     By group `place` is its place in this order, from 1. A snapshot goes on holding what it has shown.
@@ -183,49 +181,9 @@ class LastOfGroups:
         """Rows that are held."""
         return self._held
 
-    # ---- state
-
-    def changes(self) -> Iterator[Block]:
-        """The clock, the groups that were touched."""
-        yield from self._state.changes()
-        ids = np.flatnonzero(self._keys.touched)
-        self._keys.touched[ids] = False
-        if len(ids):
-            yield self._block(ids)
-
-    def contents(self) -> Iterator[Block]:
-        """The clock, all groups that are held."""
-        yield from self._state.contents()
-        self._keys.touched[:] = False
-        ids = np.flatnonzero(self._keys.arrays["place"])
-        most = BLOCK_BYTES // (32 + sum(array.itemsize for array in self._rows.arrays.values()))
-        for start in range(0, len(ids), most):
-            yield self._block(ids[start : start + most])
-
-    def _block(self, ids: Longs) -> Block:
-        places = self._keys.arrays["place"][ids]
-        told = {**self._keys.named(ids), "place": places, **self._rows.told(ids[places > 0])}
-        return Block(self._element, 0, "g", told, keys=len(ids))
-
-    def apply(self, block: Block) -> None:
-        """Put back the clock or groups."""
-        if block.letter == "n":
-            self._state.apply(block)
-            return
-        ids = self._keys.numbers_of(block).astype(np.int64)
-        places = block.arrays["place"]
-        self._keys.arrays["place"][ids] = places
-        self._rows.room(len(self._keys.touched))
-        self._rows.read(ids[places > 0], block.arrays)
-        self._loaded = True
-
     def _put_together(self) -> None:
-        """The list of groups, from their places."""
-        self._loaded = False
-        places = self._keys.arrays["place"]
-        held = np.flatnonzero(places)
-        self._members = held[np.argsort(places[held], kind="stable")]
-        self._held = len(held)
+        super()._put_together()
+        self._held = len(self._members)
 
 
 @loop
