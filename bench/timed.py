@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.io import registry
+from nadi.io.block import bytes_of
 from nadi.io.contract import (
     Connector,
     Decoded,
@@ -191,7 +192,7 @@ def _read(piece: Messages | None) -> dict[str, int]:
     if piece is None:
         return {}
     payloads = piece.payloads
-    size = payloads.nbytes if isinstance(payloads, pa.RecordBatch) else sum(map(len, payloads))
+    size = bytes_of(payloads)
     return {"events": len(piece), "bytes": int(size)}
 
 
@@ -226,7 +227,7 @@ class TimedSink:
         return self._inner.guarantee
 
     def write(self, delivery: Delivery) -> Receipt:
-        size = sum(map(len, delivery.payloads))
+        size = bytes_of(delivery.payloads)
         return stopwatch().call("write", lambda: self._inner.write(delivery), lambda _: {"bytes": size})
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:

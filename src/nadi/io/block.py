@@ -7,6 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 LINE_END = ord("\n")
 
@@ -93,3 +94,8 @@ class Block(Sequence[bytes]):
         if lined and np.array_equal(self.starts[1:], self.ends[:-1] + 1):
             return self.data[int(self.starts[0]) : last + 1].tobytes()
         return b"\n".join(self) + b"\n"
+
+
+def bytes_of(payloads: Sequence[bytes] | pa.RecordBatch) -> int:
+    """How many bytes payloads have together."""
+    return int(payloads.nbytes) if isinstance(payloads, (Block, pa.RecordBatch)) else sum(map(len, payloads))

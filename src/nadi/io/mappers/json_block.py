@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from nadi.io.block import Block
 from nadi.io.mappers.columns import ARROW, arrow_schema
+from nadi.io.mappers.stretch import is_utf8
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Schema
 
@@ -91,7 +92,7 @@ class BlockReader:
             block.data, block.starts, block.ends, self._names, self._name_ends, self._kinds, self._narrow, self._lenient,
             words, reals, tails, nulls, rows, hard, np.zeros(5, np.int64), made, *self._words,
         )  # fmt: skip
-        if made[2] and not _is_utf8(block):
+        if made[2] and not is_utf8(block.data[int(block.starts[0]) : int(block.ends[-1])].tobytes()):
             return None
         for place, start, end in hard[:, : made[1]].T.tolist():
             reals[place] = float(block.data[start:end].tobytes())
@@ -134,12 +135,3 @@ class BlockReader:
 
 def _bytes(text: str) -> Bytes:
     return np.frombuffer(text.encode(), np.uint8)
-
-
-def _is_utf8(block: Block) -> bool:
-    whole = block.data[int(block.starts[0]) : int(block.ends[-1])]
-    try:
-        str(memoryview(whole), "utf-8")  # type: ignore[arg-type]  # an array has a buffer
-    except UnicodeDecodeError:
-        return False
-    return True

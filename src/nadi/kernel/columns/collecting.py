@@ -52,18 +52,6 @@ class Collecting(PlacedRows):
         self._filter = Filtering(_all_of(query, given), replace(given, behind=(), read=True)) if given.filters else None
         self._reset()
 
-    def _reset(self) -> None:
-        self._members = np.zeros(0, np.int64)
-        self._current = np.full(1, -1, np.int64)  # by key, the place of its event among those at hand
-        self._loaded = False
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._keys.clear()
-        self._rows.clear()
-        self._state.clear()
-        self._reset()
-
     def __len__(self) -> int:
         return self._state.held[_HELD]
 

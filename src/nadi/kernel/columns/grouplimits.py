@@ -98,16 +98,8 @@ class LastOfGroups(PlacedRows):
         self._reset()
 
     def _reset(self) -> None:
-        self._members, self._held = np.zeros(0, np.int64), 0
-        self._current = np.full(1, -1, np.int64)  # by group, the place of its row in the batch
-        self._loaded = False
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._keys.clear()
-        self._rows.clear()
-        self._state.clear()
-        self._reset()
+        super()._reset()
+        self._held = 0
 
     def begin(self, now: int) -> None:
         """Ticks count from here on."""

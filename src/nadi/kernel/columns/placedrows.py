@@ -25,7 +25,20 @@ class PlacedRows:
     _rows: SlotRows
     _state: Numbers
     _members: Longs
-    _loaded = False
+    _current: Longs
+    _loaded: bool
+
+    def _reset(self) -> None:
+        self._members = np.zeros(0, np.int64)
+        self._current = np.full(1, -1, np.int64)  # by key, the place of its row among those at hand
+        self._loaded = False
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._keys.clear()
+        self._rows.clear()
+        self._state.clear()
+        self._reset()
 
     def changes(self) -> Iterator[Block]:
         """The clock, the keys that were touched."""

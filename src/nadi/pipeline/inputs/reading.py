@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nadi.io.block import Block
+from nadi.io.block import bytes_of
 from nadi.io.contract import Connector, Log, Messages
 from nadi.io.controllog import TYPE as CONTROL_TYPE
 from nadi.io.faultlog import TYPE as FAULTS_TYPE
@@ -75,18 +75,13 @@ def read_range(source: Input, wanted: Range, state: Read) -> Iterator[FatRow]:
         state.high = int(running[-1])
         least = int(messages.times.min())
         state.low = least if state.low is None else min(state.low, least)
-        state.bytes += _size(messages)
+        state.bytes += bytes_of(messages.payloads)
         taken = source.take(messages, wanted.partition)
         for piece in taken.pieces:
             yield from _event_rows(wanted, piece, messages, running, state)
         yield from _error_rows(wanted, messages, taken)
         for bucket, sends in _by_bucket(taken.sends).items():
             yield FatRow(bucket, {"k": "sends"}, pack(sends))
-
-
-def _size(messages: Messages) -> int:
-    payloads = messages.payloads
-    return int(payloads.nbytes) if isinstance(payloads, (pa.RecordBatch, Block)) else sum(map(len, payloads))
 
 
 def _event_rows(wanted: Range, piece: Piece, messages: Messages, running: Ints, state: Read) -> Iterator[FatRow]:
