@@ -3,15 +3,16 @@
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_STATE ?= .nadi/demo
+WORKERS ?= 2
 
-# Half a minute once, five seconds off each start of Spark.
 .PHONY: demo test test-all archive lint types layers format docs java clean bench kafka lock
 
 demo: $(VENV) java
 	$(BIN)/python examples/flights/demo.py --state-dir $(DEMO_STATE)
 
-test: $(VENV) java archive lint types layers
-	$(BIN)/python -m pytest -n 2
+test: $(VENV) java
+	@$(MAKE) --no-print-directory -j 2 lint types layers
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 test-all: $(VENV) java archive lint types layers
 	$(BIN)/python -m pytest -m ""
@@ -43,6 +44,7 @@ kafka: $(VENV) java
 java:
 	@scripts/ensure-java
 
+# Most of a minute once, five seconds off each start of Spark: `make test` starts it too seldom.
 archive: $(VENV) java
 	@$(BIN)/nadi prepare
 

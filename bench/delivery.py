@@ -31,6 +31,7 @@ PARTITIONS = 2
 BATCH_EVENTS = 50_000
 INPUT = "bench.in"
 MODES = {"exactly once": "bench.timed", "no guarantees": "bench.loose"}
+BROKER = ("-Xms1g", "-Xmx1g", "-XX:+UseG1GC")  # those that the peers' figures were taken with
 WITHIN = 60.0  # seconds that the broker has for an answer
 RUN_WITHIN = 300.0
 
@@ -84,7 +85,7 @@ def kafka(folder: Path) -> Iterator[str]:
     sys.modules[spec.name] = module  # its dataclasses look for their module
     spec.loader.exec_module(module)
     try:
-        started = module.start(folder)
+        started = module.start(folder, java_options=BROKER)
     except module.NotPossible as reason:
         raise ChildFailedError(str(reason)) from reason
     try:

@@ -55,6 +55,12 @@ _TABLE = (
     "from In2 select sym, price, vol update or insert into Last on Last.sym == sym;\n"
     "from In as a join Last on a.sym == Last.sym select a.sym as sym, a.price as p1, Last.price as p2 insert into Out;"
 )
+_COUNTER = (
+    "@primaryKey('sym') define table Seen (sym string, n long, most double);\n"
+    "from In as a left outer join Seen on a.sym == Seen.sym select a.sym as sym, coalesce(Seen.n, 0L) + 1L as n, "
+    "maximum(coalesce(Seen.most, a.price), a.price) as most update or insert into Seen on Seen.sym == sym;\n"
+    "from In as a join Seen on a.sym == Seen.sym select a.sym as sym, Seen.n as n, Seen.most as most insert into Out;"
+)
 _SEQUENCE = (
     "from every e1=In, e2=In[price > e1.price]+, e3=In[price < e2[last].price] "
     "select e1.sym as sym, e1.price as p1, e2[last].price as p2, e3.price as p3 insert into Out;"
@@ -111,6 +117,7 @@ KERNEL_APPS: dict[str, KernelApp] = {
         KernelApp("sequence", f"{_IN}partition with (sym of In) begin {_SEQUENCE} end;", 8_600_000),
         KernelApp("join", f"{_IN}{_JOIN}", 660_000, counts_rows=True, streams=2, most=400_000),
         KernelApp("table", f"{_IN}{_TABLE}", 2_500_000, streams=2),
+        KernelApp("counter", f"{_IN}{_COUNTER}", 2_500_000),
     )
 }
 

@@ -25,6 +25,7 @@ from nadi.pipeline.node import AppProgress, AppText, NodeOptions, make_spec
 from nadi.pipeline.query import start_query
 from nadi.pipeline.run import end_session
 from nadi.pipeline.session import SessionOptions, build_session, driver_jvm
+from nadi.pipeline.slots import wanted, with_slots
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.supervisor import supervise
 
@@ -162,15 +163,24 @@ def _epoch_ms(text: str) -> float:
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000
 
 
-def run_task(session: SparkSession, plan: Plan, task: Task, stop: threading.Event) -> dict[str, Any]:
-    """Run one app; what is told of it at its end."""
+def options_of(plan: Plan, task: Task) -> NodeOptions:
+    """How `task` is run."""
     module = "bench.identity" if task.identity else task.module
     conf = {**task.conf, "nadi.buckets": "1"} if task.identity else task.conf
-    options = NodeOptions(Path(plan.state), plan.master, conf, task.until_end, engine=module, connectors=task.module)
+    return NodeOptions(Path(plan.state), plan.master, conf, task.until_end, engine=module, connectors=task.module)
+
+
+def spec_of(task: Task, options: NodeOptions) -> AppSpec:
+    """What a node knows of the app of a task."""
     from bench import timed
 
-    app = timed.plan_app(task.text)
-    spec = make_spec(AppText(task.text), app, options, os.cpu_count() or 1, "")
+    return make_spec(AppText(task.text), timed.plan_app(task.text), options, os.cpu_count() or 1, "")
+
+
+def run_task(session: SparkSession, plan: Plan, task: Task, stop: threading.Event) -> dict[str, Any]:
+    """Run one app; what is told of it at its end."""
+    options = options_of(plan, task)
+    spec = spec_of(task, options)
     queries: list[StreamingQuery] = []
     timer: list[threading.Timer] = []
 
@@ -188,13 +198,13 @@ def run_task(session: SparkSession, plan: Plan, task: Task, stop: threading.Even
         counts = {"in": sum(p.events_in.values()), "out": sum(p.events_out.values())}
         tell("running", app=p.app, batches=p.batches, rate=p.rate, error=p.last_error, **counts)
 
-    tell("starting", app=app.name)
+    tell("starting", app=spec.app)
     report = supervise(session, [spec], options, stop, show, start)
     for one in timer:
         one.cancel()
     (ended,) = report.apps
     result = {
-        "app": app.name,
+        "app": spec.app,
         "state": ended.state,
         "error": str(ended.error or ""),
         "restarts": ended.progress.restarts,
@@ -212,8 +222,10 @@ def run_task(session: SparkSession, plan: Plan, task: Task, stop: threading.Even
 def main() -> int:
     plan = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
     commands = Commands()
+    largest = max((spec_of(task, options_of(plan, task)) for task in plan.tasks), key=wanted)
+    master = with_slots(plan.master, [largest], copies=False)  # as many as a node of its own would have
     session = build_session(
-        SessionOptions(plan.master, Path(plan.state) / "logs", {**SPARK_CONF, **plan.conf}, "nadi bench")
+        SessionOptions(master, Path(plan.state) / "logs", {**SPARK_CONF, **plan.conf}, "nadi bench")
     )
     try:
         count = os.cpu_count() or 1

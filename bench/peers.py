@@ -23,6 +23,8 @@ from bench.analysis import Spread, spread
 from bench.checks import WrongOutputError
 from bench.children import ChildFailedError
 from bench.peers_apps import Shape, Values, arrivals, peer_events, values_of
+from nadi.config.settings import KERNEL
+from nadi.kernel.columns.choosing import ChosenKernel
 from nadi.kernel.contract import ArrivalBatch
 from nadi.pipeline import engine
 
@@ -132,8 +134,8 @@ def runs_told(text: str) -> list[tuple[float, Values]]:
 
 
 def run_nadi(shape: Shape, fed: list[tuple[list[ArrivalBatch], int]], count: int) -> tuple[float, Values, str]:
-    """(events/s, check values, the class of the kernel). Errors: WrongOutputError, where an event failed."""
-    kernel = engine.make_kernel(engine.plan_app(shape.text), ("Out",))
+    """(events/s, check values, what the queries run on). Errors: WrongOutputError, where an event failed."""
+    kernel = engine.make_kernel(engine.plan_app(shape.text), ("Out",), properties={KERNEL: "auto"})
     kernel.start(0)
     made: list[pa.RecordBatch] = []
     failed: list[Any] = []
@@ -147,7 +149,8 @@ def run_nadi(shape: Shape, fed: list[tuple[list[ArrivalBatch], int]], count: int
     seconds = time.perf_counter() - begin
     if failed:
         raise WrongOutputError(f"{shape.peer}: {len(failed)} events failed, the first of them: {failed[0]}")
-    return count / seconds, values_of(made, shape.averages), type(kernel).__name__
+    on_columns = isinstance(kernel, ChosenKernel) and kernel.on_columns
+    return count / seconds, values_of(made, shape.averages), "columns" if on_columns else "rows"
 
 
 # ---- both ----------------------------------------------------------------------------------------------------------

@@ -30,8 +30,7 @@ from nadi.pipeline.state.labels import labels
 from nadi.pipeline.supervisor import supervise
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
 
@@ -48,14 +47,14 @@ class StatePlan(msgspec.Struct, frozen=True):
 class NotingStage(KernelStage):
     """The stateful stage, with a note of each bucket and batch."""
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         begin = time.time()
-        for frame in super().handleInputRows(key, rows, timerValues):
-            told = unpack(bytes(frame["meta"][0]))
+        for done in super().handleInputRows(key, rows, timerValues):
+            told = unpack(bytes(done.meta))
             names = ("bucket", "cut", "feeding", "loading", "memory", "snapshot", "state_bytes", "state_written")
             noted = {name: told[name] for name in names}
             timed.stopwatch().note("stage", begin, time.time() - begin, **noted, events=sum(told["in"].values()))
-            yield frame
+            yield done
 
 
 def start_noting(session: SparkSession, spec: AppSpec) -> StreamingQuery:
@@ -67,7 +66,7 @@ def start_noting(session: SparkSession, spec: AppSpec) -> StreamingQuery:
     described = spec.to_json()
     rows = session.readStream.format(PacedSource.name()).option("spec", described).load()
     stage = NotingStage(spec, labels(spec.buckets))
-    done = rows.groupBy("bk").transformWithStateInPandas(stage, OUTPUT, "Append", "None")
+    done = rows.groupBy("bk").transformWithState(stage, OUTPUT, "Append", "None")
     query: StreamingQuery = (
         done.writeStream.format(AppSink.name())
         .option("spec", described)

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +45,8 @@ transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=4
 group.initial.rebalance.delay.ms=0
 """
+QUICK = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Options of Java for a broker that is there in seconds and small; one that has much to do is faster with Java's own compiler."""
 
 
 class NotPossible(Exception):
@@ -84,7 +87,7 @@ def classpath() -> str:
     return kept.read_text()
 
 
-def start(folder: Path, port: int = 0) -> Broker:
+def start(folder: Path, port: int = 0, java_options: Sequence[str] = QUICK) -> Broker:
     """Start a broker with its data in `folder` and wait until it answers; it ends with this process. Errors: NotPossible."""
     home = os.environ.get("JAVA_HOME")
     java = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
@@ -102,7 +105,7 @@ def start(folder: Path, port: int = 0) -> Broker:
             raise NotPossible(
                 f"the broker's folder could not be prepared: {(done.stderr or done.stdout).strip().splitlines()[-1]}"
             )
-    command = [java, "-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", jars, "kafka.Kafka"]
+    command = [java, *java_options, "-cp", jars, "kafka.Kafka"]
     guard = guarded([*command, str(config)], log, folder / "lock")
     until = time.monotonic() + READY_WITHIN
     while time.monotonic() < until and guard.running():

@@ -110,7 +110,7 @@ def test_without_peers_the_suite_says_so_and_ends_with_status_2(
 
 def test_the_report_has_a_line_for_each_shape() -> None:
     rates = {"median": 2.0, "min": 1.0, "max": 3.0, "count": 3}
-    told = {"label": "pass", "kernel": "RowsKernel", "ratio": 0.25, "load": [0.1, 0.2]}
+    told = {"label": "pass", "kernel": "rows", "ratio": 0.25, "load": [0.1, 0.2]}
     machine = {"cpu": "c", "cores": 2, "memory_gb": 1, "commit": "x", "java": "17", "python": "3", "pyspark": "4"}
     text = markdown(
         {
@@ -125,5 +125,5 @@ def test_the_report_has_a_line_for_each_shape() -> None:
             },
         }
     )
-    assert "| pass | 2 [1–3] | siddhi | 2 [1–3] | 0.250 | RowsKernel | 0.1–0.2 |" in text
+    assert "| pass | 2 [1–3] | siddhi | 2 [1–3] | 0.250 | rows | 0.1–0.2 |" in text
     assert "| Kafka | 2 [1–3] | spark |" in text

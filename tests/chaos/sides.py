@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 
 from producers import HttpSending, KafkaSending, Sending
@@ -94,8 +96,12 @@ class Judge:
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(180)
-            assert not self._thread.is_alive(), "the comparison does not end"
+            assert not self._thread.is_alive(), f"the comparison does not end:\n{self._where()}"
         self.check()
+
+    def _where(self) -> str:
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return "".join(traceback.format_stack(frame)) if frame is not None else "it has just ended"
 
     def check(self) -> None:
         """Raises AssertionError where something was wrong."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from chaosapps import OUT
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from nodes import events
 
+from nadi.errors import error
 from nadi.io.jetstream import Stream
 from nadi.io.natsclient import NatsClient
 from nadi.io.sources.nats import stream_for
@@ -36,6 +38,8 @@ def add_message(rows: Numbered, body: bytes, headers: Mapping[str, str]) -> None
 class KafkaTopic:
     """The committed messages of the only partition of a topic, as far as they have been read."""
 
+    WITHIN = 60.0  # seconds
+
     def __init__(self, address: str, topic: str) -> None:
         settings = {"isolation.level": "read_committed", "enable.partition.eof": True, "log_level": 0}
         self._consumer = Consumer({"bootstrap.servers": address, "group.id": "look", **settings})
@@ -43,19 +47,37 @@ class KafkaTopic:
         self.rows: Numbered = {}
 
     def read(self) -> Numbered:
-        """All there is now."""
+        """All there was at the call: who writes all the time never lets a reader see the end. Errors: CONNECTION_UNAVAILABLE."""
+        until = time.monotonic() + self.WITHIN
+        end = self._end()
         self._consumer.assign([TopicPartition(self._topic, 0, self._next)])  # the end is told once per assignment
-        while True:
-            for message in self._consumer.consume(5_000, 1):
-                failure = message.error()
-                if failure is None:
-                    add_message(self.rows, message.value(), {k: v.decode() for k, v in message.headers() or ()})
-                    self._next = message.offset() + 1
-                elif failure.code() == KafkaError._PARTITION_EOF:
-                    return self.rows
+        while self._next < end:
+            if time.monotonic() > until:
+                raise _unavailable(f"offset {self._next} of {end} after {self.WITHIN:g} s")
+            message = self._consumer.poll(1)
+            if message is None:
+                continue
+            failure = message.error()
+            if failure is None:
+                add_message(self.rows, message.value(), {k: v.decode() for k, v in message.headers() or ()})
+                self._next = message.offset() + 1
+            elif failure.code() == KafkaError._PARTITION_EOF:
+                self._next = max(self._next, message.offset())  # behind markers of transactions
+        return self.rows
+
+    def _end(self) -> int:
+        """The last stable offset."""
+        try:
+            return int(self._consumer.get_watermark_offsets(TopicPartition(self._topic, 0), timeout=10)[1])
+        except KafkaException as reason:
+            raise _unavailable(str(reason)) from reason
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _unavailable(reason: str) -> Exception:
+    return error("CONNECTION_UNAVAILABLE", connector="the topic of the sink", reason=reason)
 
 
 class NatsSubject:

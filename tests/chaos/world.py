@@ -20,6 +20,7 @@ CONF = {
     "buckets": 2,
     "hosts": 2,
     "batch.events": 200,
+    "handover.bytes": 0,  # events of these small batches stay in hosts, too: what is lost with them has to be read again
     "order.idle": 1_500,
     # a sink that waits for its broker holds a slot per bucket; the other app and the copy of a revision need theirs
     "spark.master": "local[4,4]",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA, Maker
-from tests.generate.columnar import partition_key, plain, rate, truth
+from tests.generate.columnar import partition_key, plain, purge, rate, truth
 
 _NUMBERS = ("v", "l", "f", "d")
 
@@ -150,7 +150,7 @@ def absences(draw: st.DrawFn) -> Generated:
         streams = m.one(("S",), ("S", "R"), ("S", "S", "R"))
         if m.rarely():
             queries.append(plain(m, "S", f"Mid{number}"))
-            streams = (f"Mid{number}",)
+            streams = m.one((f"Mid{number}",), (f"Mid{number}", "R"))
         queries.append(absent(m, streams, m.output()))
     defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     return Generated("\n".join([*defined, *queries]), tuple(m.outputs), ())
@@ -182,8 +182,8 @@ def led(m: Maker, streams: tuple[str, ...], target: str) -> str:
 
 
 @st.composite
-def matching(draw: st.DrawFn, make: Callable[[Maker, tuple[str, ...], str], str]) -> Generated:
-    """One or two patterns or sequences, as `make` makes them, with a partition by a key of one type or another, or without."""
+def matching(draw: st.DrawFn, make: Callable[[Maker, tuple[str, ...], str], str], live: bool = False) -> Generated:
+    """One or two patterns or sequences, as `make` makes them, with a partition by a key of some type, or without. `live`: timers put out rows."""
     m = Maker(draw)
     queries = []
     for _ in range(m.number(1, 2)):
@@ -199,13 +199,17 @@ def matching(draw: st.DrawFn, make: Callable[[Maker, tuple[str, ...], str], str]
                 inner = f"{before}\n{make(m, ('#In',), m.output())}\n{inner}"
             queries.append(f"partition with ({with_}) begin\n{inner}\nend;")
         elif m.rarely():
-            queries += [plain(m, "S", f"Mid{len(queries)}"), make(m, (f"Mid{len(queries)}",), m.output())]
+            middle = f"Mid{len(queries)}"
+            read = m.one((middle,), (middle, "R"), ("R", middle))
+            queries += [plain(m, "S", middle), make(m, read, m.output())]
         else:
             made = make(m, streams, m.output())
-            rated = make is not summed and m.rarely()
+            rated = make is not summed and not live and m.rarely()
             queries.append(made.replace(" insert into", f"{rate(m)} insert into") if rated else made)
-    clock = "@app:playback\n" if m.rarely() else ""
+    clock = "@app:playback\n" if m.rarely() and not live else ""
     defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
+    if not clock and make in (chain, led, run) and m.rarely():
+        queries = [query.replace("partition with", f"{purge(m)}partition with") for query in queries]
     return Generated(clock + "\n".join([*defined, *queries]), tuple(m.outputs), ())
 
 
@@ -265,3 +269,116 @@ def _run(m: Maker, streams: tuple[str, ...]) -> tuple[str, tuple[bool, ...]]:
         elements[0] = f"every {elements[0]}"
     within = m.one("", " within 30 milliseconds", " within 1 sec", " within 5 sec")
     return ", ".join(elements) + within, counted
+
+
+_WAITS = ("3 milliseconds", "3 milliseconds", "20 milliseconds", "50 milliseconds", "1 sec")
+
+
+def free(m: Maker, streams: tuple[str, ...], target: str) -> str:
+    """A pattern of counted and logical elements, with `every` anywhere."""
+    return _selected(m, target, *_free(m, streams))
+
+
+def waiting(m: Maker, streams: tuple[str, ...], target: str) -> str:
+    """The same with elements that wait for absences by the clock."""
+    return _selected(m, target, *_free(m, streams, timed=True)).replace("eventTimestamp()", "1")
+
+
+def _selected(m: Maker, target: str, text: str, seen: tuple[str, ...]) -> str:
+    chosen = [f"{m.of(seen)}.{m.one('k', 'v', 'l', 'f', 'd', 'b')} as x{i}" for i in range(m.number(1, 4))]
+    chosen += m.one([], [], ["eventTimestamp() as t", f"coalesce({m.of(seen)}.v, 1) + 1 as u"])
+    having = m.one("", "", "", f" having {m.of(seen)}.v > 1", " having x0 is null")
+    return f"from {text} select {', '.join(chosen)}{having} insert into {target};"
+
+
+def _free(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tuple[str, tuple[str, ...]]:
+    """A pattern, and what of its events may be selected."""
+    kinds = [m.one("plain", "plain", "count", "count", "and", "or", "not") for _ in range(m.number(1, 3))]
+    kinds.append(m.one("plain", "plain", "count", "or", "and", "not", "optional"))
+    if m.rarely() and kinds[-1] != "optional":
+        kinds.insert(m.number(0, len(kinds) - 1), "optional")
+    if timed:
+        kinds = [m.one("plain", "count", "and", "or", "not", "away", "not for") for _ in range(m.one(1, 1, 2))]
+        kinds += m.one(["plain"], ["away"], ["away"])
+        for at in range(len(kinds) - 1, -1, -1):  # no two that only wait behind each other
+            if (
+                kinds[at] in ("away", "not for")
+                and (at == 0 or kinds[at - 1] in ("away", "not for"))
+                and len(kinds) > at > 0
+            ):
+                kinds.insert(at, "plain")
+    named: list[str] = []
+
+    def filters(own: str, counted: bool = False) -> str:
+        others = [*named, *([f"{own}[last]"] if counted else [])]
+        found = []
+        for _ in range(m.one(0, 0, 0, 0, 1) if timed else m.one(0, 0, 1, 1, 2)):
+            value, other = m.of(_NUMBERS), m.of(tuple(others)) if others else ""
+            found.append(
+                m.one(f"{value} > 1", "k != 'b'", "b", f"v == {m.number(0, 2)}", f"v != {m.number(0, 2)}")
+                if not other or m.rarely()
+                else m.one(
+                    f"{value} {m.one('>', '<', '>=', '!=')} {other}.{value}",
+                    f"k == {other}.k",
+                    f"{other}.v is null or v >= {other}.v",
+                    f"coalesce({other}.d, 0.5) < d",
+                )
+            )
+        return "".join(f"[{one}]" for one in found)
+
+    slot = 0
+
+    def element(counts: str = "", absent: bool = False) -> str:
+        nonlocal slot
+        slot += 1
+        stream, name = m.of(streams), f"e{slot}"
+        if absent:
+            return f"not {stream}{filters(name)}"
+        made = f"{name}={stream}{filters(name, bool(counts))}{counts}"
+        named.extend([f"{name}[last]", f"{name}[0]", f"{name}[1]", f"{name}[last - 1]"] if counts else [name])
+        return made
+
+    units = []
+    for at, kind in enumerate(kinds):
+        follows = bool(at) and kinds[at - 1] in ("count", "optional")
+        match kind:
+            case "count":
+                units.append(element(m.one("<1:>", "<1:2>", "<2:3>", "<2>", "<3:>")))
+            case "optional" if at + 1 < len(kinds) and kinds[at + 1] == "plain":
+                units.append(element(m.one("<0:>", "<0:2>", "<:1>")))
+            case "optional" if at + 1 == len(kinds) and not follows:
+                units.append(element(m.one("<0:>", "<0:2>")))
+            case "and" | "or":
+                units.append(f"({element()} {kind} {element()})")
+            case "away":
+                units.append(f"{element(absent=True)} for {m.one(*_WAITS)}")
+            case "not for":
+                first = f"{element(absent=True)} for {m.one(*_WAITS)}"
+                other = element() if m.maybe() else f"{element(absent=True)} for {m.one(*_WAITS)}"
+                units.append(f"({first} {m.one('and', 'or')} {other})")
+            case "not":
+                units.append(f"({element(absent=True)} and {element()})")
+            case _:
+                units.append(element())
+    text = " -> ".join(units)
+    match m.number(0, 5):
+        case 0 | 1:
+            text = " -> ".join([f"every {units[0]}", *units[1:]])
+        case 2:
+            text = f"every ({text})"
+        case 3:
+            start = m.number(0, len(units) - 1)
+            end = m.number(start + 1, len(units))
+            scope = f"every ({' -> '.join(units[start:end])})"
+            text = " -> ".join([*units[:start], scope, *units[end:]])
+        case 4:
+            start = m.number(0, len(units) - 1)
+            text = (
+                " -> ".join([f"every {units[0]}", *units[1:start], f"every ({' -> '.join(units[start:])})"])
+                if start
+                else text
+            )
+        case _:
+            pass
+    within = m.one("", "", " within 30 milliseconds", " within 100 milliseconds", " within 1 sec")
+    return text + within, tuple(named)

@@ -196,6 +196,17 @@ def plain(m: Maker, source: str, target: str) -> str:
     return f"from {source}{_filters(m)} select {chosen} insert into {target};"
 
 
+def latest(m: Maker, source: str, target: str) -> str:
+    """Groups without an aggregator: the last row of each in a chunk, mostly before an output rate."""
+    window = m.one("", "", "#window.length(2)", "#window.time(30 milliseconds)[v > 1]")
+    chosen = m.one("k, v, f", "v, l, str:concat(k, v) as t", f"k, b, {number(m, 'double')} as w")
+    group = m.one("k", "v", "k, b")
+    limit = "" if m.prelude and window else m.one("", rate(m), " output snapshot every 40 milliseconds")
+    limit = "" if m.prelude and "snapshot" in limit else limit
+    limit = "" if "snapshot" in limit and window else limit
+    return f"from {source}{_filters(m)}{window} select {chosen} group by {group}{limit} insert into {target};"
+
+
 def _aggregate(m: Maker, i: int) -> str:
     """Number `i` of a query's aggregators; the first one is a number."""
     match m.number(0, 11):
@@ -270,7 +281,6 @@ def unordered(m: Maker, source: str, target: str) -> str:
     """A window that events leave in another order than they came, with aggregators or without."""
     window = m.of([w for w in UNORDERED if not (m.prelude and ("session" in w or "imeBatch" in w))])
     made = [_aggregate(m, i) for i in range(m.number(0, 3))]
-    made = [re.sub(r"^(min|max)\(", "sum(", one) for one in made]
     extra = m.one("k", "v", "eventTimestamp() as at", f"{number(m, 'int')} as w")
     group = m.one("", "", " group by k", " group by v", " group by k, b") if made else ""
     having = m.one("", "", " having n0 > 1.0", " having count() > 1L") if made else m.one("", " having k == 'a'")
@@ -323,13 +333,13 @@ def batched(m: Maker, source: str, target: str, inside: bool = False) -> str:
         "", ", k", ", v, b", ", k, d", ", eventTimestamp() as at", f", {number(m, 'int', 1, clocks=False)} as w"
     )
     group = m.one("", "", " group by k", " group by v", " group by k, b", " group by l")
-    if not inside and m.rarely():
+    if m.rarely() and not (inside and window.startswith("batch")):
         made = [f"{number(m, 'float', 1, clocks=False)} as n0"]
     having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having count() > 1L", " having v > 1")
     if "v > 1" in having:
         extra = ", k, v"
     chosen = ", ".join(made) + extra
-    order = _order(m, ["n0", *(["k"] if ", k" in extra else [])]) if m.maybe() else ""
+    order = _order(m, ["n0", *(["k"] if extra.startswith(", k") else [])]) if m.maybe() else ""
     asked = m.one("[l > -9L]", "[not (l is null)]") if "(l" in window else ""
     return f"from {source}{_filters(m)}{asked}#window.{window}{_behind(m)} select {chosen}{group}{having}{order} insert into {target};"
 
@@ -345,6 +355,25 @@ def partitioned(m: Maker, source: str, target: str) -> str:
     return f"partition with ({partition_key(m)} of {source}) begin\n{body}\nend;"
 
 
+def purge(m: Maker) -> str:
+    """An annotation that lets idle keys be forgotten."""
+    idle, every = m.one(12, 30, 75, 400), m.one(1, 1, 12, 75)
+    return f"@purge(enable='true', idle.period='{idle} milliseconds', interval='{every} milliseconds') "
+
+
+def purged(m: Maker, source: str, target: str) -> str:
+    """A partition whose idle keys are forgotten."""
+    if m.prelude:  # in playback it stays on rows
+        return partitioned(m, source, target)
+    inside = []
+    for n in range(m.number(1, 2)):
+        made = m.of((plain, sliding, sliding))(m, source, m.output() if n else target)
+        made = made.replace("distinctCount(", "count(")
+        inside.append("  " + made.replace(" insert into", f"{m.one('', '', ' limit 1')} insert into"))
+    body = "\n".join(inside)
+    return f"{purge(m)}partition with ({partition_key(m)} of {source}) begin\n{body}\nend;"
+
+
 def _inner(m: Maker, inside: list[str], source: str) -> str:
     """An inner stream, and in front of the others what makes it."""
     if m.maybe():
@@ -352,7 +381,6 @@ def _inner(m: Maker, inside: list[str], source: str) -> str:
     else:
         window = m.one("time(30 milliseconds)", "length(2)", "lengthBatch(2)", "timeBatch(30 milliseconds)", "batch()")
         chosen = f"k, {m.one('max(v)', 'min(v)')} as v, l, f, d, b{m.one('', ' group by b')}"
-        chosen = chosen.replace(" group by b", "") if window.startswith("lengthBatch") else chosen
         made = f"from {source}#window.{window} select {chosen} insert into Mid;"
     inside.insert(0, "  " + made.replace("insert into Mid", "insert into #Inner"))
     return "#Inner"
@@ -375,12 +403,10 @@ def partition_key(m: Maker) -> str:
 def aggregated(m: Maker, source: str, target: str) -> str:
     """With aggregators, mostly without groups other than the keys of the partition."""
     made = batched(m, source, target, inside=True) if m.maybe() else sliding(m, source, target)
-    own = "lengthBatch" in made or "externalTimeBatch" in made
-    if own:
-        made = made.replace("distinctCount(", "count(")
-    if not (m.rarely() and not own):
+    if not m.rarely():
         made = re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
-    if m.rarely() and not (m.prelude and "timeBatch" in made):
+    plain = "Batch" in made and not re.search(r"select (count|sum|avg|min|max|minForever|maxForever|stdDev)\(", made)
+    if m.rarely() and not plain and not (m.prelude and "timeBatch" in made):
         limit = rate(m, ("first ", "last "))
         if "last" not in limit or ("events" in limit and "group by" not in made):
             made = made.replace(" insert into", f"{limit} insert into")
@@ -389,8 +415,22 @@ def aggregated(m: Maker, source: str, target: str) -> str:
 
 INSIDE = (plain, aggregated, aggregated, keyed, delayed)
 Shape = Callable[[Maker, str, str], str]
-SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, unordered, delayed, batched, limited, partitioned)
+SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, unordered, delayed, batched, limited, latest, partitioned, purged)
 """Makers of queries (maker, source, target); an operator adds its own."""
+
+
+def _several(m: Maker) -> list[str]:
+    """Queries that insert into one stream."""
+    m.outputs.append("MidAll")
+    made = []
+    for _ in range(m.number(2, 3)):
+        source, inside = m.of(("S", "R")), m.maybe()
+        query = plain(m, source, "MidAll")
+        if m.rarely():
+            limit = "" if inside else m.one("", f" output first every {m.one('2 events', '12 milliseconds')}")
+            query = f"from every e1={source}, e2={source}[b] select e1.k as k, e2.v as v, e1.l, e2.f, e1.d, e2.b{limit} insert into MidAll;"
+        made.append(f"partition with (k of {source}) begin {query} end;" if inside else query)
+    return made
 
 
 @st.composite
@@ -407,5 +447,7 @@ def columnar(draw: st.DrawFn, shapes: Sequence[Shape] = SHAPES) -> Generated:
             queries.append(plain(m, m.stream(), middle))
             m.streams.append(middle)
         queries.append(make(m, m.stream(), m.output()))
+    if m.rarely():
+        queries += _several(m)
     streams = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     return Generated("\n".join([*m.prelude, *streams, *queries]), tuple(m.outputs), ())

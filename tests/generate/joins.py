@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.generate.apps import Generated
 from tests.generate.choices import ATTRIBUTES, SCHEMA, Maker
-from tests.generate.columnar import partition_key, plain, sliding, truth
+from tests.generate.columnar import partition_key, plain, rate, sliding, truth
 
 _NUMBERS = ("v", "l", "f", "d")
 _WINDOWS = (
@@ -84,22 +84,50 @@ def _side(m: Maker, stream: str, name: str) -> str:
     return f"{stream}{filters}{m.of(_WINDOWS)} as {name}"
 
 
-def _totals(m: Maker, grouped: bool) -> tuple[str, str]:
+_FUNCTIONS = ("sum", "avg", "min", "max", "min", "max", "minForever", "maxForever", "stdDev")
+
+
+def _totals(m: Maker, grouped: bool, inside: bool) -> tuple[str, str]:
     """A selection with aggregators, with what comes behind it."""
     made = []
     for i in range(m.number(1, 3)):
         argument = m.one("a.v", "b.v", "a.d", "b.f * 0.1", "a.l + b.l", "coalesce(b.d, a.d)", "a.f")
-        made.append("count() as n" + str(i) if m.rarely() else f"{m.one('sum', 'avg')}({argument}) as n{i}")
+        match m.number(0, 8):
+            case 0 | 1:
+                made.append(f"count() as n{i}")
+            case 2 if i:
+                made.append(f"distinctCount({m.one('a.k', 'b.k', 'b.v', 'a.l', 'b.b')}) as n{i}")
+            case 3 if i:
+                made.append(f"{m.one('and', 'or')}({m.one('a.v > b.v', 'not b.b', 'b.l is null')}) as n{i}")
+            case _:
+                made.append(f"{m.one(*_FUNCTIONS)}({argument}) as n{i}")
+    group = m.one("", "", "a.k", "b.k", "a.v", "b.b", "b.l", "a.k, a.v", "b.b, b.k") if grouped else ""
+    if group and m.rarely():
+        made = ["a.d as n0"]
     extra = m.one(
         "", ", a.k as k", ", b.v as v", ", a.k as k, b.k as j", ", a.v + b.v as w", ", str:concat(a.k, b.v) as t"
     )
-    group = m.one("", "", "a.k", "b.k", "a.v", "b.b", "b.l") if grouped else ""
-    having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having count() > 1L", " having a.v > 1")
-    return ", ".join(made) + extra, (f" group by {group}" if group else "") + having
+    having = m.one(
+        "",
+        "",
+        " having n0 > 1.0",
+        " having n0 is null",
+        " having a.v > 1" if "a.d as" in made[0] else " having count() > 1L",
+        " having a.v > 1",
+    )
+    return ", ".join(made) + extra, (f" group by {group}" if group else "") + having + _finish(m, "n0", inside)
 
 
-def join(m: Maker, streams: tuple[str, str], target: str, totals: str = "") -> str:
-    """A join of two streams. `totals`: aggregators may stand in its selection, "grouped" or not. What other queries read has the common attributes."""
+def _finish(m: Maker, name: str, inside: bool) -> str:
+    """Order by, limit and offset, an output rate."""
+    made = ""
+    if m.rarely():
+        made = f" order by {name}{m.one('', ' desc')}" + m.one("", " limit 1", " limit 2") + m.one("", "", " offset 1")
+    return made + (rate(m, ("", "all ", "last ")) if not inside and m.rarely() else "")
+
+
+def join(m: Maker, streams: tuple[str, str], target: str, totals: bool, inside: bool = False) -> str:
+    """A join of two streams. `totals`: aggregators may stand in its selection; `inside` of a partition. What other queries read has the common attributes."""
     kind = m.one("join", "join", "inner join", "left outer join", "right outer join", "full outer join")
     one, other = _side(m, streams[0], "a"), _side(m, streams[1], "b")
     where = m.number(0, 5)  # 0: the left side alone triggers, 1: the right one
@@ -108,11 +136,12 @@ def join(m: Maker, streams: tuple[str, str], target: str, totals: str = "") -> s
         chosen = ", ".join(f"{m.one('a', 'b')}.{name} as {name}" for name, _type in ATTRIBUTES)
         return f"from {sides}{_on(m)} select {chosen} insert into {target};"
     if totals and m.maybe():
-        selection, rest = _totals(m, totals == "grouped")
+        apart = not inside or ("outer" not in kind and "window" in one and "window" in other)
+        selection, rest = _totals(m, apart, inside)
         on = _on(m).replace("eventTimestamp() > a.l", "b.l > a.l")
         return f"from {sides}{on} select {selection}{rest} insert into {target};"
     having = m.one("", "", "", " having a.v > 1", " having x0 is null", " having not (b.d > 1.0)")
-    return f"from {sides}{_on(m)} select {_selection(m)}{having} insert into {target};"
+    return f"from {sides}{_on(m)} select {_selection(m)}{having}{_finish(m, 'x0', inside)} insert into {target};"
 
 
 @st.composite
@@ -125,19 +154,20 @@ def joining(draw: st.DrawFn) -> Generated:
         streams = m.one(("S", "R"), ("S", "R"), ("R", "S"), ("S", "S"))
         key = m.one("", "", "", "k", "k", "v", "b")
         if key:
-            inner = "\n".join(join(m, streams, m.output(), "" if playback else "alone") for _ in range(m.one(1, 1, 2)))
+            inner = "\n".join(join(m, streams, m.output(), not playback, inside=True) for _ in range(m.one(1, 1, 2)))
             with_ = ", ".join(f"{m.one(key, key, 'k')} of {s}" for s in ("S", "R"))
             if m.rarely():
                 with_ = ", ".join(f"{partition_key(m)} of {s}" for s in ("S", "R"))
             queries.append(f"partition with ({with_}) begin\n{inner}\nend;")
         elif m.rarely():
             middle = f"Mid{len(queries)}"
-            queries += [plain(m, "S", middle), join(m, (middle, middle), m.output(), "" if playback else "grouped")]
+            made = m.one((middle, middle), (middle, "R"), ("R", middle))
+            queries += [plain(m, "S", middle), join(m, made, m.output(), not playback)]
         elif m.rarely():
             middle = f"Mid{len(queries)}"
-            queries += [join(m, streams, middle), m.of((plain, sliding, sliding))(m, middle, m.output())]
+            queries += [join(m, streams, middle, False), m.of((plain, sliding, sliding))(m, middle, m.output())]
         else:
-            queries.append(join(m, streams, m.output(), "" if playback else "grouped"))
+            queries.append(join(m, streams, m.output(), not playback))
     clock = "@app:playback\n" if playback else ""
     defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     return Generated(clock + "\n".join([*defined, *queries]), tuple(m.outputs), ())

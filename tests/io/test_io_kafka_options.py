@@ -51,6 +51,10 @@ def test_client_settings_of_the_app_count_but_not_against_what_must_be() -> None
         ("acks", "all"),
         ("batch.size", "5"),
     }
+    assert settings(connector("kafka", options), {}, {"batch.size": 7, "compression.codec": "lz4"}).items() >= {
+        ("batch.size", "5"),
+        ("compression.codec", "lz4"),
+    }
     with pytest.raises(NadiError, match="name:value"):
         settings(connector("kafka", {**options, "optional.configuration": "acks=1"}), {})
 
@@ -59,6 +63,7 @@ def test_a_broker_that_is_not_there_is_a_condition_of_source_and_sink(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("nadi.io.sources.kafka.WITHIN", 0.5)
+    monkeypatch.setattr("nadi.io.sinks.kafka.WITHIN", 0.5)
     monkeypatch.setattr("nadi.io.sinks.kafka.TRANSACTION_WITHIN", 0.5)
     log = open_log(connector("kafka", {"bootstrap.servers": "127.0.0.1:1", "topic.list": "t"}), Place("App", tmp_path))
     with pytest.raises(ConnectionUnavailableException):

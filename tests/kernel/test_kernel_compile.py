@@ -183,6 +183,7 @@ def test_the_right_side_is_evaluated_only_if_needed() -> None:
 
 def test_null_checks() -> None:
     assert run(NullCheck(I)) is True
+    assert run(NullCheck(Const("a b", Type.STRING))) is False, "and Python does not warn of it"
     assert run(NullCheck(arithmetic("+", I, I)), int=1) is False
 
 

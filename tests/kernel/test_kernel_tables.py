@@ -66,10 +66,26 @@ def test_an_index_follows_updates_and_deletes() -> None:
         table.insert(row)
     number = next(n for n, row in table.candidates((1,), (1,)) if row[0] == "a")
     table.replace([(number, ("a", 2))])
-    assert table.lookup((1,), (2,)) == [("c", 2), ("a", 2)]
+    assert table.lookup((1,), (2,)) == [("a", 2), ("c", 2)]
     table.delete(number)
     assert table.lookup((1,), (2,)) == [("c", 2)]
     assert table.lookup((0,), ("a",)) is None
+
+
+def test_an_index_finds_rows_in_the_same_order_before_and_after_a_restart() -> None:
+    first = _flow()
+    table = _table(first, indexes=(1,))
+    for row in [("a", 1), ("b", 2), ("c", 1)]:
+        table.insert(row)
+    changed = {row[0]: number for number, row in table.candidates((), ())}
+    table.replace([(changed["a"], ("a+", 1))])  # a row that stays under its value
+    table.replace([(changed["b"], ("b+", 1))])  # one that comes to another one
+    before = table.lookup((1,), (1,)), table.candidates((1,), (1,))
+    second = _flow()
+    loaded = _table(second, indexes=(1,))
+    second.store.load(first.store.dump())
+    assert (loaded.lookup((1,), (1,)), loaded.candidates((1,), (1,))) == before
+    assert before[0] == [("a+", 1), ("b+", 1), ("c", 1)]
 
 
 def test_a_loaded_table_finds_its_rows_by_key() -> None:

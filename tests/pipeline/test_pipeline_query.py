@@ -16,7 +16,7 @@ from pipeline_reference import APP, delivered, expected, write_input
 from pipeline_testlog import committed
 
 from nadi.io.retry import Policy
-from nadi.pipeline import supervisor
+from nadi.pipeline import query, supervisor
 from nadi.pipeline.cutting.cutlog import CutLog
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.hosting.hostclient import hosts_folder
@@ -91,13 +91,23 @@ def kill_hosts(spark) -> None:
             os.kill(int(fields[4]), signal.SIGKILL)
 
 
-def test_bounded_cuts_and_killed_hosts_change_nothing(spark, tmp_path: Path):
+def test_bounded_cuts_killed_hosts_and_a_state_that_was_begun_in_pandas_change_nothing(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     text = APP.format(folder=tmp_path, endless="false")
     write_input(tmp_path / "in", 3000)
-    run = Run(spark, text, tmp_path, batch_events="200")
-    for cut in (2, 4):
-        run.until(lambda wanted=cut: run.cut() >= wanted)
+    with monkeypatch.context() as before:
+        before.setattr(query, "begun_in_pandas", lambda checkpoint: True)
+        run = Run(spark, text, tmp_path, batch_events="200")
+        run.until(lambda: run.cut() >= 2)
         kill_hosts(spark)
+        run.until(lambda: run.cut() >= 3)
+        run.stop.set()
+        assert [a.state for a in run.end().apps] == ["stopped"]
+    assert query.begun_in_pandas(run.state / "checkpoint")
+    run = Run(spark, text, tmp_path, batch_events="200")
+    run.until(lambda: run.cut() >= 6)
+    kill_hosts(spark)
     report = run.end()
     assert [a.state for a in report.apps] == ["finished"], report
     wanted = expected(text, tmp_path / "in")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from nadi.pipeline.session import SessionOptions, python_of
+from nadi.pipeline.session import SessionOptions, java_options, python_of
 
 START = """
 import sys, threading
@@ -110,3 +110,9 @@ def test_a_cluster_and_a_spark_of_ones_own_run_the_interpreter_itself(
     assert python_of(SessionOptions("spark://host:7077", tmp_path)) == sys.executable
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     assert python_of(SessionOptions(logs=tmp_path)) == sys.executable
+
+
+def test_a_small_heap_keeps_the_sizes_of_java(tmp_path: Path) -> None:
+    assert "-Xms" in java_options(tmp_path, memory="2g")
+    assert "-Xm" not in java_options(tmp_path, memory="900m")  # Java does not start with more than it may have
+    assert "-Xm" not in java_options(tmp_path, "-XX:+UseZGC")

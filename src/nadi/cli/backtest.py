@@ -19,6 +19,8 @@ from nadi.pipeline.session import SessionOptions, build_session
 from nadi.plan.nodes import App
 
 SPARK_LOGS = Path(".nadi") / "logs"
+# All of a history is one batch: writing code for it pays, as it does not for the small ones of a node.
+_LARGE = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
 def run(
@@ -39,7 +41,9 @@ def run(
     times = {stream: _time_of(plans[0], stream, timestamp) for stream in files}
     with tempfile.TemporaryDirectory(prefix="nadi-backtest-") as temporary:
         folder = output if output is not None else Path(temporary)
-        session = build_session(SessionOptions(master, SPARK_LOGS, settings(conf), f"nadi backtest {plans[0].name}"))
+        session = build_session(
+            SessionOptions(master, SPARK_LOGS, {**_LARGE, **settings(conf)}, f"nadi backtest {plans[0].name}")
+        )
         session.conf.set("spark.sql.shuffle.partitions", str(session.sparkContext.defaultParallelism))
         try:
             frames = {s: history(session, path, plans[0].streams[s], times[s]) for s, path in files.items()}

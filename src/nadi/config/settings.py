@@ -28,10 +28,10 @@ class Settings:
     """All settings, typed. None: the node finds out by itself.
 
     >>> Settings().batch_events
-    100000
+    200000
     """
 
-    batch_events: int = _setting(100_000, "how many events a batch takes at most; 0: no bound", unit="events")
+    batch_events: int = _setting(200_000, "how many events a batch takes at most; 0: no bound", unit="events")
     batch_bytes: int = _setting(
         256_000_000, "how many bytes a batch takes, about, by the average so far; 0: no bound", unit="bytes"
     )
@@ -48,7 +48,13 @@ class Settings:
         None,
         "how many tasks run at a time where Spark is local",
         unit="tasks",
-        otherwise="as the master says; with several apps, as many as they can use",
+        otherwise="as many as the apps can use, at most 4 per core; one app has as many as a master says that names a number",
+    )
+    handover_bytes: int = _setting(
+        65_536,
+        "where Spark is local, events of this size or more do not go through Spark, but stay in the process that has read them until a kernel takes them; "
+        "-1: none do",
+        unit="bytes",
     )
     host_memory: int | None = _setting(
         None,
@@ -123,7 +129,7 @@ def settings_table() -> tuple[Described, ...]:
     """Every setting, in the order of the model, for documentation.
 
     >>> [s.default for s in settings_table() if s.name in ("nadi.batch.events", "nadi.hosts")]
-    ['100000', 'as many as cores']
+    ['200000', 'as many as cores']
     """
     plain = tuple(
         Described(

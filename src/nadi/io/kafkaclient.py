@@ -57,8 +57,10 @@ _AWAY = {
 }
 
 
-def settings(connector: Connector, own: Mapping[str, Setting]) -> dict[str, Setting]:
-    """The client's configuration: nadi's, then `optional.configuration` ("name:value,name:value"), then what must be as it is.
+def settings(
+    connector: Connector, own: Mapping[str, Setting], usual: Mapping[str, Setting] | None = None
+) -> dict[str, Setting]:
+    """The client's configuration: nadi's and the usual, then `optional.configuration` ("name:value,name:value"), then what must be as it is.
 
     Errors: OPTION_INVALID.
     """
@@ -70,7 +72,7 @@ def settings(connector: Connector, own: Mapping[str, Setting]) -> dict[str, Sett
             where = f"@{connector.type} of {connector.stream}"
             raise error("OPTION_INVALID", where=where, name="optional.configuration", value=text, wanted="name:value,…")
         given[name.strip()] = value.strip()
-    return {**COMMON, "bootstrap.servers": connector.options["bootstrap.servers"], **given, **own}
+    return {**COMMON, **(usual or {}), "bootstrap.servers": connector.options["bootstrap.servers"], **given, **own}
 
 
 def name_of(connector: Connector) -> str:

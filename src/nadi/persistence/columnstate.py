@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nadi.kernel.contract import Segment
 from nadi.kernel.keys import COUNTER, bucket_of_group
-from nadi.kernel.rows.payloads import elements_of, encode_entries, entries_of
+from nadi.kernel.rows.payloads import Entry, elements_of, encode_entries, entries_of
 from nadi.kernel.segments import halves, is_flat
 from nadi.plan.islands import islands
 from nadi.plan.migration import KEPT, MIGRATED
 from nadi.plan.nodes import App, Partition
-from nadi.plan.owners import Owners
+from nadi.plan.owners import Owners, keys_id, purged
 from nadi.plan.restore import RestorePlan
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ColumnsState:
         self._state, self._plan = state, plan
         self._old, self._new = old, new
         self._buckets, self._moves = buckets, moves
-        ids = (*(q.id for q in new.queries), *(table.id for table in new.tables.values()))
+        ids = (*(q.id for q in new.queries), *(table.id for table in new.tables.values()), *map(keys_id, purged(new)))
         self._part = islands(new, [id for id in ids if id not in plan.on_columns])  # noqa: A001
         self._owners = Owners(new)
         self._folded: dict[int, Folded] = {}
@@ -126,7 +126,7 @@ class ColumnsState:
             return
         import numpy as np
 
-        from nadi.kernel.columns.flat import Block, encode
+        from nadi.kernel.columns.flat import OF_EACH, Block, encode
         from nadi.kernel.columns.folding import Folded
 
         def segment(block: Block) -> Segment:
@@ -138,7 +138,7 @@ class ColumnsState:
             self._take(source, bucket, made)
         for query in made.held:
             for block in made.blocks(query):
-                if self._is_here(block.group, bucket):
+                if block.letter == OF_EACH or self._is_here(block.group, bucket):
                     yield segment(block)
         for element, numbers in self._numbers(bucket, sources).items():
             for group, following in sorted(numbers.items()):
@@ -147,11 +147,15 @@ class ColumnsState:
 
     def _take(self, source: int, bucket: int, made: Folded) -> None:
         """Give what an old bucket has to a new one."""
+        from nadi.kernel.columns.flat import OF_EACH
+
         folded, to_key = self.folded(source), self._old.sharding.kind == "key"
         for query in folded.held:
             for block in folded.blocks(query, self._changes(query)):
                 element = self._element(block.element)
-                if element is not None and (not to_key or self._is_here(block.group, bucket)):
+                if element is not None and (
+                    not to_key or block.letter == OF_EACH or self._is_here(block.group, bucket)
+                ):
                     made.put(replace(block, element=element))
 
     @cached_property
@@ -209,16 +213,19 @@ class ColumnsState:
         def wanted(element: str) -> bool:
             return element.endswith(_OUTPUT) and self.has(element)
 
-        parts = [
-            entries_of(s.payload, s.element) for s in self._state.segments(source, wanted) if not is_flat(s.payload)
-        ]
-        parts += [entries_of(halves(delta)[0]) for delta in self._state.deltas(source)]
-        for part in parts:
-            for element, key, cells in part:
-                if wanted(element) and isinstance(cells, dict):
-                    group = int(key.removeprefix(COUNTER) or 0)
-                    found.setdefault(element, {})[group] = cells["next"][1] or 0
+        for element, key, cells in self._entries(source, wanted):
+            if isinstance(cells, dict):
+                group = int(key.removeprefix(COUNTER) or 0)
+                found.setdefault(element, {})[group] = cells["next"][1] or 0
         return iter(found.items())
+
+    def _entries(self, source: int, wanted: Wanted) -> Iterator[Entry]:
+        """What rows wrote of elements in an old bucket: the entries of segments, then those of deltas."""
+        for segment in self._state.segments(source, wanted):
+            if not is_flat(segment.payload):
+                yield from entries_of(segment.payload, segment.element)
+        for delta in self._state.deltas(source):
+            yield from (entry for entry in entries_of(halves(delta)[0]) if wanted(entry[0]))
 
     # ---- what goes to rows
 
@@ -231,8 +238,10 @@ class ColumnsState:
                     segment for segment in folded.as_rows(query, self._changes(query)) if wanted(segment.element)
                 )
         for partition in self._old.elements:
-            if isinstance(partition, Partition) and wanted(f"{partition.id}/keys"):
-                yield from self._keys(partition, folded)
+            if not isinstance(partition, Partition) or keys_id(partition) in folded.held:
+                continue
+            if wanted(keys_id(partition)):
+                yield from self._keys(partition, folded, bucket)
         for element, numbers in folded.numbers.items():
             if wanted(element) and not self.has(element):
                 for group, following in sorted(numbers.items()):
@@ -242,7 +251,7 @@ class ColumnsState:
     def _elements(self, query: str) -> list[str]:
         """The elements of an old query or table, and what belongs to them."""
         mine = self._mine(query)
-        return [*mine, *(f"{element}/timer" for element in mine)]
+        return [*mine, *(f"{element}/{timer}" for element in mine for timer in ("timer", "purge/timer"))]
 
     def _goes_to_rows(self, query: str) -> bool:
         targets = map(self._target, self._mine(query))
@@ -252,32 +261,37 @@ class ColumnsState:
         """The elements of an old query; that of a table has the table's id."""
         return [f.old for f in self._plan.fates if f.old == owner or f.old.startswith(f"{owner}/")]
 
-    def _keys(self, partition: Partition, folded: Folded) -> Iterator[Segment]:
-        """The keys of a partition of which columns ran all queries: those that keep something, in any order."""
+    def _keys(self, partition: Partition, folded: Folded, bucket: int) -> Iterator[Segment]:
+        """The keys of a partition that only queries on columns knew: those that keep something, in any order."""
         mine = [q.id for q in partition.queries if q.id in folded.held and self._goes_to_rows(q.id)]
-        if not mine or self._has_rows(partition):
+        if not mine:
             return
+        known = self._known(keys_id(partition), bucket)
         found: dict[int, dict[str, None]] = {}
         for query in mine:
             for segment in folded.as_rows(query):
                 keys = found.setdefault(segment.group, {})
                 keys.update(dict.fromkeys(key for _element, key, _cells in entries_of(segment.payload)))
-        number, seen = 0, folded.clocks.arrivals if folded.clocks is not None else 0
+        number = max(known.values(), default=0)
+        seen = folded.clocks.arrivals if folded.clocks is not None else 0
         for group, keys in sorted(found.items()):
             entries = []
             for key in keys:
+                if key in known:
+                    continue
                 number += 1
                 entries.append(("", key, {"number": ["v", number], "seen": ["v", seen]}))
-            yield Segment(f"{partition.id}/keys", group, encode_entries(entries))
+            yield Segment(keys_id(partition), group, encode_entries(entries))
 
-    def _has_rows(self, partition: Partition) -> bool:
-        """Whether rows know the keys of a partition."""
-        element = f"{partition.id}/keys"
-        return any(
-            any(not is_flat(s.payload) for s in self._state.segments(bucket, element.__eq__) if s.element == element)
-            or any(element in elements_of(halves(delta)[0]) for delta in self._state.deltas(bucket))
-            for bucket in range(self._state.buckets)
-        )
+    def _known(self, element: str, bucket: int) -> dict[str, int]:
+        """The keys of a partition that rows know, with their numbers."""
+        found: dict[str, int] = {}
+        for _element, key, cells in self._entries(bucket, element.__eq__):
+            if isinstance(cells, dict):
+                found[key] = cells["number"][1] if "number" in cells else found.get(key, 0)
+            else:
+                found.pop(key, None)
+        return found
 
 
 class RowsView:

@@ -2,7 +2,7 @@
 
 - It notes the process id of its Java virtual machine, to which the executor hosts belong; after the daemon's death its workers could no
   longer find it.
-- PySpark collects garbage after every task, with all of pandas and pyarrow in memory: 30–150 ms each time. Freezing what the first tasks left
+- PySpark collects garbage after every task, with all of pyarrow in memory: 30–150 ms each time. Freezing what the first tasks left
   behind makes every later collection take 0.1 ms.
 - It imports what workers need, once for all that are forked from it: each took a second of processor time for that, and all start together.
 """
@@ -15,7 +15,6 @@ from importlib import import_module
 
 FREEZING_TASKS = 3
 PRELOADED = (
-    "pandas",
     "pyspark.sql.pandas.serializers",
     "pyspark.sql.streaming.stateful_processor_api_client",
     "nadi.pipeline.inputs.reader",

@@ -33,7 +33,7 @@ from nadi.pipeline.hosting.protocol import Part
 from nadi.pipeline.inputs.bucketing import make_splitter
 from nadi.pipeline.inputs.fatrows import from_ipc, gather, pack, to_arrow, to_ipc, unpack
 from nadi.pipeline.inputs.source import SCHEMA
-from nadi.pipeline.kernelstage import FRAME_KEY, FRAME_VALUE, process_rows
+from nadi.pipeline.kernelstage import FRAME_KEY, FRAME_VALUE, process_rows, rows_of
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.state.labels import labels
 from nadi.plan.nodes import App, Schema
@@ -266,7 +266,9 @@ class TypedKernelStage(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         assert self._state is not None
         bucket = self._buckets[int(key[0])]
-        told, found = process_rows(self._spec, self._state, bucket, rows, streams=self._streams, want=[self._output])
+        told, found = process_rows(
+            self._spec, self._state, bucket, rows_of(rows), streams=self._streams, want=[self._output]
+        )
         _tell_failures(told["failures"], told["failed"])
         for body in found:
             batch = from_ipc(body)

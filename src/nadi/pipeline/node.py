@@ -169,6 +169,7 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         engine=options.engine,
         connectors=options.connectors,
         error_store=options.error_store,
+        handover=settings.handover_bytes if options.master.startswith("local") else -1,
         profile=options.profile,
     )
 

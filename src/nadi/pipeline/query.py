@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nadi.errors import Diagnostic, NadiError, error, raised
@@ -21,18 +22,20 @@ _NAMED = re.compile(r"nadi\.errors\.exceptions\.(\w+): (?:[^\[\n]*: )?\[([A-Z0-9
 
 def start_query(session: SparkSession, spec: AppSpec) -> StreamingQuery:
     """Start (or go on with) the query of an app in a session of its own. Its checkpoint is in the state folder."""
-    # with it comes pandas: `Node` has it loaded while Java starts
-    from nadi.pipeline.kernelstage import OUTPUT, KernelStage
+    # it takes a while to load: `Node` does that while Java starts
+    from nadi.pipeline.kernelstage import OUTPUT, KernelStage, PandasKernelStage
 
     activate(session)
     session.conf.set("spark.sql.shuffle.partitions", str(spec.buckets))
     session.dataSource.register(AppSource)
     session.dataSource.register(AppSink)
     described = spec.to_json()
-    rows = session.readStream.format(AppSource.name()).option("spec", described).load()
-    done = rows.groupBy("bk").transformWithStateInPandas(
-        KernelStage(spec, labels(spec.buckets)), OUTPUT, "Append", "None"
-    )
+    buckets = session.readStream.format(AppSource.name()).option("spec", described).load().groupBy("bk")
+    names = labels(spec.buckets)
+    if begun_in_pandas(spec.place.state / "checkpoint"):
+        done = buckets.transformWithStateInPandas(PandasKernelStage(spec, names), OUTPUT, "Append", "None")
+    else:
+        done = buckets.transformWithState(KernelStage(spec, names), OUTPUT, "Append", "None")
     query: StreamingQuery = (
         done.writeStream.format(AppSink.name())
         .option("spec", described)
@@ -43,6 +46,12 @@ def start_query(session: SparkSession, spec: AppSpec) -> StreamingQuery:
         .start()
     )
     return query
+
+
+def begun_in_pandas(checkpoint: Path) -> bool:
+    """Whether the stateful stage of a checkpoint is that over pandas: Spark goes on with the one that it finds noted there."""
+    noted = (path for path in (checkpoint / "state" / "0" / "_metadata").glob("**/*") if path.is_file())
+    return any(b"transformWithStateInPandas" in path.read_bytes() for path in noted)
 
 
 def named_failure(app: str, reason: BaseException, log: object) -> NadiError:

@@ -1,6 +1,6 @@
 """The Spark session of a node, with the habits of Spark switched off that cost most of a small batch.
 
-- Local checkpoint files: no `.crc` beside them, and the process that sets their permissions is started the cheap way (VFORK).
+- Local checkpoint files: no `.crc` beside them, and no processes that set their permissions (`nadi.pipeline.localfiles`).
 - The Python daemon is `nadi.pipeline.daemon` (no full garbage collection after every task).
 - Unix sockets between the JVM and Python (TCP loopback waits 40 ms for delayed acknowledgements).
 
@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +30,7 @@ from xml.sax.saxutils import quoteattr
 import structlog
 
 from nadi.errors import NadiError, error
-from nadi.pipeline import classarchive
+from nadi.pipeline import catalyst, classarchive, hadoopconf, localfiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +64,19 @@ SETTINGS: dict[str, str] = {
     # pages of state are counted in records, and a record is a frame of up to 2 MB
     "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "8",
     "spark.sql.streaming.metricsEnabled": "false",
+    # A batch is a few fat rows in a plan that is made anew: writing code for it costs more than running it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # A batch has half a dozen broadcasts of some kB, each of which gets a buffer of this size; packing costs more than copying.
+    "spark.broadcast.blockSize": "256k",
+    "spark.broadcast.compress": "false",
+    "spark.sql.ui.explainMode": "simple",  # each plan is written down, for nobody
+    # what is remembered of a thousand batches for pages that nobody opens
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "40",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "20",
+    **localfiles.SETTINGS,
 }
 """What holds unless `--conf` says otherwise."""
 
@@ -76,6 +89,11 @@ _JAVA_OPTIONS = "-Djdk.lang.Process.launchMechanism=VFORK"
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 _PLAIN_COLLECTOR = "-XX:+UseSerialGC"
 _FEW_CORES = 4
+# A batch leaves 30 MB behind. With Java's own sizes there was a collection of 12 ms in nearly each, which kept too much, so that the whole heap had
+# to be collected now and then; with these what a batch leaves dies young. Without the second compiler Java has little room for compiled code.
+_HEAP = "-Xms512m -Xmn256m -XX:SurvivorRatio=4"
+_LEAST_MEMORY = 1024  # MiB that the heap may have, for these to make sense
+_CODE_ROOM = "-XX:ReservedCodeCacheSize=128m"
 
 _LOG4J = """\
 status = error
@@ -106,7 +124,18 @@ class SessionOptions:
     pools: tuple[str, ...] = ()
 
 
-def java_options(logs: Path, extra: str = "", cores: int = 1, quicker: str = "") -> str:
+def mebibytes(size: str) -> int:
+    """A size of memory as Spark reads it.
+
+    >>> mebibytes("2g"), mebibytes("1536"), mebibytes("512MB")
+    (2048, 1536, 512)
+    """
+    number = size.strip().lower().rstrip("b")
+    unit = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}.get(number[-1:], 0)
+    return int(float(number[:-1]) * unit) if unit else int(number)
+
+
+def java_options(logs: Path, extra: str = "", cores: int = 1, quicker: str = "", memory: str = "2g") -> str:
     """Options of the JVM, with `extra` ones of the user, which go before ours, and what else makes its start quicker; writes the configuration of its logging.
 
     >>> from tempfile import mkdtemp
@@ -115,8 +144,10 @@ def java_options(logs: Path, extra: str = "", cores: int = 1, quicker: str = "")
     """
     config = logs / "log4j2.properties"
     config.write_text(_LOG4J.format(path=logs / "spark.log"))
-    collector = _PLAIN_COLLECTOR if cores <= _FEW_CORES and "GC" not in extra else ""
-    own = f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={config.as_uri()} {_QUICK_COMPILER} {collector} {quicker}"
+    heap = _HEAP if mebibytes(memory) >= _LEAST_MEMORY else ""
+    collector = f"{_PLAIN_COLLECTOR} {heap}" if cores <= _FEW_CORES and "GC" not in extra else ""
+    compiler = f"{_CODE_ROOM} {_QUICK_COMPILER}"
+    own = f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={config.as_uri()} {compiler} {collector} {quicker}"
     return " ".join(f"{own} {extra}".split())
 
 
@@ -228,7 +259,7 @@ def build_session(options: SessionOptions) -> SparkSession:
     }
     extra = settings.get("spark.driver.extraJavaOptions", "")
     settings["spark.driver.extraJavaOptions"] = java_options(
-        logs, extra, os.cpu_count() or 1, classarchive.use(java(), extra)
+        logs, extra, os.cpu_count() or 1, classarchive.use(java(), extra), settings["spark.driver.memory"]
     )
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
@@ -242,8 +273,27 @@ def build_session(options: SessionOptions) -> SparkSession:
     except (PySparkException, OSError) as reason:
         raise error("SPARK_NOT_STARTED", reason=str(reason).splitlines()[0], log=logs) from reason
     session = SparkSession(context)
-    without_checksums(session)
+    quicken(session)
     return session
+
+
+def quicken(
+    session: SparkSession,
+    changes: Iterable[Callable[[SparkSession], None]] = (
+        localfiles.use_local_files,
+        hadoopconf.narrow,
+        catalyst.lighten,
+    ),
+) -> None:
+    """Change in the JVM what no setting changes, once. A Spark that is not the one that was looked into goes on as it is."""
+    from py4j.protocol import Py4JError
+
+    for change in changes:
+        try:
+            change(session)
+        except Py4JError as reason:
+            told = " ".join(str(reason).splitlines()[:2])
+            _LOG.warning("small batches will be slower (%s): %s", change.__name__, told)
 
 
 def _noted(request: object, client: object) -> None:
@@ -258,15 +308,6 @@ def _keeping_interrupts() -> Iterator[None]:
     yield
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, before)
-
-
-def without_checksums(session: SparkSession) -> None:
-    """No `.crc` files for what is written through `file://`: each costs a process."""
-    jvm = session._jvm
-    system = jvm.org.apache.hadoop.fs.FileSystem.get(
-        jvm.java.net.URI("file:///"), session.sparkContext._jsc.hadoopConfiguration()
-    )
-    system.setWriteChecksum(False)
 
 
 def driver_lost(within: float = 0.0) -> bool:

@@ -1,8 +1,9 @@
-"""How many tasks Spark runs at a time on a node with several apps.
+"""How many tasks Spark runs at a time on a node.
 
-A task of nadi waits most of its time: for a host that computes, for a target that is away. With no more slots than cores, the tasks of one app can hold all of
-them, and the others stand still until its target is back. Slots are not cores: hosts compute, and there are as many of those as cores. So there are as many
-slots as all apps can use at a time, and the operating system shares the cores out.
+A task of nadi waits most of its time: for a host that computes, for a transaction of its target, for a target that is away. With no more slots than
+cores, buckets wait behind each other for nothing, and the tasks of one app can hold all of them: the others stand still until its target is back. Slots
+are not cores: hosts compute, and there are as many of those as cores. So there are as many slots as all apps can use at a time, and the operating
+system shares the cores out.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def wanted(spec: AppSpec) -> int:
 def with_slots(master: str, specs: Sequence[AppSpec], copies: bool, asked: int | None = None) -> str:
     """A local master with as many slots as all apps can use at a time, at most `PER_CORE` a core; never less than it says. `asked` (`nadi.slots`) goes before.
 
-    One app has the slots that the master says, and with `copies` one more for those of revisions, where it says `*`. Other masters stay as they are.
+    With `copies` there is one more, for those of revisions. One app has the slots that the master says, if that is a number. Other masters stay as they are.
 
     >>> two = [AppSpec("A", "", "", buckets=2, hosts=1), AppSpec("B", "", "", buckets=1, hosts=1)]
     >>> with_slots("local[2,4]", two, copies=False), with_slots("local[2,4]", two, copies=True)
@@ -42,10 +43,10 @@ def with_slots(master: str, specs: Sequence[AppSpec], copies: bool, asked: int |
     if found is None:
         return master
     said, tries = found[1], found[2] or ""
-    cores = os.cpu_count() or 1
-    least = cores if said == "*" else int(said)
     if asked:
         return f"local[{asked}{tries}]"
-    if len(specs) > 1:
-        return f"local[{max(least, min(sum(map(wanted, specs)), PER_CORE * cores)) + copies}{tries}]"
-    return f"local[{least + 1}{tries}]" if copies and said == "*" else master
+    if len(specs) == 1 and said != "*":
+        return master
+    cores = os.cpu_count() or 1
+    least = cores if said == "*" else int(said)
+    return f"local[{max(least, min(sum(map(wanted, specs)), PER_CORE * cores)) + copies}{tries}]"

@@ -58,7 +58,8 @@ class AppSpec:
     `max_events` events and about `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs`
     are the keys of the streams that are wanted outside, `properties` what the kernels read of the node, `error_store` says where errors are kept,
     `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that begins), `parted` those of the inputs of which
-    several hosts may read parts side by side, `profile` is whether hosts note
+    several hosts may read parts side by side, `handover` how many bytes events have that stay in the host
+    that read them (`nadi.pipeline.executor.handover`; -1: none, as where hosts are on several machines), `profile` is whether hosts note
     what they spend their time on. Not slotted: `id` is kept once
     computed.
     """
@@ -74,7 +75,7 @@ class AppSpec:
     hosts: int = 2
     first: int = 0
     epoch: int = 1
-    max_events: int = 100_000
+    max_events: int = 200_000
     max_bytes: int = 256_000_000
     order_idle: int = 5_000
     host_memory: int = 0
@@ -86,6 +87,7 @@ class AppSpec:
     error_store: ErrorStoring = field(default_factory=ErrorStoring)
     inputs: dict[str, int] = field(default_factory=dict)
     parted: tuple[int, ...] = ()
+    handover: int = -1
     profile: bool = False
 
     @cached_property

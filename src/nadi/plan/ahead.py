@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from nadi.lang.tree import Type
 from nadi.plan.annotations import found
 from nadi.plan.certainty import NOTHING, Known, facts, failing
+from nadi.plan.chains import least_events
 from nadi.plan.looped import CLOCKS, KNOWN, OF_NOW, clocked, is_looped, looped, unlooped
 from nadi.plan.nodes import (
     OUTPUT,
@@ -163,6 +164,9 @@ class _Ahead:
         self._sources = read(query)
         self._known: Known = NOTHING
         self._clocks = isinstance(query.input, SingleInput) and query.input.window is None
+        self._bound: dict[int, int] = {}  # of the slots of a pattern, how many events they have at least
+        self._own: int | None = None
+        self._missing: tuple[int, ...] = ()  # sides of an outer join that rows of the other one come out without
 
     def run(self) -> tuple[Query, tuple[tuple[Expr, ...], tuple[Attr | Const, ...]] | None]:
         query = self._query
@@ -173,6 +177,7 @@ class _Ahead:
                 sides = (replace(side, input=self._single(side.input, n)) for n, side in enumerate((left, right)))
                 self._known = NOTHING
                 given = replace(join, left=next(sides), right=next(sides), on=None if on is None else self._loop(on))
+                self._missing = (*((1,) if left.outer else ()), *((0,) if right.outer else ()))
             case StateInput() as state:
                 given = replace(state, root=self._state(state.root))
         selection, behind = self._selection(query.selection)
@@ -191,7 +196,12 @@ class _Ahead:
         return replace(source, steps=tuple(steps))
 
     def _state(self, node: StateElement) -> StateElement:
-        """A part of a pattern with its conditions."""
+        """A part of a pattern with its conditions, which know what those before it have bound."""
+        made = self._part(node)
+        self._bound |= least_events(node)
+        return made
+
+    def _part(self, node: StateElement) -> StateElement:
         match node:
             case StreamElement():
                 return self._element(node)
@@ -212,10 +222,12 @@ class _Ahead:
         )
 
     def _element(self, element: StreamElement) -> StreamElement:
-        steps = (
+        self._own = element.slot
+        steps = tuple(
             replace(s, condition=self._loop(s.condition)) if isinstance(s, FilterStep) else s for s in element.steps
         )
-        return replace(element, steps=tuple(steps))
+        self._own = None
+        return replace(element, steps=steps)
 
     # ---- expressions
 
@@ -250,11 +262,18 @@ class _Ahead:
             return expr
         ((slot, index),) = places
         source = self._sources.get(slot + side, "")
-        if slot < 0 or source not in self._streams:
+        if slot < 0 or source not in self._streams or not self._is_there(slot, index):
             return expr
         here = replaced(expr, lambda leaf: replace(leaf, slot=0, index=None) if isinstance(leaf, Attr) else leaf)
         made = self._streams[source].column(here)
         return replace(made, slot=slot, index=index) if isinstance(made, Attr) else made
+
+    def _is_there(self, slot: int, index: int | None) -> bool:
+        """Whether a slot always has an event. Where it has none its attributes are null, and what is computed of nulls need not be."""
+        if not isinstance(self._query.input, StateInput):
+            return slot not in self._missing
+        wanted = 1 if index is None else index + 1 if index >= 0 else -index
+        return (slot == self._own and index is None) or self._bound.get(slot, 0) >= wanted
 
     # ---- the selection
 

@@ -5,6 +5,7 @@ Most are. `A -> B -> C`: a match waits for one element at a time and binds one e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nadi.plan.nodes import (
@@ -13,6 +14,7 @@ from nadi.plan.nodes import (
     EveryElement,
     LogicalElement,
     NextElement,
+    StateElement,
     StateInput,
     StreamElement,
 )
@@ -27,6 +29,23 @@ class Chain:
     every: str
     pair: bool = False
     waiting: int | None = None
+
+
+def least_events(element: StateElement) -> dict[int, int]:
+    """How many events each slot has at least, once an element is done with; slots that may have none can be missing."""
+    match element:
+        case StreamElement(slot=slot):
+            return {slot: 1}
+        case CountElement(inner, minimum):
+            return {inner.slot: minimum}
+        case EveryElement(inner):
+            return least_events(inner)
+        case NextElement(elements):
+            return {slot: count for each in elements for slot, count in least_events(each).items()}
+        case LogicalElement("and", left, right):
+            return least_events(left) | least_events(right)
+        case _:
+            return {}
 
 
 def as_chain(plan: StateInput, compat: int) -> Chain | None:
@@ -96,3 +115,81 @@ def as_run(plan: StateInput, compat: int) -> Run | None:
     collects = [isinstance(e, CountElement) for e in simple]
     beyond = any(all(part) for part in zip(collects, optional[1:], optional[2:]))
     return None if optional[0] or beyond else Run(simple, every)
+
+
+Element = StreamElement | CountElement | AbsentElement
+
+
+def as_automaton(plan: StateInput, compat: int) -> tuple[Element, ...] | None:
+    """The elements of a pattern by slot, however they follow each other; None where none of that is known.
+
+    All matches are complete with an event, or all when an absence has lasted. Of the former no counted element goes on collecting for a match that is
+    complete, which it does where the two behind it may have no event by then.
+    """
+    if plan.sequence or compat == 4:
+        return None
+    elements, ends = tuple(_elements(plan.root)), _ends(plan.root)
+    if isinstance(ends, AbsentElement):
+        return elements
+    at_once = isinstance(ends, CountElement) and ends.minimum == 0  # complete with the one before
+    if (isinstance(ends, LogicalElement) and waits(ends)) or (at_once and waits(plan)):
+        return None
+    logical = [part for part in _inside(plan.root) if isinstance(part, LogicalElement)]
+    sure = [isinstance(e, StreamElement) or (isinstance(e, CountElement) and e.minimum > 0) for e in elements]
+    either = [_left(one) for one in logical if one.op == "or"]
+    for slot in either:
+        sure[slot] = sure[slot + 1] = False
+    for slot, element in enumerate(elements[:-1]):
+        if isinstance(element, CountElement) and not (any(sure[slot + 1 : slot + 3]) or slot + 1 in either):
+            return None
+    return elements
+
+
+def waits(plan: StateInput | StateElement) -> bool:
+    """Whether an element waits for an absence by the clock."""
+    root = plan.root if isinstance(plan, StateInput) else plan
+    return any(isinstance(e, AbsentElement) and e.waiting is not None for e in _elements(root))
+
+
+def ends_away(plan: StateInput) -> bool:
+    """Whether matches are complete when the last element has stayed away."""
+    return isinstance(_ends(plan.root), AbsentElement)
+
+
+def begins_away(plan: StateInput) -> bool:
+    """Whether the first element waits for an absence by the clock."""
+    element = plan.root
+    while isinstance(element, (EveryElement, NextElement)):
+        element = element.element if isinstance(element, EveryElement) else element.elements[0]
+    return waits(element)
+
+
+def _ends(element: StateElement) -> StateElement:
+    while isinstance(element, (EveryElement, NextElement)):
+        element = element.element if isinstance(element, EveryElement) else element.elements[-1]
+    return element
+
+
+def _left(logical: LogicalElement) -> int:
+    """The slot of the first operand."""
+    left = logical.left
+    return left.element.slot if isinstance(left, AbsentElement) else left.slot
+
+
+def _inside(element: StateElement) -> Iterator[StateElement]:
+    """An element and those that it is made of, but operands of logical ones and what is counted or absent."""
+    yield element
+    if isinstance(element, EveryElement):
+        yield from _inside(element.element)
+    elif isinstance(element, NextElement):
+        for one in element.elements:
+            yield from _inside(one)
+
+
+def _elements(root: StateElement) -> Iterator[Element]:
+    """The elements in the order in which they are written."""
+    for element in _inside(root):
+        if isinstance(element, LogicalElement):
+            yield from (element.left, element.right)
+        elif isinstance(element, (StreamElement, CountElement, AbsentElement)):
+            yield element

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 from nadi.lang.tree import Events, Type
-from nadi.plan import joinable, matchable, tabling
+from nadi.plan import joinable, matchable, purging, tabling
 from nadi.plan.ahead import ahead
 from nadi.plan.annotations import found
 from nadi.plan.certainty import failing
 from nadi.plan.elements import has_absent
-from nadi.plan.islandwindows import BATCHES, of_batches, of_rate, of_timers, of_window
+from nadi.plan.islandwindows import BATCHES, PASSING, of_batches, of_rate, of_timers, of_window
 from nadi.plan.looped import CLOCKS, looped
 from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
@@ -47,10 +47,13 @@ from nadi.plan.nodes import (
     WindowStep,
     links,
 )
+from nadi.plan.owners import keys_id, keys_of, purged
 from nadi.plan.render import written
+from nadi.plan.setting import with_set
 from nadi.plan.streams import producers
 from nadi.plan.summing import halves_of, sums
-from nadi.plan.touching import reads, touched, writers, writes
+from nadi.plan.touching import changes, reads, touched, writers, writes
+from nadi.plan.turning import unmerged
 from nadi.plan.walk import inside, read, replaced, searched
 
 AGGREGATORS = frozenset(
@@ -72,7 +75,7 @@ class Islands:
     """Per query id where it runs; whether all of the app goes on columns, and why not if not; the ids on columns in the order in which they are to run there.
 
     `handed` is what columns hand on to rows: by stream that columns read the streams that one event of it comes to on rows, in order; it may be among them.
-    `tables` are the names of those that columns hold.
+    `tables` are the names of those that columns hold, `purged` the partitions on columns whose idle keys are forgotten.
     """
 
     queries: dict[str, Island]
@@ -81,11 +84,12 @@ class Islands:
     why: str
     handed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
+    purged: tuple[Partition, ...] = ()
 
     @property
     def owners(self) -> frozenset[str]:
-        """The ids of the queries and tables on columns, as `nadi.plan.owners` names them."""
-        return frozenset(self.order) | {f"{name}/table" for name in self.tables}
+        """The ids of the queries, tables and purged keys on columns, as `nadi.plan.owners` names them."""
+        return frozenset((*self.order, *(f"{name}/table" for name in self.tables), *map(keys_id, self.purged)))
 
     @property
     def mixed(self) -> bool:
@@ -102,8 +106,8 @@ _COLUMNS = Island("columns", "it has an operator over whole batches (unless nadi
 
 
 def islands(app: App, rows: Collection[str] = ()) -> Islands:
-    """Where the queries of an app run; those with the ids `rows` on rows, whatever they can, and those of tables with such ids. An app without queries
-    stays on rows."""
+    """Where the queries of an app run; those with the ids `rows` on rows, whatever they can, and those of tables and purged keys with such ids. An app without
+    queries stays on rows."""
     feeding = producers(app.elements)
     shared = next(_of_app(app), "")
     cycles = _cycles(app)
@@ -120,27 +124,35 @@ def islands(app: App, rows: Collection[str] = ()) -> Islands:
     mixing.settle()
     first = next((query for query in app.queries if query.id in mixing.rows), None)
     tables = dict.fromkeys(name for q in app.queries if q.id not in mixing.rows for name in sorted(touched(q, app)))
-    why = shared or next(_of_definitions(app, tables), "")
-    if first is not None and not why:
-        why = f"{first.name} has to: {mixing.rows[first.id]}"
-    if why and app.playback is not None:
-        reason = f"@app:playback moves one clock for all queries, which one kernel must have: {why}"
+    apart = shared or next(_of_definitions(app, tables), "")
+    if first is not None and not apart:
+        apart = f"{first.name} has to: {mixing.rows[first.id]}"
+    why = apart or next((f"rows ask the table '{name}' on demand" for name in tables), "")
+    if apart and app.playback is not None:
+        reason = f"@app:playback moves one clock for all queries, which one kernel must have: {apart}"
         mixing.rows.update({query.id: reason for query in app.queries if query.id not in mixing.rows})
+        tables = {}
     order = _order(app, mixing.rows)
     told = {q.id: Island("rows", mixing.rows[q.id]) if q.id in mixing.rows else _COLUMNS for q in app.queries}
-    return Islands(told, bool(order) and not why, order, why, mixing.handed() if why else {}, tuple(tables))
+    keys = tuple(partition for partition in purged(app) if any(query.id in order for query in partition.queries))
+    return Islands(told, bool(order) and not why, order, why, mixing.handed() if why else {}, tuple(tables), keys)
 
 
 def _ids(query: Query, app: App) -> set[str]:
-    """Those of a query and of the tables that it touches."""
-    return {query.id, *(app.tables[name].id for name in touched(query, app))}
+    """Those of a query, of the tables that it touches, of the keys that are purged with it."""
+    return {query.id, *(app.tables[name].id for name in touched(query, app)), *keys_of(query, app)}
 
 
 def _above(app: App) -> dict[str, set[str]]:
-    """By query the queries that make what it reads, in streams and tables; all by their ids."""
+    """By query the queries that make what it reads, in streams and tables, and not itself where that is a table; all by their ids."""
     feeding = producers(app.elements) | writers(app)  # no stream has the name of a table
     return {
-        query.id: {q.id for source in {*read(query).values(), *reads(query, app)} for q in feeding.get(source, ())}
+        query.id: {
+            q.id
+            for source in {*read(query).values(), *reads(query, app)}
+            for q in feeding.get(source, ())
+            if q is not query or source not in app.tables
+        }
         for query in app.queries
     }
 
@@ -191,9 +203,7 @@ def _of_definitions(app: App, tables: Collection[str]) -> Iterator[str]:
         ("aggregation", app.aggregations),
     ):
         for name in names:
-            if name in tables:
-                yield f"rows ask the table '{name}' on demand"
-            else:
+            if name not in tables:
                 yield f"the {what} '{name}' changes between events: it is on rows only"
 
 
@@ -213,8 +223,8 @@ def _of_streams(
             yield f"it reads the fault stream '{source}'"
     for name in sorted(searched(query) - app.tables.keys()):
         yield f"it looks into '{name}', which changes between events: it is on rows only"
-    if len(makers := feeding.get(target, ())) > 1:
-        yield f"{' and '.join(q.name for q in makers)} insert into '{target}': their rows would have to be merged in order"
+    if len(makers := feeding.get(target, ())) > 1 and (why := next(unmerged(query, makers, app), "")):
+        yield f"{' and '.join(q.name for q in makers)} insert into '{target}', whose rows would have to be merged in order: {why}"
     for key in (*sources, target):
         stream = app.streams.get(key)
         if stream is None:
@@ -232,7 +242,9 @@ def _of_streams(
 def _obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a query on rows."""
     yield from _of_output(query, app)
-    found = None
+    yield from purging.obstacles(query, app)
+    query = with_set(query)
+    found, changing = None, changes(query, app)
     if touched(query, app):
         reason = next(tabling.obstacles(query, app), "")
         if reason:
@@ -241,6 +253,8 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
         found = tabling.seen(query, app)
         query, app = (query, app) if found is None else (found.query, found.app)
     made = ahead(query, app, alone=found is None)
+    if changing and (made.before or made.behind is not None):
+        yield "it changes the table that it looks into, and computes what has no loop"
     yield from _of_shape(made.query, made.app)
 
 
@@ -275,7 +289,11 @@ def _of_sums(query: Query, app: App) -> Iterator[str]:
         yield "an output rate behind aggregators over matches has no operator yet"
     if isinstance(query.input, StateInput) and has_absent(query.input.root):
         yield "aggregators over matches that wait for an absence have no operator yet"
+    if query.selection.group_by and not query.selection.aggregates:
+        yield "group by without an aggregator has no operator over matches yet"
     halves = halves_of(query, app)
+    if query.partition is not None and halves.key is None:
+        yield "aggregators over matches in a partition have an operator only where its key is an attribute of an event that each match has"
     yield from matchable.obstacles(halves.matches, app)
     for expr in matchable.expressions(halves.matches):
         yield from _of_expression(expr)
@@ -283,9 +301,7 @@ def _of_sums(query: Query, app: App) -> Iterator[str]:
 
 
 def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
-    partition = next(e for e in app.elements if isinstance(e, Partition) and query in e.queries)
-    if partition.purge_idle is not None:
-        yield "@purge has no operator yet"
+    partition = matchable.partition_of(query, app)
     key = next((k for k in partition.keys if k.stream == source.source), None)
     if source.source in app.streams and app.streams[source.source].partition is not None:
         return  # an inner stream has the key of what it is made from
@@ -338,8 +354,8 @@ def _of_selection(query: Query, window: WindowCall | None) -> Iterator[str]:
     batches = window is not None and window.name in BATCHES
     if window is not None and batches:
         yield from of_batches(query, window)
-    elif selection.group_by and not selection.aggregates:
-        yield "group by without an aggregator has no operator yet"
+    elif selection.group_by and not selection.aggregates and window is not None and window.name in PASSING:
+        yield f"group by without an aggregator over the window '{window.name}' has no operator yet"
     for key in selection.group_by:
         if not isinstance(key, Attr) or key.slot != 0 or key.type not in _GROUPS:
             yield f"the group {written(key)} is no attribute of a type whose text Arrow makes as Java does"

@@ -122,8 +122,6 @@ _MOST_SORTED = 100
 
 def _of_unordered(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     """What keeps a window on rows that holds its events in an order of its own."""
-    if call.name in UNORDERED and any(a.function in ("min", "max") for a in query.selection.aggregates):
-        yield f"min() and max() over the window '{call.name}' have no operator yet"
     attributes = [argument for argument in call.args if not isinstance(argument, Const)]
     numbers = [argument.value for argument in call.args if isinstance(argument, Const)]
     first = numbers[:1] if call.name in UNIQUE_BATCHES else numbers  # a start time may be any
@@ -200,16 +198,22 @@ def _asks_for(condition: Expr, value: Attr) -> bool:
     return asked
 
 
+def gathers(query: Query) -> bool:
+    """Whether the events of a batch window wait one by one for its end, key by key: what comes out is more than one row of the key."""
+    window = query.input.window if isinstance(query.input, SingleInput) else None
+    if query.partition is None or window is None or window.name not in BATCHES - {"batch"}:
+        return False
+    selection = query.selection
+    apart = selection.group_by or any(a.function == "distinctCount" for a in selection.aggregates)
+    return not selection.aggregates or (window.name != "timeBatch" and bool(apart))
+
+
 def of_batches(query: Query, window: WindowCall) -> Iterator[str]:
     """What keeps the selection of a batch window on rows."""
     selection = query.selection
-    if query.partition is not None and not selection.aggregates:
-        yield f"the window '{window.name}' without an aggregator has no operator inside a partition yet"
-    if query.partition is not None and window.name in ("lengthBatch", "externalTimeBatch"):
-        if selection.group_by:
-            yield f"group by over the window '{window.name}' inside a partition has no operator yet"
-        if any(aggregate.function == "distinctCount" for aggregate in selection.aggregates):
-            yield f"distinctCount() over the window '{window.name}' inside a partition has no operator yet"
+    plain = not selection.aggregates and not selection.group_by
+    if query.partition is not None and plain and window.name == "batch" and window.args:
+        yield "the window 'batch' of a length without an aggregator has no operator inside a partition yet"
     looking = (*selection.values, *(() if selection.having is None else (selection.having,)))
     if window.name != "batch" and any(looks_at_clock(value) for value in looking):
         yield "currentTimeMillis() is another one when the batch ends"

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 from nadi.lang.tree import Type
 from nadi.plan import matchable
+from nadi.plan.arriving import inputs_of, unmerged
 from nadi.plan.certainty import failing
-from nadi.plan.islandwindows import EXTERNAL, of_time
+from nadi.plan.islandwindows import EXTERNAL, of_rate, of_time
 from nadi.plan.nodes import (
+    OUTPUT,
+    Aggregate,
     App,
     Attr,
     Call,
@@ -19,6 +22,9 @@ from nadi.plan.nodes import (
     FunctionStep,
     JoinInput,
     JoinSide,
+    Logic,
+    Negation,
+    NullCheck,
     Query,
     SingleInput,
     WindowCall,
@@ -26,12 +32,12 @@ from nadi.plan.nodes import (
     links,
 )
 from nadi.plan.render import written
-from nadi.plan.streams import producers
 from nadi.plan.walk import inside, read
 
 WINDOWS = ("time", "length", "externalTime")
-AGGREGATORS = ("sum", "avg", "count")
+AGGREGATORS = ("sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "distinctCount", "and", "or")
 CLOCKS = ("currentTimeMillis", "eventTimestamp")
+_COUNTING = ("count", "distinctCount")
 
 _MOST = 60  # attributes, each of which has a bit in one word
 
@@ -62,7 +68,9 @@ def expressions(query: Query) -> Iterator[Expr]:
     yield from (matchable.flat(value) for value in query.selection.values if value.type is not Type.STRING)
     for aggregate in query.selection.aggregates:
         yield from (
-            matchable.flat(a) for a in aggregate.args if aggregate.function != "count" or a.type is not Type.STRING
+            matchable.flat(a)
+            for a in aggregate.args
+            if aggregate.function not in _COUNTING or a.type is not Type.STRING
         )
 
 
@@ -94,42 +102,24 @@ def _of_window(source: SingleInput, call: WindowCall, app: App) -> Iterator[str]
 
 
 def _of_sources(query: Query, app: App) -> Iterator[str]:
-    sources = dict.fromkeys(read(query).values())
+    sources = tuple(dict.fromkeys(read(query).values()))
     for source in sources:
         if source.startswith("!") or source not in app.streams:
             yield f"it reads '{source}', which is no stream of events as they come"
-        elif len(sources) > 1 and source in producers(app.elements):
-            yield f"it reads '{source}', which a query makes, and another stream, with which it would have to be merged in order"
-        elif not _arrives(source, app):
-            yield f"it reads '{source}' twice, which is made by a query that does more than filter"
-
-
-def _arrives(source: str, app: App) -> bool:
-    """Whether the chunks of a stream are arrivals of the app, or what filters have left of them."""
-    feeding = producers(app.elements)
-    waiting, seen = [source], set()
-    while waiting:
-        for query in feeding.get(waiting.pop(), ()):
-            given = query.input
-            plain = isinstance(given, SingleInput) and given.window is None and not query.selection.aggregates
-            if not plain or query.partition is not None:
-                return False
-            if query.id not in seen:  # queries may feed each other
-                seen.add(query.id)
-                waiting.append(read(query)[0])
-    return True
+        elif len(sources) == 1 and inputs_of(source, app) is None:
+            yield f"it reads '{source}' twice, which a query makes in chunks of its own"
+    yield from unmerged(sources, app)
 
 
 def _of_selection(query: Query, app: App) -> Iterator[str]:
     selection = query.selection
-    if query.rate is not None:
-        yield "it has an output rate"
-    if selection.order_by or selection.limit is not None or selection.offset:
-        yield "order by, limit and offset have no operator yet"
+    yield from _of_rate(query, app)
+    for key, _up in selection.order_by:
+        if not isinstance(key, Attr) or key.slot != OUTPUT:
+            yield f"order by {written(key)}, which is no output column, has no operator yet"
+    yield from _of_groups(query)
     if selection.aggregates:
         yield from _of_aggregates(query, app)
-    elif selection.group_by:
-        yield "group by without an aggregator has no operator yet"
     for value in selection.values:
         if value.type is Type.STRING and not isinstance(value, (Attr, Const)):
             yield failing(value) or f"{written(value)} makes a string"
@@ -143,17 +133,23 @@ def _of_selection(query: Query, app: App) -> Iterator[str]:
                     yield f"{written(link)} compares a string of a joined event with a constant"
 
 
+def _of_rate(query: Query, app: App) -> Iterator[str]:
+    join, rate = query.input, query.rate
+    assert isinstance(join, JoinInput)
+    yield from of_rate(query, app)
+    plain = not query.selection.aggregates and not query.selection.group_by
+    resets = any(side.triggers and side.input.window is None for side in (join.left, join.right))
+    if rate is not None and rate.kind == "first" and plain and resets:
+        yield "output first counts the ends of events that have no window"
+
+
 def _of_aggregates(query: Query, app: App) -> Iterator[str]:
     join, selection = query.input, query.selection
     assert isinstance(join, JoinInput)
-    if len(selection.group_by) > 1 or (selection.group_by and query.partition is not None):
-        yield "group by several attributes of a join, or in a partition, has no operator yet"
-    for key in selection.group_by:
-        if not isinstance(key, Attr) or key.slot < 0 or key.type not in matchable.KEYS:
-            yield f"the group {written(key)} is no attribute of a type whose text Arrow makes as Java does"
     for aggregate in selection.aggregates:
         if aggregate.function not in AGGREGATORS:
             yield f"the aggregator {aggregate.function}() has no operator over a join yet"
+        yield from _of_argument(aggregate)
         yield from (f"{written(c)} compares strings in an aggregator" for a in aggregate.args for c in _texts(a))
     for part in inside((join.on, *(argument for a in selection.aggregates for argument in a.args))):
         if isinstance(part, Call) and part.function in CLOCKS:
@@ -161,6 +157,34 @@ def _of_aggregates(query: Query, app: App) -> Iterator[str]:
     windows = [side.input.window for side in (join.left, join.right)]
     if app.playback is not None and any(window is not None and window.name == "time" for window in windows):
         yield "in playback every event of the app may let others leave, which aggregators over a join would have to see"
+
+
+def _of_groups(query: Query) -> Iterator[str]:
+    """What keeps groups on rows."""
+    join, selection = query.input, query.selection
+    assert isinstance(join, JoinInput)
+    for key in selection.group_by:
+        if not isinstance(key, Attr) or key.slot < 0 or key.type not in matchable.KEYS:
+            yield f"the group {written(key)} is no attribute of a type whose text Arrow makes as Java does"
+    slots = {key.slot for key in selection.group_by if isinstance(key, Attr)}
+    if len(slots) > 1:
+        yield "group by attributes of both sides of a join has no operator yet"
+    if not slots or query.partition is None:
+        return
+    sides = (join.left, join.right)
+    if any(side.outer for slot, side in enumerate(sides) if slot not in slots):
+        yield "group by attributes of a joined event that may be absent has no operator inside a partition yet"
+    if selection.aggregates and any(side.triggers and side.input.window is None for side in sides):
+        yield "group by over a side without a window, which empties all groups of a key, has no operator inside a partition yet"
+
+
+def _of_argument(aggregate: Aggregate) -> Iterator[str]:
+    name = aggregate.function
+    for argument in aggregate.args:
+        if name in ("and", "or") and not isinstance(argument, (Comparison, Logic, Negation, NullCheck)):
+            yield f"{name}() fails where {written(argument)} is null"
+        if name == "distinctCount" and (not isinstance(argument, Attr) or argument.type not in matchable.KEYS):
+            yield f"distinctCount() of {written(argument)}, no attribute that is a string, int, long or bool, has no operator over a join yet"
 
 
 def _texts(expr: Expr | None) -> Iterator[Comparison]:

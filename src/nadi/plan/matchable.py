@@ -6,18 +6,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nadi.lang.tree import Type
+from nadi.plan.arriving import unmerged
 from nadi.plan.certainty import failing
-from nadi.plan.chains import Chain, as_led, as_run
+from nadi.plan.chains import Chain, as_automaton, as_led, as_run, begins_away, ends_away, waits
 from nadi.plan.islandwindows import of_rate
 from nadi.plan.nodes import (
     OUTPUT,
+    AbsentElement,
     App,
     Attr,
     AttrList,
     Call,
     Comparison,
     Const,
-    CountElement,
     Expr,
     FilterStep,
     InsertIntoStream,
@@ -29,7 +30,6 @@ from nadi.plan.nodes import (
     links,
 )
 from nadi.plan.render import written
-from nadi.plan.streams import producers
 from nadi.plan.walk import inside, read, replaced
 
 KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
@@ -39,8 +39,8 @@ _FAR = 8  # how far into the events of a counted element one may look
 _MOST = 60  # attributes, each of which has a bit in one word
 _LONGEST = 62  # elements, likewise
 _NO_CHAIN = (
-    "only chains of plain elements have an operator, whose first one may be two that are joined by 'and', or whose last one may be absent: "
-    "no counts, no other logical elements, no other absent ones, no nested scopes"
+    "patterns have no operator whose last element is 'or' or 'and' with an absence that it waits for, or needs no event behind one, "
+    "nor those with a counted element behind which two may have no event"
 )
 _NO_SEQUENCE = (
     "only sequences have an operator whose first element takes at least one event and whose last one takes one, "
@@ -53,16 +53,21 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     state = query.input
     assert isinstance(state, StateInput)  # the caller has looked
     chain = as_run(state, app.compat) if state.sequence else as_led(state, app.compat)
-    if chain is None:
+    elements = chain.elements if chain is not None else as_automaton(state, app.compat)
+    if elements is None:
         yield _NO_SEQUENCE if state.sequence else _NO_CHAIN
         return
-    for element in chain.elements:
-        inner = element.element if isinstance(element, CountElement) else element
+    away = [e.element.slot for e in elements if isinstance(e, AbsentElement)]
+    for element in elements:
+        inner = element if isinstance(element, StreamElement) else element.element
+        last = len(elements) if chain is None else inner.slot
         pair = isinstance(chain, Chain) and chain.pair
-        yield from _of_element(inner, state.counted, max(inner.slot, 1) if pair else inner.slot)
-    if isinstance(chain, Chain) and chain.waiting is not None:
-        yield from _of_absence(query, app, len(chain.elements) - 1)
-    if len(chain.elements) > _LONGEST:
+        yield from _of_element(inner, state.counted, max(last, 1) if pair else last)
+        yield from _of_absents(inner.steps, [slot for slot in away if slot != inner.slot])
+    if waits(state):
+        yield from _of_absence(query, state, app)
+    yield from _of_absents((query.selection.values, query.selection.having), away)
+    if len(elements) > _LONGEST:
         yield f"it has more than {_LONGEST} elements"
     kept = {(part.slot, part.position) for part in inside((state.root, query.selection)) if isinstance(part, Attr)}
     if len(kept) > _MOST:
@@ -105,19 +110,31 @@ def _of_element(element: StreamElement, counted: tuple[bool, ...], last: int) ->
                 yield from _of_texts(part, element.slot)
 
 
-def _of_absence(query: Query, app: App, absent: int) -> Iterator[str]:
-    """What keeps a pattern whose last element must stay away on rows; `absent` is the slot of that."""
-    if query.partition is not None:
-        yield "an absent element has no operator inside a partition yet"
+def _of_absence(query: Query, state: StateInput, app: App) -> Iterator[str]:
+    """What keeps a pattern that waits for absences on rows."""
     if app.playback is not None:
         yield "an absent element has no operator in playback yet"
+    if query.partition is not None and begins_away(state):
+        others = [q for q in partition_of(query, app).queries if not set(read(q).values()) <= set(read(query).values())]
+        if others:
+            yield f"it begins to wait when a key comes, which may be one of {others[0].name}: that has no operator yet"
+    if not ends_away(state):
+        return
     if query.rate is not None:
         yield "an output rate behind an absent element has no operator yet"
+    absent = len(state.counted) - 1
     for part in inside((query.selection.values, query.selection.having)):
         if isinstance(part, Attr) and part.slot == absent:
             yield f"{written(part)} is an event that is never there"
         elif isinstance(part, Call) and part.function in ("eventTimestamp", "currentTimeMillis"):
             yield f"{part.function}() behind an absent element has no operator yet"
+
+
+def _of_absents(node: object, away: list[int]) -> Iterator[str]:
+    """References to events that must not come."""
+    for part in inside(node) if away else ():
+        if isinstance(part, Attr) and part.slot in away:
+            yield f"{written(part)} is an event that is never there"
 
 
 def _of_texts(comparison: Comparison, slot: int) -> Iterator[str]:
@@ -141,13 +158,11 @@ def _of_references(expr: Expr, last: int, counted: tuple[bool, ...]) -> Iterator
 
 
 def _of_sources(query: Query, app: App) -> Iterator[str]:
-    sources = dict.fromkeys(read(query).values())
-    made = producers(app.elements)
+    sources = tuple(dict.fromkeys(read(query).values()))
     for source in sources:
         if source.startswith("!") or source not in app.streams:
             yield f"it reads '{source}', which is no stream of events as they come"
-        elif len(sources) > 1 and source in made:
-            yield f"it reads '{source}', which a query makes, and other streams, with which it would have to be merged in order"
+    yield from unmerged(sources, app)
 
 
 def _of_selection(query: Query) -> Iterator[str]:
@@ -175,8 +190,6 @@ def partition_of(query: Query, app: App) -> Partition:
 def of_partition(query: Query, app: App) -> Iterator[str]:
     """What keeps a query that reads several streams in a partition on rows."""
     partition = partition_of(query, app)
-    if partition.purge_idle is not None:
-        yield "@purge of idle keys has no operator yet"
     keys = {key.stream for key in partition.keys}
     for source in dict.fromkeys(read(query).values()):
         inner = source in app.streams and app.streams[source].partition is not None

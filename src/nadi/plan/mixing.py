@@ -17,7 +17,7 @@ from functools import cached_property
 
 from nadi.plan.chains import as_chain, as_run
 from nadi.plan.failing import may_fail, safe
-from nadi.plan.nodes import App, InsertIntoStream, JoinInput, Partition, Query, RangeKey, SingleInput, StateInput
+from nadi.plan.nodes import App, InsertIntoStream, JoinInput, Partition, Query, RangeKey, StateInput
 from nadi.plan.streams import producers
 from nadi.plan.summing import sums
 from nadi.plan.touching import touched
@@ -93,6 +93,9 @@ class Mixing:
         if query.partition is not None:
             yield from self._of_partition(query)
         target = _target(query)
+        for maker in self._producers.get(target, ()):
+            if maker.id in self.rows:
+                yield f"{maker.name} inserts into '{target}' on rows, and their rows would have to be merged in order"
         for slot in self.readers.get(target, ()):
             if self._on_rows(slot) and self._inner(target):
                 yield f"{_name(slot)} reads the inner stream '{target}' on rows, whose keys columns do not hand on"
@@ -108,7 +111,10 @@ class Mixing:
 
     def _of_partition(self, query: Query) -> Iterator[str]:
         partition = self.app.elements[self._places[query.id]]
-        others = [q for q in _queries(partition) if q.id in self.rows]
+        assert isinstance(partition, Partition)  # it has the query in it
+        others = [q for q in partition.queries if q.id in self.rows]
+        if others and partition.purge_idle is not None:
+            yield f"{others[0].name} stands in its partition on rows, and @purge forgets what both have of a key at once"
         if others:
             seen = {source for q in others for source in read(q).values()}
             for source in read(query).values():
@@ -244,10 +250,10 @@ class _Failing:
 def hands_on(query: Query) -> bool:
     """Whether what a query makes on columns can be handed on to rows: rows that come with the events that it reads, and never by themselves."""
     source, selection = query.input, query.selection
+    if query.rate is not None:
+        return False
     if isinstance(source, StateInput):
         return not sums(query) and (as_run(source, 5) if source.sequence else as_chain(source, 5)) is not None
-    if query.rate is not None or not isinstance(source, (SingleInput, JoinInput)):
-        return False
     if selection.order_by or selection.limit is not None or selection.offset:
         return False
     if isinstance(source, JoinInput):

@@ -17,6 +17,7 @@ from nadi.plan.keeping import goes_on, missing, of_table
 from nadi.plan.matching import Matches, given_name, match
 from nadi.plan.migration import AS_IS, KEPT, MIGRATED, NEW, RESET, Change, verdict
 from nadi.plan.nodes import App, JoinInput, Partition, Query, SingleInput, StateInput, WindowCall
+from nadi.plan.owners import keys_id, purged
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,10 @@ class _Planner:
                 continue
             if before.id not in self._columns or of_table(before) != of_table(table):
                 moved.append(table.id)
+        for partition in purged(self.new):
+            keys = self._matches.partitions.get(partition.id)
+            if keys is not None and f"{keys}/keys" not in self._columns:  # nobody has noted when they were seen
+                moved.append(keys_id(partition))
         return islands(self.new, moved).owners
 
     def _to_rows(self, query: Query, found: dict[str, Fate]) -> None:

@@ -6,6 +6,7 @@ state.
 
 from __future__ import annotations
 
+from nadi.plan.islandwindows import gathers
 from nadi.plan.matching import by_name
 from nadi.plan.nodes import (
     App,
@@ -75,7 +76,7 @@ def _of_batches(query: Query, source: SingleInput, app: App) -> Form | None:
     """Rows of a batch are kept as they will come out."""
     window, selection = source.window, query.selection
     assert window is not None  # the caller has looked
-    if query.partition is not None and not selection.aggregates:
+    if gathers(query) or (query.partition is not None and not selection.aggregates):
         return None
     shown = by_name((selection.values, selection.having), None), selection.schema.types
     target = query.output.target if isinstance(query.output, InsertIntoStream) else ""
@@ -90,7 +91,7 @@ def _of_join(query: Query, join: JoinInput) -> Form | None:
     if any(side.kind != "stream" for side in sides):
         return None
     selection = query.selection
-    computed = [a for a in selection.aggregates if a.function not in ("sum", "avg", "count")]
+    computed = [a for a in selection.aggregates if a.function not in AGGREGATORS]
     if computed or any(isinstance(step, FunctionStep) for side in sides for step in side.input.steps):
         return None
     looked = (join.on, selection.values, selection.having, selection.aggregates, selection.group_by)

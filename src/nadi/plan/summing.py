@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from nadi.plan.chains import least_events
 from nadi.plan.nodes import App, Attr, Column, Expr, Partition, Query, Schema, SingleInput, StateInput, ValueKey
 from nadi.plan.walk import inside, read, replaced
 
@@ -61,10 +62,11 @@ def _plain(attribute: Attr) -> Attr:
 
 
 def _key(query: Query, app: App) -> Attr | None:
-    """The key of the partition, as the last event of a match has it; None where it has none that is an attribute."""
+    """The key of the partition, as an event has it that each match has; None where none of them has one that is an attribute."""
     partition = next((e for e in app.elements if isinstance(e, Partition) and e.id == query.partition), None)
-    last, source = max(read(query).items())
-    for key in () if partition is None else partition.keys:
-        if key.stream == source and isinstance(key, ValueKey) and isinstance(key.value, Attr):
-            return replace(key.value, slot=last)
-    return None
+    if partition is None or not isinstance(query.input, StateInput):
+        return None
+    keys = {key.stream: key.value for key in partition.keys if isinstance(key, ValueKey)}
+    sources, certain = read(query), [slot for slot, count in least_events(query.input.root).items() if count]
+    found = [(slot, key) for slot in certain if isinstance(key := keys.get(sources[slot]), Attr)]
+    return replace(found[-1][1], slot=found[-1][0]) if found else None

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from nadi.lang.tree import Events, Type
+from nadi.plan.ahead import has_made_key
 from nadi.plan.mixing import hands_on
 from nadi.plan.nodes import (
     OUTPUT,
     TABLE,
     App,
-    Arithmetic,
     Attr,
     Call,
     Column,
@@ -28,21 +28,19 @@ from nadi.plan.nodes import (
     InsertIntoTable,
     InTable,
     JoinInput,
-    Logic,
-    Negation,
-    NullCheck,
     Query,
     Schema,
     SingleInput,
+    StateInput,
     Table,
     UpdateOrInsertTable,
     UpdateTable,
     WindowStep,
-    links,
 )
 from nadi.plan.render import written
-from nadi.plan.streams import producers
-from nadi.plan.touching import touched, writes
+from nadi.plan.setting import fits, with_set
+from nadi.plan.touching import changes, reads, touched, writes
+from nadi.plan.turning import alternating, by_arrival, stream_of
 from nadi.plan.walk import conjuncts, inside, read, replaced, searched
 
 KEYS = (Type.STRING, Type.INT, Type.LONG)
@@ -52,12 +50,14 @@ _MOST = 60  # attributes, each of which has a bit in one word
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What a query asks of a table at each event: the row whose primary key is in the attributes `keys`. `whole`: the row itself is wanted, too.
+    """What a query asks of a table at each event: the rows whose columns `by`, the primary key where there is one, are equal to the attributes `keys`. `whole`:
+    the rows themselves are wanted, too.
 
     The columns `at` and following are: whether there is a row, and those of the row where it is wanted.
     """
 
     table: str
+    by: tuple[int, ...]
     keys: tuple[int, ...]
     whole: bool
     at: int
@@ -81,12 +81,13 @@ class Seen:
 class Write:
     """What a query does to a table: "insert", "update", "upsert" or "delete". Positions are those of its output.
 
-    `key` is the primary key that it means. `columns` has a position for each column of the table, None where nothing is given; `set` are the columns
-    that an update changes.
+    `key` are the values of the columns `by` that it means: the primary key, where there is one; else those that are equal, none for an insert. `columns` has a
+    position for each column of the table, None where nothing is given; `set` are the columns that an update changes.
     """
 
     kind: str
     table: str
+    by: tuple[int, ...]
     key: tuple[int, ...]
     columns: tuple[int | None, ...]
     set: tuple[int, ...] = ()
@@ -99,29 +100,65 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a query that touches tables on rows, its expressions aside."""
     for name in sorted(touched(query, app)):
         yield from _of_table(app.tables[name], app)
-    if query.partition is not None:
-        yield "it uses a table inside a partition"
-    source = _stream(query, app)
-    if source is None:
+    yield from _of_parts(query, app)
+    source = stream_of(query, app)
+    if source is None or isinstance(query.input, StateInput):
         yield "it uses a table in a pattern, or a join of two tables"
         return
-    if not _by_arrival(source, app):
+    if not by_arrival(source, app):
         yield f"it uses a table at events of '{source}', of which only rows know with which arrival each comes"
     if not hands_on(query):
         yield "it uses a table, and does more than rows of single events can show"
     yield from _of_reading(query, app)
     if writes(query) is not None:
         yield from _of_writing(query, app)
+    if changes(query, app):
+        yield from _of_changing(query, app)
+
+
+def _of_parts(query: Query, app: App) -> Iterator[str]:
+    """What keeps a query on rows that takes an arrival in parts: the turns of two would have to tell in which part each of them stands."""
+    for other in alternating(query, app):
+        if touched(other, app) and (writes(query) or writes(other)):
+            where = "inside" if other.partition is not None and other.partition == query.partition else "behind"
+            what = "a partition" if query.partition is not None else "a partition or pattern"
+            yield f"it uses a table {where} {what}, and so does {other.name}"
+            return
+    if query.partition is None:
+        return
+    if changes(query, app):
+        yield "it changes a table by what it finds there, inside a partition"
+    elif reads(query, app) and has_made_key(query, app):
+        yield "it looks into a table inside a partition whose key is no attribute"
+
+
+def _of_changing(query: Query, app: App) -> Iterator[str]:
+    """What keeps a query on rows that changes a table by what it finds there: one loop does all of it."""
+    target, selection = writes(query), query.selection
+    others = sorted(reads(query, app) - {target})
+    if not app.tables[target or ""].primary_key:
+        yield f"it changes '{target}' by what it finds there, and '{target}' has no primary key"
+    if others:
+        yield f"it changes '{target}' by what it finds there, and looks into '{others[0]}', too"
+    windowed = isinstance(query.input, SingleInput) and query.input.window is not None
+    if windowed or selection.aggregates or selection.group_by:
+        yield f"it changes '{target}' by what it finds there, and has a window, aggregators or groups"
+    if not isinstance(query.input, JoinInput):
+        return
+    slot = _row_slot(query.input)
+    row = app.tables[read(query)[slot]]
+    fixed = _fixed(() if query.input.on is None else conjuncts(query.input.on), slot, row)
+    for part in inside((() if fixed is None else fixed.rest, selection.values, selection.having)):
+        sides = (part.left, part.right) if isinstance(part, Comparison) else part.args if isinstance(part, Call) else ()
+        values = (selection.values[s.position] if isinstance(s, Attr) and s.slot == OUTPUT else s for s in sides)
+        if any(isinstance(v, Attr) and v.type is Type.STRING and v.slot == slot for v in values):
+            yield f"it changes '{target}' by what it finds there, and looks at a string of it"
 
 
 def _of_table(table: Table, app: App) -> Iterator[str]:
     name = table.name
     if table.storage is not None:
         yield f"the table '{name}' is in a store"
-    if not table.primary_key:
-        yield f"the table '{name}' has no primary key"
-    if table.indexes:
-        yield f"the table '{name}' has an index, which has no operator yet"
     for position in table.primary_key:
         if (kind := table.schema.types[position]) not in KEYS:
             yield f"the primary key of '{name}' has a {kind.value}, which has no operator yet"
@@ -130,32 +167,9 @@ def _of_table(table: Table, app: App) -> Iterator[str]:
             yield f"'{name}.{column.name}' is an object, which columns do not hold"
     if len(table.schema.columns) > _MOST:
         yield f"the table '{name}' has more than {_MOST} attributes"
-    if app.playback is not None:
-        yield "tables are on rows in playback"
     others = (*app.aggregations.values(), *app.windows.values(), *(getattr(e, "keys", ()) for e in app.elements))
     if any(name in searched(other) for other in others):
         yield f"more than queries look into the table '{name}'"
-
-
-def _stream(query: Query, app: App) -> str | None:
-    """The one stream whose events a query takes."""
-    found = [source for source in read(query).values() if source not in app.tables]
-    return found[0] if len(found) == 1 and not hasattr(query.input, "root") else None
-
-
-def _by_arrival(stream: str, app: App) -> bool:
-    """Whether the chunks of a stream are known by the arrivals that they come with."""
-    feeding = producers(app.elements)
-    waiting, seen = [stream], set()
-    while waiting:
-        for query in feeding.get(waiting.pop(), ()):
-            source = _stream(query, app)
-            if source is None or query.partition is not None or not hands_on(query):
-                return False
-            if query.id not in seen:  # queries may feed each other
-                seen.add(query.id)
-                waiting.append(source)
-    return True
 
 
 def _of_reading(query: Query, app: App) -> Iterator[str]:
@@ -173,9 +187,9 @@ def _of_reading(query: Query, app: App) -> Iterator[str]:
     for ask in asks:
         parts = tuple(conjuncts(ask.condition))
         if ask.table in app.tables:
-            keys, rest = _fixed(parts, TABLE, app.tables[ask.table])
-            if keys is None or rest:
-                yield f"{written(ask.condition)} asks for more or less than the primary key of '{ask.table}'"
+            fixed = _fixed(parts, TABLE, app.tables[ask.table])
+            if fixed is None or fixed.rest:
+                yield f"{written(ask.condition)} asks for more or less than {_means(app.tables[ask.table])}"
 
 
 def _of_join(join: JoinInput, app: App) -> Iterator[str]:
@@ -191,29 +205,44 @@ def _of_join(join: JoinInput, app: App) -> Iterator[str]:
     if table.input.steps:
         yield f"it filters the table '{table.input.source}'"
     parts = () if join.on is None else tuple(conjuncts(join.on))
-    keys, rest = _fixed(parts, slot, app.tables[table.input.source])
-    if keys is None:
-        yield f"it joins '{table.input.source}' by something else than its primary key"
-    elif rest and stream.outer:
-        yield f"it asks for more than the primary key of '{table.input.source}', and puts out what finds none"
+    fixed = _fixed(parts, slot, app.tables[table.input.source])
+    if fixed is None:
+        yield f"it joins '{table.input.source}' by something else than {_means(app.tables[table.input.source])}"
+    elif fixed.rest and stream.outer:
+        yield f"it asks for more than {_means(app.tables[table.input.source])}, and puts out what finds none"
 
 
 def _row_slot(join: JoinInput) -> int:
     return 0 if join.left.kind == "table" else 1
 
 
-def _fixed(parts: Iterable[Expr], slot: int, table: Table) -> tuple[tuple[int, ...] | None, tuple[Expr, ...]]:
-    """The attributes of the event that conditions want to be equal to the primary key of the row in a slot, None where one lacks; the other conditions."""
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """The attributes of the event that conditions want to be equal to columns of a row: of its primary key, where there is one; and the other conditions."""
+
+    by: tuple[int, ...]
+    keys: tuple[int, ...]
+    rest: tuple[Expr, ...]
+
+
+def _fixed(parts: Iterable[Expr], slot: int, table: Table) -> _Fixed | None:
+    """What conditions say of the row in a slot; None where the primary key is not fixed, or nothing is."""
     found: dict[int, int] = {}
     rest = []
+    able = table.primary_key or tuple(n for n, kind in enumerate(table.schema.types) if kind in KEYS)
     for part in parts:
         pair = _equality(part, slot)
-        if pair is not None and pair[0] in table.primary_key and pair[0] not in found:
+        if pair is not None and pair[0] in able and pair[0] not in found:
             found[pair[0]] = pair[1]
         else:
             rest.append(part)
-    keys = tuple(found[p] for p in table.primary_key) if found.keys() == set(table.primary_key) else None
-    return keys if keys else None, tuple(rest)
+    by = table.primary_key or tuple(sorted(found))
+    return _Fixed(by, tuple(found[p] for p in by), tuple(rest)) if by and found.keys() == set(by) else None
+
+
+def _means(table: Table) -> str:
+    """By what a table is asked."""
+    return f"the primary key of '{table.name}'" if table.primary_key else f"equal attributes of '{table.name}'"
 
 
 def _equality(part: Expr, slot: int) -> tuple[int, int] | None:
@@ -244,22 +273,22 @@ def _of_writing(query: Query, app: App) -> Iterator[str]:
         yield "it looks into a table while it changes one"
         return
     parts = () if output.on is None else tuple(conjuncts(output.on))
-    keys, rest = _fixed(parts, TABLE, table)
-    if keys is None or rest:
-        yield f"it changes '{output.target}' by more or less than its primary key"
+    fixed = _fixed(parts, TABLE, table)
+    if fixed is None or fixed.rest:
+        yield f"it changes '{output.target}' by more or less than {_means(table)}"
         return
     inserts = isinstance(output, UpdateOrInsertTable)
     if isinstance(output, UpdateOrInsertTable):
         if tuple(types[p] for p in output.insert) != table.schema.types:
             yield f"its columns are not of the types of '{output.target}'"
-        if tuple(output.insert[p] for p in table.primary_key) != keys:
+        if tuple(output.insert[p] for p in fixed.by) != fixed.keys:
             yield "it inserts another key than it looks for"
     for column, value in getattr(output, "set", ()):
-        if not isinstance(value, Attr) or value.slot != 0 or value.type is not table.schema.types[column]:
-            yield f"it sets {written(value)}, which is no attribute of its output of that type"
+        if not isinstance(value, Attr) or value.slot != 0 or not fits(value, column, table):
+            yield f"it sets {written(value)}, which is no value of its output of that type"
         elif inserts and output.insert[column] != value.position:  # type: ignore[union-attr]
             yield "it sets something else than it inserts"
-        elif column in table.primary_key and keys[table.primary_key.index(column)] != value.position:
+        elif column in table.primary_key and fixed.keys[fixed.by.index(column)] != value.position:
             yield "it changes a primary key"
 
 
@@ -278,12 +307,16 @@ def seen(query: Query, app: App) -> Seen | None:
     lookups: dict[InTable, Lookup] = {}
     for ask in (part for part in inside(source.steps) if isinstance(part, InTable)):
         if ask not in lookups:
-            keys, _rest = _fixed(tuple(conjuncts(ask.condition)), TABLE, app.tables[ask.table])
-            assert keys is not None  # as obstacles says
-            lookups[ask] = Lookup(ask.table, keys, False, width + len(more))
+            fixed = _fixed(conjuncts(ask.condition), TABLE, app.tables[ask.table])
+            assert fixed is not None  # as obstacles says
+            lookups[ask] = Lookup(ask.table, fixed.by, fixed.keys, False, width + len(more))
             more.append(Column(f"in {ask.table}", Type.BOOL))
+
+    def answered(one: Expr) -> Expr:
+        return Attr(0, lookups[one].at, Type.BOOL) if isinstance(one, InTable) else one
+
     steps = tuple(
-        FilterStep(_answered(step.condition, lookups)) if isinstance(step, FilterStep) else step
+        FilterStep(replaced(step.condition, answered, InTable)) if isinstance(step, FilterStep) else step
         for step in source.steps
     )
     made = replace(query, input=replace(source, steps=steps))
@@ -296,25 +329,6 @@ def _widened(app: App, stream: str, more: Iterable[Column]) -> App:
     return replace(app, streams={**app.streams, stream: replace(own, schema=Schema((*own.schema.columns, *more)))})
 
 
-def _answered(expr: Expr, lookups: dict[InTable, Lookup]) -> Expr:
-    """A condition in which the answers of tables are attributes."""
-    if isinstance(expr, InTable):
-        return Attr(0, lookups[expr].at, Type.BOOL)
-    match expr:
-        case Arithmetic() | Comparison() | Logic():
-            chain = links(expr)
-            made = _answered(chain[0].left, lookups)
-            for link in chain:
-                made = replace(link, left=made, right=_answered(link.right, lookups))
-            return made
-        case Negation() | NullCheck():
-            return replace(expr, operand=_answered(expr.operand, lookups))
-        case Call():
-            return replace(expr, args=tuple(_answered(a, lookups) for a in expr.args))
-        case _:
-            return expr
-
-
 def _joined(query: Query, join: JoinInput, app: App) -> Seen | None:
     if "table" not in (join.left.kind, join.right.kind):
         return None
@@ -322,8 +336,8 @@ def _joined(query: Query, join: JoinInput, app: App) -> Seen | None:
     stream, side = (join.right, join.left) if slot == 0 else (join.left, join.right)
     table = app.tables[side.input.source]
     schema = app.streams[stream.input.source].schema
-    keys, rest = _fixed(() if join.on is None else tuple(conjuncts(join.on)), slot, table)
-    assert keys is not None  # as obstacles says
+    fixed = _fixed(() if join.on is None else conjuncts(join.on), slot, table)
+    assert fixed is not None  # as obstacles says
     at = len(schema.types)
 
     def leaf(one: Expr) -> Expr:
@@ -333,7 +347,7 @@ def _joined(query: Query, join: JoinInput, app: App) -> Seen | None:
 
     filters = [step.condition for step in stream.input.steps if isinstance(step, FilterStep)]
     if not stream.outer:
-        filters += [Attr(0, at, Type.BOOL), *(replaced(part, leaf) for part in rest)]
+        filters += [Attr(0, at, Type.BOOL), *(replaced(part, leaf) for part in fixed.rest)]
     selection = replace(
         query.selection,
         values=tuple(replaced(value, leaf) for value in query.selection.values),
@@ -342,22 +356,42 @@ def _joined(query: Query, join: JoinInput, app: App) -> Seen | None:
     single = SingleInput(stream.input.source, tuple(map(FilterStep, filters)), schema)
     made = replace(query, input=single, selection=selection)
     more = (Column(f"in {table.name}", Type.BOOL), *table.schema.columns)
-    return Seen(made, _widened(app, stream.input.source, more), (Lookup(table.name, keys, True, at),))
+    return Seen(made, _widened(app, stream.input.source, more), (Lookup(table.name, fixed.by, fixed.keys, True, at),))
 
 
 def write_of(query: Query, app: App) -> Write | None:
     """What a query that `obstacles` lets through does to a table; None where it writes none."""
-    output, target = query.output, writes(query)
+    output, target = with_set(query).output, writes(query)
     if target is None:
         return None
     table = app.tables[target]
     if isinstance(output, InsertIntoTable):
-        return Write("insert", table.name, table.primary_key, tuple(range(len(table.schema.columns))))
+        return Write(
+            "insert", table.name, table.primary_key, table.primary_key, tuple(range(len(table.schema.columns)))
+        )
     assert isinstance(output, (UpdateTable, UpdateOrInsertTable, DeleteFromTable))
-    keys, _rest = _fixed(tuple(conjuncts(output.on)) if output.on is not None else (), TABLE, table)
-    assert keys is not None  # as obstacles says
+    fixed = _fixed(() if output.on is None else conjuncts(output.on), TABLE, table)
+    assert fixed is not None  # as obstacles says
     given = {column: value.position for column, value in getattr(output, "set", ()) if isinstance(value, Attr)}
     if isinstance(output, UpdateOrInsertTable):
-        return Write("upsert", table.name, keys, output.insert, tuple(given))
+        return Write("upsert", table.name, fixed.by, fixed.keys, output.insert, tuple(given))
     columns = tuple(given.get(n) for n in range(len(table.schema.columns)))
-    return Write("delete" if isinstance(output, DeleteFromTable) else "update", table.name, keys, columns, tuple(given))
+    kind = "delete" if isinstance(output, DeleteFromTable) else "update"
+    return Write(kind, table.name, fixed.by, fixed.keys, columns, tuple(given))
+
+
+def hashed_by(table: Table, app: App) -> tuple[int, ...]:
+    """The columns by which the rows of a table without a primary key are hashed: all who look for rows know them, and nobody changes them in a row."""
+    known, changed = set(range(len(table.schema.columns))), set()
+    for query in app.queries:
+        if table.name not in touched(query, app):
+            continue
+        found = seen(query, app)
+        for lookup in () if found is None else found.lookups:
+            known &= set(lookup.by) if lookup.table == table.name else known
+        write = write_of(query, app) if writes(query) == table.name else None
+        if write is not None and write.kind != "insert":
+            known &= set(write.by)
+            same = {(column, position) for column, position in zip(write.by, write.key, strict=True)}
+            changed |= {column for column in write.set if (column, write.columns[column]) not in same}
+    return tuple(sorted(known - changed))

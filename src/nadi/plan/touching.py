@@ -27,6 +27,11 @@ def reads(query: Query, app: App) -> frozenset[str]:
     return frozenset((set(read(query).values()) | searched(query)) & app.tables.keys())
 
 
+def changes(query: Query, app: App) -> bool:
+    """Whether a query changes a table by what it finds there."""
+    return writes(query) in reads(query, app)
+
+
 def touched(query: Query, app: App) -> frozenset[str]:
     """The tables that a query reads or changes."""
     target = writes(query)

@@ -31,9 +31,19 @@ def inside(node: object) -> Iterator[object]:
         here = waiting.pop()
         if isinstance(here, tuple):
             waiting.extend(reversed(here))
-        elif is_dataclass(here):
+        elif (names := _fields(type(here))) is not None:
             yield here
-            waiting.extend(getattr(here, f.name) for f in reversed(fields(here)))
+            waiting += [getattr(here, name) for name in names]
+
+
+_FIELDS: dict[type, tuple[str, ...] | None] = {}
+
+
+def _fields(kind: type) -> tuple[str, ...] | None:
+    """The names of a node's fields, last first; None of what is no node."""
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(f.name for f in reversed(fields(kind))) if is_dataclass(kind) else None
+    return _FIELDS[kind]
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:
@@ -47,21 +57,23 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
             yield here
 
 
-def replaced(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
-    """A copy of an expression whose leaves are what `change` makes of them."""
+def replaced(expr: Expr, change: Callable[[Expr], Expr], whole: type[Expr] | tuple[()] = ()) -> Expr:
+    """A copy of an expression whose leaves are what `change` makes of them; nodes of the class `whole` are leaves, too."""
+    if isinstance(expr, whole):
+        return change(expr)
     match expr:
         case Arithmetic() | Comparison() | Logic():
             chain = links(expr)
-            made = replaced(chain[0].left, change)
+            made = replaced(chain[0].left, change, whole)
             for link in chain:
-                made = replace(link, left=made, right=replaced(link.right, change))
+                made = replace(link, left=made, right=replaced(link.right, change, whole))
             return made
         case Negation() | NullCheck():
-            return replace(expr, operand=replaced(expr.operand, change))
+            return replace(expr, operand=replaced(expr.operand, change, whole))
         case Call() | Aggregate():
-            return replace(expr, args=tuple(replaced(a, change) for a in expr.args))
+            return replace(expr, args=tuple(replaced(a, change, whole) for a in expr.args))
         case InTable():
-            return replace(expr, condition=replaced(expr.condition, change))
+            return replace(expr, condition=replaced(expr.condition, change, whole))
         case _:
             return change(expr)
 

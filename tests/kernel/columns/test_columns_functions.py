@@ -24,9 +24,9 @@ from nadi.plan.looped import KNOWN
 from nadi.plan.nodes import Attr, Call, Const
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA
-from tests.generate.feeding import Feeding, planned
+from tests.generate.feeding import planned
 from tests.generate.inputs import Cut, Message, cuts, messages
-from tests.kernel.columns.test_columns_invariant import CHOSEN, ColumnsFeeding, _split
+from tests.kernel.columns.comparing import CHOSEN, MixedFeeding, same_as_rows
 
 ELSEWHERE = {
     "UUID": "another one with each call",
@@ -192,10 +192,7 @@ def _checked(text: str, outputs: tuple[str, ...], sent: list[Message], parts: li
     plan = planned(made)
     assert islands(plan).columns, islands(plan).why
     sent = [Message(m.order, "S", m.events) for m in sent]
-    rows, whole, split = Feeding(made, plan), ColumnsFeeding(made, plan), ColumnsFeeding(made, plan)
-    wanted = _split(rows, sent, [])
-    assert (_split(whole, sent, []), whole.failures) == (wanted, rows.failures)
-    assert (_split(split, sent, parts), split.failures) == (wanted, rows.failures)
+    same_as_rows(made, plan, sent, [], parts, seen=lambda run: (run.rows, run.failures))
 
 
 @pytest.mark.parametrize("name", FAILING)
@@ -230,3 +227,44 @@ def test_a_query_that_may_fail_is_on_rows_where_others_are_concerned(name: str) 
     first = plan.queries[0]
     assert islands(plan).queries[first.id].runs_on == "rows"
     assert "str:upper() fails where k is null" in islands(plan).queries[first.id].why
+
+
+# ---- events that are not there ---------------------------------------------------------------------------------------
+
+_X = "str:concat({}, 'x')"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("from every e1=R, e2=S*, e3=R[{k} == {e2.k}] select e1.v as v", False),
+        ("from every e1=R -> e2=S<0:2> -> e3=R[{k} == {e2.k}] select e1.v as v", False),
+        ("from every e1=R -> e2=S<1:2> -> e3=R[{k} == {e2[1].k}] select e1.v as v", False),
+        ("from every e1=R, e2=R[{k} == {e2[last].k}]+, e3=S select e1.v as v", False),
+        ("from every e1=R -> e2=S or e3=R -> e4=R[{k} == {e2.k}] select e1.v as v", False),
+        ("from every e1=R -> e2=S<1:> -> e3=R[{k} == {e2.k} or {k} == {e1.k}] select e1.v as v", True),
+        ("from every e1=R -> e2=S and e3=R -> e4=R[{k} == {e2.k}] select e1.v as v", True),
+        ("from S#window.length(2) as e1 left outer join R#window.length(2) as e2 on e1.v == e2.v "
+         "select sum(str:length({e2.k})) as v", False),
+        ("from S#window.length(2) as e1 left outer join R#window.length(2) as e2 on e1.v == e2.v "
+         "select sum(str:length({e1.k})) as v", True),
+    ],
+)  # fmt: skip
+def test_what_is_computed_of_an_event_that_is_not_there_is_computed_of_nulls(text: str, columns: bool):
+    """`str:concat(null, 'x')` is 'x': what is computed ahead of events does not tell it where there is no event."""
+    for name in ("k", "e1.k", "e2.k", "e2[1].k", "e2[last].k"):
+        text = text.replace(f"{{{name}}}", _X.format(name))
+    streams = "".join(f"define stream {name} ({SCHEMA});\n" for name in "SR")
+    made = Generated(f"{streams}{text} insert into Out1;", ("Out1",), ())
+    plan = planned(made)
+    assert islands(plan).columns is columns
+    one = lambda k, v=0: (k, v, 0, 0.0, 0.0, False)  # noqa: E731
+    sent = [
+        Message(1, "R", ((0, one("a")), (0, one(None)), (0, one("b")), (0, one(None)))),
+        Message(2, "S", ((0, one("a")), (0, one(None, 3)))),
+        Message(3, "R", ((0, one("a")), (0, one(None)), (0, one("b")), (0, one(None)))),
+        Message(4, "S", ((0, one("b")),)),
+        Message(5, "R", ((0, one(None)), (0, one("b")))),
+    ]
+    rows = same_as_rows(made, plan, sent, [], on=MixedFeeding)
+    assert len(rows["Out1"]) > 1

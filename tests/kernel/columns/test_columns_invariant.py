@@ -1,74 +1,44 @@
-"""Columns give what rows give: for generated apps, inputs, splits and restarts (design §5).
-
-`NADI_GENERATE=2000` runs so many examples instead of the few that every run can afford.
-"""
+"""Columns give what rows give: for generated apps, inputs, splits and restarts (design §5)."""
 
 from __future__ import annotations
 
-import os
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from nadi.kernel.columns.engine import ColumnsKernel
-from nadi.kernel.columns.jit import interpreted
+from nadi.kernel.columns import ring
 from nadi.plan.islands import islands
-from nadi.plan.nodes import App, Attr, Partition, ValueKey
+from nadi.plan.nodes import App
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA
-from tests.generate.columnar import columnar, partitioned
+from tests.generate.columnar import columnar, partitioned, purged
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
-
-COMPILED = "NADI_COMPILE" in os.environ
-"""Whether the loops of generated apps are compiled, each for a second or more; what is not generated always is."""
-
-"""Where events have the key of a partition as a further attribute, a function that loops cannot compute keeps its query on rows."""
-
-AFTER = 3000  # ms that a run goes on after its last message
-
-CHOSEN = settings(
-    deadline=None,
-    max_examples=int(os.environ.get("NADI_GENERATE", "60")),
-    derandomize="NADI_GENERATE" not in os.environ,  # the same apps in every short run
-    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+from tests.kernel.columns import comparing
+from tests.kernel.columns.comparing import (
+    CHOSEN,
+    OF_ONE_APP,
+    RESTARTS,
+    ColumnsFeeding,
+    everywhere,
+    runs_on_columns,
+    same_as_rows,
+    same_for_each_key_group,
 )
 
 
-class ColumnsFeeding(Feeding):
-    """A run on columns."""
-
-    def _kernel(self, bucket: int) -> Any:
-        with interpreted() if not COMPILED else nullcontext():
-            return ColumnsKernel(self.plan, self.registry, self.made.outputs)
-
-
-def _split(run: Feeding, sent: list[Message], parts: list[Cut]) -> dict[str, list[str]]:
-    """Feed in parts, with restarts between them; -> the rows."""
-    start, count = 0, len(sent)
-    for cut in sorted(parts, key=lambda c: c.after % count):
-        end = cut.after % count + 1
-        following = sent[end].order if end < count else sent[-1].order + AFTER
-        run.feed(sent[start:end], min(sent[end - 1].order + cut.wait, following))
-        run.restart(cut.restart)
-        start = end
-    run.feed(sent[start:], sent[-1].order + AFTER)
-    return run.rows
-
-
-def _makes_keys(plan: App) -> bool:
-    """Whether a partition has keys that are no attributes, or inner streams."""
-    keys = [key for e in plan.elements if isinstance(e, Partition) for key in e.keys]
-    made = any(not (isinstance(key, ValueKey) and isinstance(key.value, Attr)) for key in keys)
-    return made or any(stream.partition is not None for stream in plan.streams.values())
+@pytest.fixture(autouse=True, scope="module")
+def _small_rings() -> Iterator[None]:
+    """So few events come that the places of a ring would never be taken again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ring, "_FEWEST", 2)
+        yield
 
 
 def _counts(made: Generated, plan: App, sent: list[Message], kind: type[Feeding]) -> dict[str, int]:
@@ -77,25 +47,14 @@ def _counts(made: Generated, plan: App, sent: list[Message], kind: type[Feeding]
     return run.kernels[0].process(batches, sent[-1].order).counts
 
 
-def runs_on_columns(plan: App) -> None:
-    """Go on with apps that are on columns as a whole: nearly all that are generated, but for functions of texts where they are not computed ahead."""
-    found = islands(plan)
-    assert found.columns or "has no loop yet" in found.why or _makes_keys(plan), found.why
-    assume(found.columns)
-
-
 @CHOSEN
-@given(made=columnar(), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+@given(made=columnar(), sent=messages, parts=cuts, every=RESTARTS)
 def test_columns_give_exactly_what_rows_give_for_every_split_and_restart(
     made: Generated, sent: list[Message], parts: list[Cut], every: str
 ) -> None:
     plan = planned(made)
     runs_on_columns(plan)
-    rows = _split(Feeding(made, plan), sent, [])
-    assert _split(ColumnsFeeding(made, plan), sent, []) == rows
-    assert _split(ColumnsFeeding(made, plan), sent, parts) == rows
-    everywhere = [Cut(i, 0, every) for i in range(len(sent))]
-    assert _split(ColumnsFeeding(made, plan), sent, everywhere) == rows
+    same_as_rows(made, plan, sent, [], parts, everywhere(sent, every))
 
 
 @CHOSEN
@@ -107,17 +66,11 @@ def test_columns_count_the_events_of_streams_as_rows_do(made: Generated, sent: l
 
 
 @CHOSEN
-@given(made=columnar(shapes=(partitioned,)), sent=messages, parts=cuts, buckets=st.sampled_from((2, 3)))
+@given(made=columnar(shapes=(partitioned, purged)), sent=messages, parts=cuts, buckets=st.sampled_from((2, 3)))
 def test_each_key_group_gets_the_same_from_several_buckets(
     made: Generated, sent: list[Message], parts: list[Cut], buckets: int
 ) -> None:
-    plan = planned(made)
-    assume(plan.sharding.kind == "key" and islands(plan).columns)
-    rows = Feeding(made, plan)
-    _split(rows, sent, [])
-    several = ColumnsFeeding(made, plan, buckets)
-    _split(several, sent, parts)
-    assert several.by_group == rows.by_group
+    same_for_each_key_group(made, sent, parts, buckets)
 
 
 LOOPS = {
@@ -133,10 +86,10 @@ LOOPS = {
     " group by k insert into Out;",
     "behind": "from S#window.length(3)[v > 1] select sum(l) as s, min(f) as m, k insert into Out;",
     "behind without aggregators": "from S#window.length(3)[v > 1] select k, v insert into Out;",
-    "sort": "from S[v > 0 and d >= 0.0]#window.sort(2, d, 'desc', v) select k, sum(d) as s, avg(f) as a group by k insert into Out;",
+    "sort": "from S[v > 0 and d >= 0.0]#window.sort(2, d, 'desc', v) select k, sum(d) as s, avg(f) as a, min(d) as m group by k insert into Out;",
     "latest of keys": "from S#window.unique:ever(k, v)[b] select k, sum(d) as s, distinctCount(v) as n insert into Out;",
     "last keys": "from S#window.unique:length(v, 2) select v, sum(d) as s, count() as n group by b insert into Out;",
-    "keys of a time": "from S#window.unique:time(k, 30 millisec) select sum(f) as s, stdDev(d) as e insert into Out;",
+    "keys of a time": "from S#window.unique:time(k, 30 millisec) select sum(f) as s, stdDev(d) as e, max(l) as m insert into Out;",
     "first of keys": "from S#window.unique:first(v) select k, d * 2.0 as e insert into Out;",
     "sorted in a partition": "partition with (k of S) begin from S[not (v is null)]#window.sort(2, v) select k, avg(d) as a insert into Out; end;",
     "unique in a partition": "partition with (k of S) begin from S#window.unique:length(v, 2) select k, b, sum(d) as a group by b insert into Out; end;",
@@ -159,23 +112,26 @@ LOOPS = {
     "ranges": "partition with (v > 1 as 'more' or d > 0.5 as 'far' of S) begin from S#window.length(2) select k, sum(l) as s insert into Out; end;",
     "inner": "partition with (v % 2 of S) begin from S#window.lengthBatch(2) select k, v, max(d) as m insert into #In;"
     " from #In[m > 0.1]#window.length(2) select k, sum(v) as s insert into Out; end;",
-    "partition": "partition with (k of S) begin from S#window.timeLength(1 sec, 2)"
+    "whole batches of keys": "partition with (k of S) begin from S#window.timeBatch(30 millisec)[v > 0] select k, f, b, v + 1 as w insert into Out; end;",
+    "groups in batches of keys": "partition with (k of S) begin from S#window.lengthBatch(3)"
+    " select k, b, distinctCount(v) as n, sum(d) as s group by b insert into Out; end;",
+    "partition": "@purge(enable='true', idle.period='30 millisec', interval='1 millisec') partition with (k of S) begin from S#window.timeLength(1 sec, 2)"
     " select k, avg(d + 0.1) as a, sum(v * 2) as s insert into Out; end;",
 }
 
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_compiled_loops_give_exactly_what_rows_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "COMPILED", True)
+    monkeypatch.setattr(comparing, "COMPILED", True)
     text = f"define stream S ({SCHEMA});\ndefine stream R (k string);\n{LOOPS[name]}"
     made = Generated(text, ("Out",), ())
     plan = planned(made)
     assert islands(plan).columns
 
-    @settings(CHOSEN, max_examples=40)
+    @OF_ONE_APP
     @given(sent=messages, parts=cuts)
     def holds(sent: list[Message], parts: list[Cut]) -> None:
         sent = [Message(m.order, "S", m.events) for m in sent]
-        assert _split(ColumnsFeeding(made, plan), sent, parts) == _split(Feeding(made, plan), sent, [])
+        same_as_rows(made, plan, sent, parts)
 
     holds()

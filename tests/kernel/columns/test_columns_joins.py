@@ -1,7 +1,4 @@
-"""Joins on columns give what rows give: for generated joins, inputs, splits and restarts.
-
-`NADI_GENERATE=2000` runs so many examples instead of the few that every run can afford.
-"""
+"""Joins on columns give what rows give: for generated joins, inputs, splits and restarts."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
@@ -17,26 +14,30 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from nadi.plan.islands import islands
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA
-from tests.generate.feeding import Feeding, planned
+from tests.generate.feeding import planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.joins import joining
 from tests.generate.late import late_messages
-from tests.kernel.columns import test_columns_invariant as invariant
-from tests.kernel.columns.test_columns_invariant import CHOSEN, ColumnsFeeding, _split, runs_on_columns
+from tests.kernel.columns import comparing
+from tests.kernel.columns.comparing import (
+    CHOSEN,
+    OF_ONE_APP,
+    RESTARTS,
+    everywhere,
+    runs_on_columns,
+    same_as_rows,
+    same_for_each_key_group,
+)
 
 
 @CHOSEN
-@given(made=joining(), sent=messages, parts=cuts, every=st.sampled_from(("", "dump", "deltas")))
+@given(made=joining(), sent=messages, parts=cuts, every=RESTARTS)
 def test_joins_give_exactly_what_rows_give_for_every_split_and_restart(
     made: Generated, sent: list[Message], parts: list[Cut], every: str
 ) -> None:
     plan = planned(made)
     runs_on_columns(plan)
-    rows = _split(Feeding(made, plan), sent, [])
-    assert _split(ColumnsFeeding(made, plan), sent, []) == rows
-    assert _split(ColumnsFeeding(made, plan), sent, parts) == rows
-    everywhere = [Cut(i, 0, every) for i in range(len(sent))]
-    assert _split(ColumnsFeeding(made, plan), sent, everywhere) == rows
+    same_as_rows(made, plan, sent, [], parts, everywhere(sent, every))
 
 
 @CHOSEN
@@ -44,13 +45,7 @@ def test_joins_give_exactly_what_rows_give_for_every_split_and_restart(
 def test_each_key_group_of_a_join_gets_the_same_from_several_buckets(
     made: Generated, sent: list[Message], parts: list[Cut], buckets: int
 ) -> None:
-    plan = planned(made)
-    assume(plan.sharding.kind == "key")
-    rows = Feeding(made, plan)
-    _split(rows, sent, [])
-    several = ColumnsFeeding(made, plan, buckets)
-    _split(several, sent, parts)
-    assert several.by_group == rows.by_group
+    same_for_each_key_group(made, sent, parts, buckets)
 
 
 _WIDE = "define stream S (k string, v int, l long, f float, d double, b bool);\ndefine stream R (b bool, d double, f float, l long, v int, k string);\n"
@@ -68,10 +63,11 @@ LOOPS = {
     "partition": "partition with (k of S, k of R) begin from S#window.time(1 sec) as a join R#window.time(30 milliseconds) as b on a.v == b.v"
     " select a.k as x, b.k as y, b.d as p, eventTimestamp() as t insert into Out; end;",
     "totals": "from S#window.time(30 milliseconds) as a left outer join R#window.time(12 milliseconds) as b on a.k == b.k"
-    " select b.v as v, sum(b.d) as s, avg(a.l) as m, count() as n, sum(a.v) as w group by b.v insert into Out;",
-    "emptied": "from S as a right outer join R#window.length(3) as b on a.k == b.k select a.k as x, sum(b.l) as s, avg(b.f) as m group by b.b insert into Out;",
+    " select b.v as v, sum(b.d) as s, avg(a.l) as m, count() as n, max(b.d) as w, distinctCount(a.k) as y group by b.v insert into Out;",
+    "emptied": "from S as a right outer join R#window.length(3) as b on a.k == b.k"
+    " select a.k as x, sum(b.l) as s, min(b.f) as m, maxForever(b.v) as w group by b.b insert into Out;",
     "totals in a partition": "partition with (v of S, v of R) begin from S#window.length(2) as a join R#window.time(30 milliseconds) as b"
-    " select sum(a.d * b.f) as s, count() as n having n > 1L insert into Out; end;",
+    " select sum(a.d * b.f) as s, count() as n, min(a.l) as m, stdDev(b.v) as w having n > 1L insert into Out; end;",
 }
 
 
@@ -83,16 +79,15 @@ def _reordered(message: Message) -> Message:
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_compiled_loops_of_joins_give_exactly_what_rows_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(invariant, "COMPILED", True)
+    monkeypatch.setattr(comparing, "COMPILED", True)
     made = Generated(_WIDE + LOOPS[name], ("Out",), ())
     plan = planned(made)
     assert islands(plan).columns, islands(plan).why
 
-    @settings(CHOSEN, max_examples=40)
+    @OF_ONE_APP
     @given(sent=messages, parts=cuts)
     def holds(sent: list[Message], parts: list[Cut]) -> None:
-        sent = [_reordered(message) for message in sent]
-        assert _split(ColumnsFeeding(made, plan), sent, parts) == _split(Feeding(made, plan), sent, [])
+        same_as_rows(made, plan, [_reordered(message) for message in sent], parts)
 
     holds()
 
@@ -127,12 +122,9 @@ def test_a_late_event_is_seen_until_a_timer_or_an_event_of_its_side_lets_it_go(n
     plan = planned(made)
     assert islands(plan).columns, islands(plan).why
 
-    @CHOSEN
+    @OF_ONE_APP
     @given(sent=late_messages, parts=cuts)
     def holds(sent: list[Message], parts: list[Cut]) -> None:
-        expected = _split(Feeding(made, plan), sent, [])
-        assert _split(ColumnsFeeding(made, plan), sent, parts) == expected
-        everywhere = [Cut(i, 0, "deltas") for i in range(len(sent))]
-        assert _split(ColumnsFeeding(made, plan), sent, everywhere) == expected
+        same_as_rows(made, plan, sent, parts, everywhere(sent, "deltas"))
 
     holds()

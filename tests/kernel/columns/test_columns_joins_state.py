@@ -27,7 +27,7 @@ _KEYED = _STREAMS + (
 )
 _TOTALS = _STREAMS + (
     "from S#window.time(10 millisec) as a join R#window.length(300) as b on a.k == b.k"
-    " select a.k as k, sum(b.v) as s, count() as n group by a.k insert into Out;"
+    " select a.k as k, sum(b.v) as s, count() as n, distinctCount(b.w) as d, min(a.v) as m group by a.k insert into Out;"
 )
 
 
@@ -160,15 +160,27 @@ _PLAYED = "@app:playback\n"
             "no operator in joins yet",
         ),
         ("from S#window.length(2) as a join R as b on a.k == 'x' select a.v as v insert into Out;", "with a constant"),
-        ("from S#window.length(2) as a join R as b select a.v as v order by v insert into Out;", "order by"),
-        ("from S#window.length(2) as a join R as b select max(a.v) as v insert into Out;", "the aggregator max()"),
+        ("from S#window.length(2) as a join R as b select a.v as v order by b.v insert into Out;", "no output column"),
         (
-            "from S#window.length(2) as a join R as b select a.k as k, sum(a.v) as v group by a.k, b.k insert into Out;",
-            "group by several",
+            "from S#window.length(2) as a join R as b select distinctCount(a.v + b.v) as v insert into Out;",
+            "no attribute that is",
         ),
         (
-            "from S#window.length(2) as a join R as b select a.k as k group by a.k insert into Out;",
-            "without an aggregator",
+            "partition with (k of S, k of R) begin from S#window.length(2) as a left outer join R#window.length(2) as b"
+            " select sum(a.v) as v group by b.v insert into Out; end;",
+            "that may be absent",
+        ),
+        (
+            "partition with (k of S, k of R) begin from S#window.length(2) as a join R as b select sum(a.v) as v group by a.v insert into Out; end;",
+            "empties all groups",
+        ),
+        (
+            "from S#window.length(2) as a join R as b select a.v as v output first every 2 events insert into Out;",
+            "no window",
+        ),
+        (
+            "from S#window.length(2) as a join R as b select a.k as k, sum(a.v) as v group by a.k, b.k insert into Out;",
+            "of both sides",
         ),
         (
             "from S#window.length(2) as a join R as b on eventTimestamp() > 5 select sum(a.v) as v insert into Out;",
@@ -180,12 +192,16 @@ _PLAYED = "@app:playback\n"
         ),
         ("from S#window.length(2) as a join R as b select a.v as v insert all events into Out;", "expired events"),
         (
-            "from S select v insert into M; from M#window.length(2) as a join R as b select a.v as v insert into Out;",
+            "from S#window.lengthBatch(2) select v insert into M; from M#window.length(2) as a join R as b select a.v as v insert into Out;",
             "merged in order",
         ),
         (
-            "from S#window.length(2) select sum(v) as v insert into M; from M#window.length(2) as a join M as b select a.v as v insert into Out;",
-            "more than filter",
+            "from S#window.lengthBatch(2) select sum(v) as v insert into M; from M#window.length(2) as a join M as b select a.v as v insert into Out;",
+            "in chunks of its own",
+        ),
+        (
+            "from S select v insert into M; from M#window.length(2) as a join S as b select a.v as v insert into Out;",
+            "both of which are made of 'S'",
         ),
         (_PLAYED + "from S#window.time(1 sec) as a join R as b select sum(a.v) as v insert into Out;", "in playback"),
     ],

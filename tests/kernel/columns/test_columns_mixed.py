@@ -1,16 +1,10 @@
-"""An app of which a part runs on columns gives exactly what rows give alone: for generated apps, inputs, splits and restarts (design §5).
-
-`NADI_GENERATE=2000` runs so many examples instead of the few that every run can afford.
-"""
+"""An app of which a part runs on columns gives exactly what rows give alone: for generated apps, inputs, splits and restarts (design §5)."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import assume, event, given
@@ -18,85 +12,13 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from nadi.errors import NadiError
-from nadi.kernel.columns.choosing import ChosenKernel, chosen
-from nadi.kernel.columns.engine import ColumnsKernel
-from nadi.kernel.columns.jit import interpreted
-from nadi.kernel.columns.mixed import MixedKernel
-from nadi.kernel.rows.engine import RowsKernel
-from nadi.lang import parse_on_demand
-from nadi.plan.islands import Islands, islands
-from nadi.plan.nodes import App
-from nadi.plan.on_demand import bind_on_demand
+from nadi.plan.islands import islands
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA
-from tests.generate.feeding import Feeding, _run_scripts, planned
+from tests.generate.feeding import planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.mixed import mixed
-from tests.kernel.columns.test_columns_invariant import AFTER, CHOSEN, COMPILED
-
-
-class _Makes:
-    def __init__(self, registry: Any, bucket: int) -> None:
-        self._registry, self._bucket = registry, bucket
-
-    def rows(self, app: App, outputs: Collection[str]) -> RowsKernel:
-        return RowsKernel(app, self._registry, outputs, bucket=self._bucket, scripts=_run_scripts)
-
-    def columns(self, app: App, outputs: Collection[str], part: Islands) -> ColumnsKernel:
-        with interpreted() if not COMPILED else nullcontext():
-            return ColumnsKernel(app, self._registry, outputs, part)
-
-
-class MixedFeeding(Feeding):
-    """A run in which each query is where it can."""
-
-    def _kernel(self, bucket: int) -> Any:
-        return chosen(self.plan, "auto", self.made.outputs, _Makes(self.registry, bucket))
-
-    def _content(self, store: str) -> list[str]:
-        kernel = self.kernels[0]
-        rows = kernel.kernel if isinstance(kernel, ChosenKernel) else kernel
-        rows = rows.rows if isinstance(rows, MixedKernel) else rows
-        asked = bind_on_demand(parse_on_demand(f"from {store} select *"), self.plan, self.registry)
-        return [str(found.row) for found in rows.ask(asked) or ()]
-
-
-def _seen(run: Feeding) -> dict[str, Any]:
-    """All but when the next timer is due: windows on columns have none."""
-    seen = run.seen()
-    del seen["next timer"]
-    return seen
-
-
-def _run(
-    kind: type[Feeding],
-    made: Generated,
-    plan: App,
-    sent: list[Message],
-    parts: list[Cut],
-    streams: Sequence[str] = ("S", "R"),
-) -> Feeding:
-    """Feed in parts, with restarts between them."""
-    run = kind(made, plan)
-    run.streams = streams
-    start, count = 0, len(sent)
-    for cut in sorted(parts, key=lambda c: c.after % count):
-        end = cut.after % count + 1
-        following = sent[end].order if end < count else sent[-1].order + AFTER
-        run.feed(sent[start:end], min(sent[end - 1].order + cut.wait, following))
-        run.restart(cut.restart)
-        start = end
-    run.feed(sent[start:], sent[-1].order + AFTER)
-    return run
-
-
-def _planned(made: Generated) -> App:
-    try:
-        return planned(made)
-    except NadiError:
-        assume(False)
-        raise
+from tests.kernel.columns.comparing import CHOSEN, MixedFeeding, accepted, all_of, everywhere, same_as_rows
 
 
 @CHOSEN
@@ -104,17 +26,13 @@ def _planned(made: Generated) -> App:
 def test_a_mixed_app_gives_exactly_what_rows_give_for_every_split_and_restart(
     made: Generated, sent: list[Message], parts: list[Cut], every: str
 ) -> None:
-    plan = _planned(made)
+    plan = accepted(made)
     found = islands(plan)
     event(
         f"{'mixed' if found.mixed else 'columns' if found.columns else 'rows'}{', handed on' if found.handed else ''}"
     )
     assume(found.order)
-    rows = _seen(_run(Feeding, made, plan, sent, []))
-    assert _seen(_run(MixedFeeding, made, plan, sent, [])) == rows
-    assert _seen(_run(MixedFeeding, made, plan, sent, parts)) == rows
-    everywhere = [Cut(i, 0, every) for i in range(len(sent))]
-    assert _seen(_run(MixedFeeding, made, plan, sent, everywhere)) == rows
+    same_as_rows(made, plan, sent, [], parts, everywhere(sent, every), on=MixedFeeding, seen=all_of)
 
 
 @CHOSEN
@@ -122,17 +40,15 @@ def test_a_mixed_app_gives_exactly_what_rows_give_for_every_split_and_restart(
 def test_events_that_are_sent_again_for_a_stream_that_a_query_makes_go_the_same_ways(
     made: Generated, sent: list[Message], parts: list[Cut], every: int
 ) -> None:
-    plan = _planned(made)
+    plan = accepted(made)
     found = islands(plan)
     middles = [key for key in plan.streams if key.startswith("Mid")]
     assume(found.order and middles and plan.playback is None)
     streams = ("S", "R", *middles)
     moved = [replace(m, stream=middles[i % len(middles)]) if i % every == 0 else m for i, m in enumerate(sent)]
     again = sorted(moved, key=lambda m: (m.order, streams.index(m.stream)))
-    rows = _seen(_run(Feeding, made, plan, again, [], streams))
     event("handed on" if found.handed else "mixed" if found.mixed else "columns")
-    assert _seen(_run(MixedFeeding, made, plan, again, [], streams)) == rows
-    assert _seen(_run(MixedFeeding, made, plan, again, parts, streams)) == rows
+    same_as_rows(made, plan, again, [], parts, on=MixedFeeding, seen=all_of, streams=streams)
 
 
 # ---- what ties queries to rows ---------------------------------------------------------------------------------------
@@ -140,7 +56,7 @@ def test_events_that_are_sent_again_for_a_stream_that_a_query_makes_go_the_same_
 _TABLE = f"define table T ({SCHEMA});\n"
 _IN = "from S select k, v, l, f, d, b insert into T;\n"
 _MIDDLE = "from S[v > 0] select k, v, l, f, d, b insert into Mid;\n"
-_JOINED = "from Mid join T on Mid.k == T.k select T.k as k, T.v as v insert into Out;\n"
+_JOINED = "from Mid join T[v > -9] on Mid.k == T.k select T.k as k, T.v as v insert into Out;\n"
 _SUMS = (
     "from S#window.length(2) select k, sum(v) as s insert into A;"
     " from S#window.length(3) select k, sum(v) as s insert into B;\n"
@@ -151,7 +67,7 @@ _BOTH = (
 
 TIES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "rows read the stream before and behind": (
-        f"{_TABLE} from S as x left outer join T on T.k == x.k select x.v as v insert into N; {_MIDDLE} {_JOINED} {_IN}",
+        f"{_TABLE} from S as x left outer join T[v > -9] on T.k == x.k select x.v as v insert into N; {_MIDDLE} {_JOINED} {_IN}",
         (),
         "'S' is read on rows before and behind it",
     ),
@@ -178,6 +94,17 @@ TIES: dict[str, tuple[str, tuple[str, ...], str]] = {
         "from S#window.frequent(9, k) select k, v insert into M; from M[v > 1] select k insert into Out;",
         (),
         "makes on rows",
+    ),
+    "matches that wait for a rate": (
+        "from every e1=S -> e2=S[v > e1.v] select e1.k as k, e2.v as v output last every 75 milliseconds insert into M;"
+        " from M#window.frequent(9, k) select k, v insert into Out;",
+        (),
+        "cannot be handed on",
+    ),
+    "what another one on rows inserts into, too": (
+        "from S select k, v insert into Out; from R#window.frequent(9, k) select k, v insert into Out;",
+        (),
+        "inserts into 'Out' on rows",
     ),
     "the clock of events": (
         "@app:playback define trigger X at every 1 sec; from S select k insert into Out;"
@@ -211,7 +138,5 @@ def test_queries_are_on_columns_where_rows_would_have_seen_the_same(what: str) -
     assert set(found.order) == set(on_columns), found.queries
     assert not reason or any(reason in island.why for island in found.queries.values()), found.queries
     sent = _steady(12)
-    rows = _seen(_run(Feeding, made, plan, sent, []))
+    rows = same_as_rows(made, plan, sent, [], everywhere(sent, "deltas"), on=MixedFeeding, seen=all_of)
     assert rows["Out"]
-    assert _seen(_run(MixedFeeding, made, plan, sent, [])) == rows
-    assert _seen(_run(MixedFeeding, made, plan, sent, [Cut(i, 0, "deltas") for i in range(12)])) == rows

@@ -1,14 +1,10 @@
-"""Tables on columns give exactly what they give on rows: outputs, failures, and what they hold, for any split and restart.
-
-`NADI_GENERATE=2000` runs so many examples instead of the few that every run can afford.
-"""
+"""Tables on columns give exactly what they give on rows: outputs, failures, and what they hold, for any split and restart."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -29,8 +25,7 @@ from tests.generate.choices import SCHEMA
 from tests.generate.feeding import Feeding
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.tabled import tabled
-from tests.kernel.columns.test_columns_invariant import CHOSEN
-from tests.kernel.columns.test_columns_mixed import MixedFeeding, _planned, _run
+from tests.kernel.columns.comparing import CHOSEN, MixedFeeding, accepted, all_of, everywhere, same_as_rows
 
 
 class Controlled(Feeding):
@@ -55,26 +50,16 @@ class Tabled(Controlled, MixedFeeding):
         return [str(row) for row in kernel.select(asked, kernel.find(asked))]
 
 
-def _seen(run: Feeding) -> dict[str, Any]:
-    seen = run.seen()
-    del seen["next timer"]
-    return seen
-
-
 @CHOSEN
 @given(made=tabled(), sent=messages, parts=cuts, every=st.sampled_from(("dump", "deltas")))
 def test_tables_on_columns_are_as_on_rows_for_every_split_and_restart(
     made: Generated, sent: list[Message], parts: list[Cut], every: str
 ) -> None:
-    plan = _planned(made)
+    plan = accepted(made)
     found = islands(plan)
     event(f"{len(found.tables)} tables on columns")
     assume(found.tables)
-    rows = _seen(_run(Feeding, made, plan, sent, []))
-    assert _seen(_run(Tabled, made, plan, sent, [])) == rows
-    assert _seen(_run(Tabled, made, plan, sent, parts)) == rows
-    everywhere = [Cut(i, 0, every) for i in range(len(sent))]
-    assert _seen(_run(Tabled, made, plan, sent, everywhere)) == rows
+    same_as_rows(made, plan, sent, [], parts, everywhere(sent, every), on=Tabled, seen=all_of)
 
 
 _ROW = "select 'a' as k, {} as v, 2L as l, 0.5f as f, 0.25 as d, true as b"
@@ -85,6 +70,7 @@ ASKED = (
     "delete T on T.k == 'a'",
     "select 7.5 as d update T set T.d = d on T.v >= 1",
     "select 'z' as k, 4 as v, 9L as l update T set T.k = k, T.v = v, T.l = l on T.b",
+    "select currentTimeMillis() as l, 0.5f as f update T set T.l = l, T.f = f on T.v >= 1",
     "select 1 as v update Nothing on Nothing.v == v",
 )
 
@@ -99,16 +85,30 @@ ASKED = (
 def test_what_is_asked_on_demand_changes_tables_on_columns_as_those_on_rows(
     made: Generated, sent: list[Message], parts: list[Cut], asked: list[tuple[int, str]]
 ) -> None:
-    plan = _planned(made)
+    plan = accepted(made)
     assume("T" in islands(plan).tables)
     control = [Message(sent[at % len(sent)].order, CONTROL, ((0, ("name", text)),)) for at, text in asked]
     order = ("S", "R", CONTROL)
     whole = sorted([*sent, *control], key=lambda m: (m.order, order.index(m.stream)))
-    rows = _seen(_run(Controlled, made, plan, whole, []))
-    assert _seen(_run(Tabled, made, plan, whole, [])) == rows
-    assert _seen(_run(Tabled, made, plan, whole, parts)) == rows
-    everywhere = [Cut(i, 0, "deltas") for i in range(len(whole))]
-    assert _seen(_run(Tabled, made, plan, whole, everywhere)) == rows
+    splits = [], parts, everywhere(whole, "deltas")
+    same_as_rows(made, plan, whole, *splits, on=Tabled, rows=Controlled, seen=all_of)
+
+
+def test_what_is_asked_in_playback_sees_the_clock_that_all_events_have_moved() -> None:
+    text = (
+        f"@app:playback define stream S ({SCHEMA}); define stream R ({SCHEMA}); @primaryKey('k') define table T ({SCHEMA});\n"
+        "from S select * update or insert into T on T.k == k;"
+    )
+    made = Generated(text, (), ("T",))
+    plan = accepted(made)
+    assert islands(plan).tables == ("T",)
+    row = ("a", 1, 5, 0.5, 0.25, True)
+    asked = ((0, ("name", "select currentTimeMillis() as l, 0.5f as f update T set T.l = l, T.f = f on T.v >= 1")),)
+    sent = [Message(10, "S", ((1000, row),)), Message(20, CONTROL, asked)]
+    longer = [*sent, Message(30, "R", ((5000, row),)), Message(40, CONTROL, asked)]  # nobody reads R
+    for one, clock in ((sent, 1000), (longer, 5000)):
+        seen = same_as_rows(made, plan, one, [], on=Tabled, rows=Controlled, seen=all_of)
+        assert seen["content of T"] == [f"('a', 1, {clock}, 0.5, 0.25, True)"]
 
 
 # ---- what keeps a table on rows --------------------------------------------------------------------------------------
@@ -118,8 +118,15 @@ _FILL = "from R select k, v update or insert into T on T.k == k;\n"
 _READ = "from S join T on S.k == T.k select S.k as k, T.v as v insert into Out;\n"
 
 ROWS = {
-    "no key": ("define table T (k string, v int);\nfrom R select k, v insert into T;\n" + _READ, "has no primary key"),
-    "an index": ("@index('v') " + _KEYED + _FILL + _READ, "has an index"),
+    "nothing that is equal": (
+        "define table T (k string, v int);\nfrom R select k, v insert into T;\n"
+        "from S join T on S.v > T.v select T.k as k insert into Out;\n",
+        "by something else than equal attributes",
+    ),
+    "what it finds in a table without a key": (
+        "define table T (k string, v int);\nfrom S[not (T.k == k in T)] select k, v insert into T;\n" + _READ,
+        "'T' has no primary key",
+    ),
     "a key that is a double": (
         "@primaryKey('d') define table T (d double, v int);\nfrom R select d, v insert into T;\n"
         "from S join T on S.d == T.d select T.v as v insert into Out;\n",
@@ -141,9 +148,25 @@ ROWS = {
         _KEYED + _FILL + "from S join T[v > 1] on S.k == T.k select T.k as k insert into Out;\n",
         "it filters the table",
     ),
-    "a read of what is written": (
-        _KEYED + _READ + "from S[not (T.k == k in T)] select k, v insert into T;\n",
+    "two that change what they find": (
+        _KEYED + "from S[not (T.k == k in T)] select k, v insert into T;\n"
+        "from S join T on S.k == T.k select S.k as k, T.v + 1 as v update T on T.k == k;\n" + _READ,
         "feed each other",
+    ),
+    "a string of what it changes": (
+        _KEYED
+        + "from S join T on S.k == T.k select T.k as k, T.v + 1 as v having k != 'a' update T on T.k == k;\n"
+        + _READ,
+        "looks at a string of it",
+    ),
+    "a text of what it changes": (
+        _KEYED
+        + "from S join T on S.k == T.k select str:concat(S.k, T.v) as k, 1 as v update or insert into T on T.k == k;\n",
+        "computes what has no loop",
+    ),
+    "a window over what it changes": (
+        _KEYED + "from S[T.k == k in T]#window.length(2) select k, v update or insert into T on T.k == k;\n",
+        "has a window",
     ),
     "a write of what comes of a read": (
         _KEYED + "from S join T on S.k == T.k select S.k as k, T.v as v insert into Mid;\n"
@@ -153,7 +176,7 @@ ROWS = {
     "another key than it looks for": (
         _KEYED + "from R select k, v update or insert into T on T.k == k;\n"
         "from R select k, f, v update T set T.k = k on T.v == v;\n" + _READ,
-        "by more or less than its primary key",
+        "by more or less than the primary key",
     ),
     "expired events": (
         _KEYED + "from R#window.length(1) select k, v insert expired events into T;\n" + _READ,
@@ -161,11 +184,36 @@ ROWS = {
     ),
     "a value that looks back": (
         _KEYED + _FILL + "from R select k, v update T set T.v = T.v + 1 on T.k == k;\n" + _READ,
-        "no attribute of its output",
+        "no value of its output",
     ),
-    "a partition": (
-        _KEYED + _FILL + "partition with (k of S) begin " + _READ + "end;\n",
-        "it uses a table inside a partition",
+    "two in a partition": (
+        _KEYED
+        + "partition with (k of S) begin "
+        + _READ
+        + "from S select k, v update or insert into T on T.k == k; end;\n",
+        "it uses a table inside a partition, and so does",
+    ),
+    "two behind a partition": (
+        _KEYED
+        + "partition with (k of S) begin from S select k, v insert into Mid; end;\n"
+        + "from Mid select k, v update or insert into T on T.k == k;\n"
+        + _READ.replace("S", "Mid"),
+        "it uses a table behind a partition or pattern, and so does",
+    ),
+    "two behind a pattern": (
+        _KEYED
+        + "from every e1=S -> e2=S select e1.k as k, e2.v as v insert into Mid;\n"
+        + "from Mid select k, v update or insert into T on T.k == k;\n"
+        + _READ.replace("S", "Mid"),
+        "it uses a table behind a partition or pattern, and so does",
+    ),
+    "events that wait for a rate": (
+        _KEYED + _FILL + "from S select k, v output last every 2 events insert into Mid;\n" + _READ.replace("S", "Mid"),
+        "of which only rows know with which arrival each comes",
+    ),
+    "a look in a partition by something made": (
+        _KEYED + _FILL + "partition with (v + 1 of S) begin " + _READ + "end;\n",
+        "whose key is no attribute",
     ),
     "a look behind a window": (
         _KEYED + _FILL + _READ + "from S#window.length(2)[T.k == k in T] select sum(v) as s insert into Out2;\n",
@@ -182,7 +230,7 @@ ROWS = {
 def test_a_table_stays_on_rows_with_all_of_its_queries(what: str) -> None:
     text, reason = ROWS[what]
     streams = "".join(f"define stream {name} ({SCHEMA});\n" for name in ("S", "R"))
-    plan = _planned(Generated(streams + text, ("Out",), ()))
+    plan = accepted(Generated(streams + text, ("Out",), ()))
     found = islands(plan)
     assert not found.tables
     assert any(reason in island.why for island in found.queries.values()), found.queries

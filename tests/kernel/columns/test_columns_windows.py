@@ -13,8 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from nadi.functions.registry import default_registry
-from nadi.kernel.columns.engine import ColumnsKernel
-from nadi.kernel.columns.jit import interpreted
+from nadi.kernel.columns import ring
 from nadi.kernel.keys import key_group
 from nadi.plan import plan_app
 from nadi.plan.islands import islands
@@ -22,17 +21,10 @@ from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Message
+from tests.kernel.columns.comparing import ColumnsFeeding
 
 STREAMS = f"define stream S ({SCHEMA});\ndefine stream R ({SCHEMA});\n"
 LONG_AGO = -(2**63)
-
-
-class ColumnsFeeding(Feeding):
-    """A run on columns."""
-
-    def _kernel(self, bucket: int) -> Any:
-        with interpreted():
-            return ColumnsKernel(self.plan, self.registry, self.made.outputs)
 
 
 def event(
@@ -241,10 +233,6 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
     [
         ("from S#window.sort(2, v) select v insert into Out;", "fails where v is null"),
         ("from S#window.sort(2, k) select v insert into Out;", "'sort' by strings"),
-        (
-            "from S[v > 1]#window.sort(2, v) select min(v) as m insert into Out;",
-            "min() and max() over the window 'sort'",
-        ),
         ("from S#window.session(1 sec, k, 1 sec) select count() as n insert into Out;", "the allowed latency"),
         ("from S#window.unique:ever(d) select count() as n insert into Out;", "no attribute of a type"),
         ("from S#window.unique:length(k, 0) select count() as n insert into Out;", "a number of at least 1"),
@@ -287,9 +275,7 @@ def test_a_delay_stays_on_rows_in_playback_and_behind_what_makes_several_chunks_
             "from S[v > 0]#window.sort(101, v) select count() as n insert into Out;",
             "of more than 100 events has no operator inside",
         ),
-        ("from S#window.timeBatch(1 sec) select v insert into Out;", "without an aggregator has no operator inside"),
-        ("from S#window.lengthBatch(2) select sum(v) as s group by b insert into Out;", "group by over the window"),
-        ("from S#window.lengthBatch(2) select distinctCount(v) as s insert into Out;", "distinctCount() over the"),
+        ("from S#window.batch(2) select v insert into Out;", "'batch' of a length"),
         ("from S select v output every 2 events insert into Out;", "output all has no operator inside"),
     ],
 )
@@ -372,3 +358,23 @@ def test_an_inner_stream_that_is_read_on_rows_is_made_there() -> None:
     ).queries["q"]
     assert said.runs_on == "rows"
     assert "inner stream" in said.why
+
+
+# ---- places ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", ["length(3)", "time(3 millisec)"])
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_events_take_the_places_of_those_that_have_left(monkeypatch: Any, window: str, size: int) -> None:
+    monkeypatch.setattr(ring, "_FEWEST", 2)
+    text = f"from S#window.{window} select k, sum(v) as s, min(v) as low group by k insert into Out;"
+    made = Generated(STREAMS + text, ("Out",), ())
+    plan = planned(made)
+    rows, columns = Feeding(made, plan), ColumnsFeeding(made, plan)
+    sent = [Message(at, "S", ((at, event("abc"[at % 3], at * 7 % 11)),)) for at in range(60)]
+    for start in range(0, len(sent), size):
+        for run in (rows, columns):
+            run.feed(sent[start : start + size], start + size - 1)
+        if start % (3 * size) == 2 * size:  # what the deltas of several batches tell
+            columns.restart("deltas")
+    assert columns.rows == rows.rows

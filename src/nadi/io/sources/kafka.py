@@ -41,7 +41,11 @@ from nadi.io.sources.properties import transport_names
 END_AGE_MS = 10
 PARTITIONS_AGE_MS = 5_000
 LOOK = 0.5  # seconds between two looks at the time that a message may take
-_ONE_BY_ONE: dict[str, Setting] = {"queued.min.messages": 1, "fetch.message.max.bytes": 10_000}
+_ONE_BY_ONE: dict[str, Setting] = {
+    "queued.min.messages": 1,
+    "fetch.message.max.bytes": 10_000,
+    "fetch.queue.backoff.ms": 1,
+}
 COMMITTED = IsolationLevel.READ_COMMITTED
 
 

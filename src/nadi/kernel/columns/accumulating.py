@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from nadi.kernel.columns.code import Term, Writer
 from nadi.kernel.columns.distinct import Distinct
+from nadi.kernel.columns.ranking import Different, Ranked
 from nadi.kernel.columns.remembering import Deviation, Extreme, Truths
 from nadi.kernel.columns.stretch import DTYPES
 from nadi.lang.tree import Type
@@ -123,27 +124,36 @@ class Accumulator:
         return f"n{n}_ == 0" if self.function == "count" else f"n{n}_ == 0 and s{n}_ == 0"
 
 
-Aggregator = Accumulator | Distinct | Extreme | Deviation | Truths
+Aggregator = Accumulator | Distinct | Different | Extreme | Ranked | Deviation | Truths
 """What is written for an aggregator."""
 
 
-def accumulators(aggregates: Sequence[Aggregate], removes: bool) -> tuple[tuple[Aggregator, ...], tuple[Expr, ...]]:
-    """The accumulators of a query, and the different arguments that they look at. `removes`: events leave again."""
+def accumulators(
+    aggregates: Sequence[Aggregate], removes: bool, bags: frozenset[str] = frozenset()
+) -> tuple[tuple[Aggregator, ...], tuple[Expr, ...]]:
+    """The accumulators of a query, and the different arguments that they look at. `removes`: events leave again; `bags` are the functions whose values are
+    held one by one, as any of them may leave next."""
     arguments: list[Expr] = []
     made = []
     for aggregate in aggregates:
         argument = None
-        if aggregate.function not in ("count", "distinctCount"):
+        if aggregate.function in bags or aggregate.function not in ("count", "distinctCount"):
             if aggregate.args[0] not in arguments:
                 arguments.append(aggregate.args[0])
             argument = arguments.index(aggregate.args[0])
         kind = aggregate.args[0].type if aggregate.args else Type.LONG
-        made.append(_accumulator(aggregate, argument, kind, removes))
+        made.append(_accumulator(aggregate, argument, kind, removes, bags))
     return tuple(made), tuple(arguments)
 
 
-def _accumulator(aggregate: Aggregate, argument: int | None, kind: Type, removes: bool) -> Aggregator:
+def _accumulator(
+    aggregate: Aggregate, argument: int | None, kind: Type, removes: bool, bags: frozenset[str]
+) -> Aggregator:
     number, name = aggregate.number, aggregate.function
+    if argument is not None and name in bags:
+        return (
+            Different(number, name, argument, kind) if name == "distinctCount" else Ranked(number, name, argument, kind)
+        )
     if name == "distinctCount":
         counted = aggregate.args[0]
         assert isinstance(counted, Attr)  # as islands says

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 
 from nadi.kernel.arrow import ARROW_TYPES
 from nadi.kernel.columns.computing import Computing
-from nadi.kernel.columns.contract import Begins, Operator, Stateful
+from nadi.kernel.columns.contract import Begins, Forgets, Operator, Stateful
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.stretch import Column, Stretch
 from nadi.plan.ahead import Ahead
@@ -42,7 +41,7 @@ class Around:
         if self._behind is None:
             return made
         whole = self._behind.widened(made)
-        return replace(whole, columns=tuple(_column(one, whole) for one in self._picked))
+        return whole.having(tuple(_column(one, whole) for one in self._picked))
 
     def begin(self, now: int) -> None:
         """The app starts."""
@@ -89,3 +88,8 @@ class AroundState(Around):
     def size(self) -> dict[str, int]:
         """Entries held."""
         return self.inner.size()
+
+    def forget(self, keys: pa.Array) -> None:
+        """Forget some keys of a partition."""
+        if isinstance(self.inner, Forgets):
+            self.inner.forget(keys)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numba import carray  # type: ignore[attr-defined]  # numba exports it
 
-from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.memory import HEAD, NULLS, TEXTS, VALIDITY, VALUES, peek, pointer, release, values_at
-from nadi.kernel.columns.stretch import DTYPES, Array, BatchColumn, Column, Longs, Stretch, columns_of, values_of
+from nadi.kernel.columns.jit import bare, loop
+from nadi.kernel.columns.memory import HEAD, address_of, lying, peek, poke, release, values_at
+from nadi.kernel.columns.places import FIRST, LIES, ROW, TEXTS, VALUES
+from nadi.kernel.columns.stretch import (
+    DTYPES,
+    Array,
+    BatchColumn,
+    Column,
+    Longs,
+    PlacedStretch,
+    Stretch,
+    columns_of,
+    counted_at,
+    none_at,
+    values_of,
+)
 from nadi.kernel.contract import ArrivalBatch
 from nadi.plan.nodes import Schema
 
@@ -33,39 +46,66 @@ class Gatherer:
             key: np.array([d.itemsize if d else 0 for d in (*dtypes, *_MARKS)], np.int64)
             for key, dtypes in self._dtypes.items()
         }
-        self._places = {key: np.zeros((len(sizes), 4), np.int64) for key, sizes in self._sizes.items()}
+        self._blank = {key: array("q", bytes(8 * ROW * (FIRST + len(found)))) for key, found in self._dtypes.items()}
         self._grouped = grouped
         self._playback = playback
         self._head = np.zeros(HEAD, np.int64)
-        self._head_at = int(self._head.ctypes.data)
+        self._head_at = address_of(self._head, _LONG)
+        self._marks_at = np.zeros(len(_MARKS), np.int64)
 
     def gather(self, arrivals: Sequence[ArrivalBatch], clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
         """The stretch of each input that has events, and the clocks after the last arrival."""
+        if len(arrivals) == 1:
+            return self._one(arrivals[0], clocks)
         given = [a for a in arrivals if a.batch.num_rows]
-        if not given:
-            return {}, clocks
-        if len(given) == 1:
-            return self._one(given[0], clocks)
-        return self._merged(given, clocks)
+        if len(given) > 1:
+            return self._merged(given, clocks)
+        return self._one(given[0], clocks) if given else ({}, clocks)
 
     def _one(self, arrival: ArrivalBatch, clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
         """One batch: its columns as they are."""
         key, batch = arrival.input, arrival.batch
-        n, sizes = batch.num_rows, self._sizes[key]
-        width = len(sizes) - len(_MARKS)
-        now, chunk = np.empty((2, n), np.int64)
-        groups = np.empty(n, np.int64) if self._grouped else _ZERO
-        places = self._places[key]
+        n, kinds = batch.num_rows, self._dtypes[key]
+        if not n:
+            return {}, clocks
+        words = self._blank[key][:]
         batch._export_to_c(self._head_at)
-        arrived, heard, apart = _opened(
-            self._head_at, n, sizes, places, clocks.arrivals, clocks.now, self._playback, now, chunk, groups
+        how, last, missing = _opened(
+            self._head_at,
+            n,
+            self._sizes[key],
+            words.buffer_info()[0],
+            self._marks_at,
+            none_at(n),
+            counted_at(n),
+            clocks.arrivals,
         )
-        if apart < 0:
+        if how == _UNALIGNED:
             return self._merged([arrival], clocks)
-        told = places.tolist()
-        columns = tuple([BatchColumn(batch, at, n, dtype, told[at]) for at, dtype in enumerate(self._dtypes[key])])
-        ts = values_at(told[width + 3][VALUES], _LONG, n, batch)
-        stretch = Stretch(columns, ts, now, chunk, groups if self._grouped else None, None, bool(apart))
+        others: dict[int, Column] = {}
+        if missing:
+            lies = words[ROW * FIRST + LIES :: ROW]
+            others = {at: BatchColumn(batch, at) for at, found in enumerate(lies) if not found}
+        if how == _MARKED or self._playback:
+            return self._in_chunks(key, batch, words, others, clocks)
+        group = values_at(int(self._marks_at[4]), _SHORT, n, batch).astype(np.int64) if self._grouped else None
+        return {key: PlacedStretch(n, words, batch, kinds, others, group, None, True)}, Clocks(last, last)
+
+    def _in_chunks(
+        self, key: str, batch: pa.RecordBatch, words: array[int], others: dict[int, Column], clocks: Clocks
+    ) -> tuple[dict[str, Stretch], Clocks]:
+        """The same where several events are in one chunk, or their clocks are not those of the arrivals."""
+        n = batch.num_rows
+        made, groups = np.empty(2 * n, np.int64), np.empty(n if self._grouped else 0, np.int64)
+        at = address_of(made, _LONG)
+        words[ROW + VALUES], words[2 * ROW + VALUES] = at, at + 8 * n
+        arrived, heard = _mark_lying(
+            self._marks_at, clocks.arrivals, clocks.now, self._playback, made[:n], made[n:], groups
+        )
+        group = groups if self._grouped else None
+        stretch = PlacedStretch(
+            n, words, (batch, made), self._dtypes[key], others, group, None, bool(made[-1] == n - 1)
+        )
         return {key: stretch}, Clocks(heard if self._playback else arrived, arrived)
 
     def _marked(
@@ -81,7 +121,7 @@ class Gatherer:
         stretch = Stretch(columns, ts, now, chunk, groups if self._grouped else None)
         return stretch, Clocks(heard if self._playback else arrived, arrived)
 
-    def _merged(self, given: list[ArrivalBatch], clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
+    def _merged(self, given: Sequence[ArrivalBatch], clocks: Clocks) -> tuple[dict[str, Stretch], Clocks]:
         """Several batches: merged by their marks, and told apart by input again. An input with one batch keeps its columns as they are."""
         given = sorted(given, key=lambda a: (a.ordinal, a.partition))
         marks, starts = self._marks(given)
@@ -126,10 +166,12 @@ class Gatherer:
         return marks, np.cumsum([0, *(a.batch.num_rows for a in given)], dtype=np.int64)
 
 
-_ZERO = np.zeros(0, np.int64)
 _LONG = np.dtype(np.int64)
 _NUMBERS = {name: np.dtype(name) for name in ("int32", "int64", "float32", "float64")}
-_MARKS = (_LONG, _LONG, np.dtype(np.int32), _LONG, np.dtype(np.int16))  # as ARRIVAL_COLUMNS
+_SHORT = np.dtype(np.int16)
+_MARKS = (_LONG, _LONG, np.dtype(np.int32), _LONG, _SHORT)  # as ARRIVAL_COLUMNS
+_PLAIN, _MARKED, _UNALIGNED = range(3)
+"""Of a batch: each event is a chunk of its own, in the order of time; it is not so; values do not lie as the processor wants them."""
 
 
 def _joined(batches: list[pa.RecordBatch], width: int, rows: Longs) -> tuple[Column, ...]:
@@ -138,36 +180,51 @@ def _joined(batches: list[pa.RecordBatch], width: int, rows: Longs) -> tuple[Col
     return tuple(Column(array.take(pa.array(rows))) for array in joined)
 
 
-@loop
-def _opened(head, n, sizes, places, arrived, heard, playback, now, chunk, groups):  # type: ignore[no-untyped-def]
-    """Notes where the columns of an exported batch lie, lets it go, and marks its events; `sizes` are the bytes of a value, 0 where values are not of one size.
+@bare
+def _opened(head, n, sizes, table, marks, no_nulls, counted, arrived):  # type: ignore[no-untyped-def]
+    """Writes the table of an exported batch, lets it go, and looks at its marks; `sizes` are the bytes of a value, 0 where values are not of one size.
 
-    -> both clocks afterwards, and whether each event is a chunk of its own; -1 where values do not lie as the processor wants them.
+    `marks` get where its marks lie. -> what it is like, the clock after a plain one, and how many columns do not lie anywhere.
     """
-    first, children = peek(head + 16), peek(head + 48)
-    aligned = True
+    first, children, columns = peek(head + 16), peek(head + 48), len(sizes) - 5
+    aligned, missing = True, 0
     for c in range(len(sizes)):
         child = peek(children + 8 * c)
         offset, buffers = first + peek(child + 16), peek(child + 40)
-        places[c, NULLS] = peek(child + 8)
-        places[c, VALIDITY] = peek(buffers)
-        size, texts = sizes[c], peek(child + 24) == 3
-        if size == 0:
-            size = 4 if texts else 1
-        places[c, VALUES] = peek(buffers + 8) + offset * size
-        places[c, TEXTS] = peek(buffers + 16) if texts else 0
-        aligned = aligned and places[c, VALUES] % size == 0
+        size, texts = sizes[c], peek(buffers + 16) if peek(child + 24) == 3 else 0
+        size = size if size > 0 else 4 if texts != 0 else 1
+        values = peek(buffers + 8) + offset * size
+        aligned = aligned and values % size == 0
+        if c < columns:
+            row = table + 8 * ROW * (FIRST + c)
+            known = (peek(buffers) == 0 or peek(child + 8) == 0) and (sizes[c] > 0 or texts != 0)
+            missing += not known
+            poke(row, no_nulls)
+            poke(row + 8 * VALUES, values)
+            poke(row + 8 * TEXTS, texts)
+            poke(row + 8 * LIES, (sizes[c] if sizes[c] > 0 else -1) if known else 0)
+        else:
+            marks[c - columns] = values
     release(head)
     if not aligned:
-        return arrived, heard, -1
-    at = len(sizes) - 5
-    order = carray(pointer(places[at, VALUES]), (n,), np.int64)
-    position = carray(pointer(places[at + 1, VALUES]), (n,), np.int64)
-    run = carray(pointer(places[at + 2, VALUES]), (n,), np.int32)
-    ts = carray(pointer(places[at + 3, VALUES]), (n,), np.int64)
-    group = carray(pointer(places[at + 4, VALUES]), (n,), np.int16)
-    arrived, heard = _mark(order, position, run, ts, group, places[0, :0], arrived, heard, playback, now, chunk, groups)
-    return arrived, heard, int(chunk[n - 1] == n - 1)
+        return _UNALIGNED, arrived, missing
+    poke(table + 8 * VALUES, marks[3])
+    poke(table + 8 * (ROW + VALUES), marks[0])
+    poke(table + 8 * (2 * ROW + VALUES), counted)
+    order, position, run = lying(marks[0], n, np.int64), lying(marks[1], n, np.int64), lying(marks[2], n, np.int32)
+    plain = order[0] >= arrived
+    for i in range(1, n):
+        plain &= (order[i] >= order[i - 1]) & ((position[i] != position[i - 1]) | (run[i] != run[i - 1]))
+    return _PLAIN if plain else _MARKED, order[n - 1], missing
+
+
+@loop
+def _mark_lying(marks, arrived, heard, playback, now, chunk, groups):  # type: ignore[no-untyped-def]
+    """As `_mark`, for marks of which is known where they lie."""
+    n = len(now)
+    order, position, run = lying(marks[0], n, np.int64), lying(marks[1], n, np.int64), lying(marks[2], n, np.int32)
+    ts, group, alone = lying(marks[3], n, np.int64), lying(marks[4], n, np.int16), marks[:0]
+    return _mark(order, position, run, ts, group, alone, arrived, heard, playback, now, chunk, groups)
 
 
 @loop

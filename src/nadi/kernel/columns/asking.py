@@ -7,7 +7,6 @@ find that nobody looks, or note the failure; the others go through columns again
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ import pyarrow as pa
 from nadi.kernel.arrow import ARROW_TYPES
 from nadi.kernel.columns.around import Around
 from nadi.kernel.columns.contract import Operator
-from nadi.kernel.columns.stretch import Column, Longs, Stretch
+from nadi.kernel.columns.stretch import Column, Longs, Stretch, in_order
 from nadi.kernel.contract import Failure
 from nadi.kernel.rows.events import CURRENT, Chunk, event_of
 from nadi.kernel.rows.flow import Flow
@@ -89,7 +88,8 @@ class Asking(Around):
         taken = given.take(np.array(source, np.int64))
         kinds, values = self._query.selection.schema.types, zip(*(event.row for event in events), strict=True)
         columns = (Column(pa.array(v, ARROW_TYPES[k])) for v, k in zip(values, kinds, strict=True))
-        return replace(taken, columns=tuple(columns), ts=np.array([event.ts for event in events], np.int64))
+        ts = np.array([event.ts for event in events], np.int64)
+        return Stretch(tuple(columns), ts, taken.now, taken.chunk, taken.group, taken.origin)
 
 
 class Rows:
@@ -129,22 +129,4 @@ def _together(one: Stretch | None, other: Stretch | None) -> Stretch | None:
     """The rows of two stretches in the order of their chunks."""
     if one is None or other is None:
         return one if other is None else other
-    order = np.argsort(np.concatenate([one.chunk, other.chunk]), kind="stable")
-
-    def joined(a: Longs, b: Longs) -> Longs:
-        return np.concatenate([a, b]).take(order)
-
-    columns = (
-        Column(pa.concat_arrays([a.array(), b.array()])).take(order)
-        for a, b in zip(one.columns, other.columns, strict=True)
-    )
-    group = None if one.group is None or other.group is None else joined(one.group, other.group)
-    origin = None if one.origin is None or other.origin is None else joined(one.origin, other.origin)
-    return Stretch(
-        tuple(columns),
-        joined(one.ts, other.ts),
-        joined(one.now, other.now),
-        joined(one.chunk, other.chunk),
-        group,
-        origin,
-    )
+    return in_order((one, other), np.argsort(np.concatenate([one.chunk, other.chunk]), kind="stable"))

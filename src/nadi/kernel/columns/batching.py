@@ -24,7 +24,7 @@ from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, KEYED, NEVER, NO_CLOC
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.groups import Groups
-from nadi.kernel.columns.keytable import texts_of
+from nadi.kernel.columns.keytable import longer, texts_of
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.rowing import RowText
 from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch, empty
@@ -50,6 +50,7 @@ class Batching:
         by = tuple(key.position for key in selection.group_by if isinstance(key, Attr))
         by = by if given.key is None else (given.key, *by)
         self._apart = given.key is not None and len(by) > 1  # groups for each key
+        self._each = selection.having is None  # each group has a row, from its first event on
         self._text = LoopText(given.types)
         self._texts = Texts()
         self._grouped = bool(by)
@@ -91,6 +92,8 @@ class Batching:
         self._counts = np.zeros(2, np.int64)
         self._members, self._order = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._ends = np.zeros(2, np.int64)
+        # arrays are buffers; an int of one is made faster here
+        self._listed, self._ended = memoryview(self._counts), memoryview(self._ends)  # type: ignore[arg-type]
         self._held: dict[str, Array | int] = {}  # what loops get, call after call
         self._room = 0
         self._loaded = False  # whether the lists are to be made of what was loaded
@@ -113,6 +116,8 @@ class Batching:
         line("    members[seen] = g")
         line("    seen += 1")
         line("    at[g] = seen")
+        if self._each:
+            self._row("    ")
         if self._due:
             line("    due[g] = boundary")
         if self._apart:
@@ -134,12 +139,15 @@ class Batching:
         with write.indented():
             if self._own:
                 line("row[g] = 1")
-            else:
+            elif not self._each:
                 line("if row[g] == 0:")
-                line("    order[rows] = g")
-                line("    rows += 1")
-                line("    row[g] = rows")
+                self._row("    ")
             self._rows.keep("g")
+
+    def _row(self, indent: str) -> None:
+        """The lines that note that a group has a row."""
+        for text in ("order[rows] = g", "rows += 1", "row[g] = rows"):
+            self._text.writer.line(indent + text)
 
     def _frame(self, window: WindowCall, entering: list[str]) -> None:
         """The lines around those of an event: where batches end, which groups are in them."""
@@ -209,18 +217,20 @@ class Batching:
     def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
         """The rows of the batches that end."""
         stretch = (taking_part(given, self._key) if given else None) or self._nothing
-        groups, n = self.groups, len(stretch)
+        groups, n = self.groups, stretch.size
         numbers = groups.numbers(stretch) if self._grouped and n else _NO_GROUPS
         if self._loaded:
             self._put_together()
-        own: dict[str, Array | int] = {"groups": numbers, "until": until, **self._rows.given(stretch, self._texts)}
+        own: dict[str, Array | int] = {"groups": numbers, "until": until}
+        if self._rows.strings or stretch.group is not None:
+            own |= self._rows.given(stretch, self._texts)
         if self._pairs:
             own |= self._pairs.given(stretch)
         if self._apart:
             own["keys"] = self._texts.ids(self._key_texts(stretch))
         self._make_room(n)
         self._loop(stretch, own, groups.own, self._held)
-        found = self._made(self._held, int(self._ends[0]))
+        found = self._made(self._held, self._ended[0]) if self._ended[0] else None
         if groups.may_sweep:
             groups.sweep(_NO_GROUPS, self._telling)
         if self._pairs:
@@ -231,19 +241,17 @@ class Batching:
 
     def _make_room(self, more: int) -> None:
         """The lists of groups, and room for what may come out with so many events more: the same arrays until something comes out."""
-        groups, room = len(self.groups.touched), int(self._counts[ROWS]) + more
+        groups, room = len(self.groups.touched), self._listed[ROWS] + more
         if self._held and self._room >= room + 2 and len(self._members) >= groups:
             return
         self._room = 2 * (room + 2)
-        self._members, self._order = (_longer(a, max(groups, len(a))) for a in (self._members, self._order))
+        self._members, self._order = (longer(a, max(groups, len(a))) for a in (self._members, self._order))
         self._held = {"members": self._members, "order": self._order, "counts": self._counts, "clock": self._clock}
         self._held |= {"made": self._ends, "flushed": np.empty(self._room, np.int64), **self._rows.room(self._room)}
         if self._apart:
             self._held["okey"] = np.empty(self._room, np.int32)
 
-    def _made(self, own: Mapping[str, Array | int], k: int) -> Stretch | None:
-        if not k:
-            return None
+    def _made(self, own: Mapping[str, Array | int], k: int) -> Stretch:
         self._held = {}  # what comes out is not to be written again
         of, og, flushed = own["of"], own["og"], own["flushed"]
         assert not isinstance(flushed, int)
@@ -325,7 +333,7 @@ class Batching:
             found = held[np.argsort(places[held], kind="stable")]
             self._counts[number] = len(found)
             places[found] = np.arange(1, len(found) + 1)
-            lists.append(_longer(found, len(places)))
+            lists.append(longer(found, len(places)))
         self._members, self._order = lists
         self._held = {}
         if self._due and self._counts[SEEN]:
@@ -341,12 +349,6 @@ class Batching:
     def size(self) -> dict[str, int]:
         """Groups of the batch, groups known."""
         return {self._window: int(self._counts[SEEN]), self.groups.element: self.groups.size()}
-
-
-def _longer(array: Longs, size: int) -> Longs:
-    made = np.zeros(size, np.int64)
-    made[: len(array)] = array
-    return made
 
 
 _BODY, _DEEPER = " " * 8, " " * 12

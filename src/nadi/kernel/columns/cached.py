@@ -9,6 +9,8 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from nadi.kernel.columns.sweeping import touch
+
 
 def cache_root() -> Path:
     """What nadi keeps for later starts of this user, whatever they start."""
@@ -40,7 +42,9 @@ def _mark(text: str, outputs: Iterable[str]) -> Path:
 
 def is_compiled(text: str, outputs: Iterable[str]) -> bool:
     """Whether all loops of an app were compiled once."""
-    return _mark(text, outputs).exists()
+    mark = _mark(text, outputs)
+    touch(mark)
+    return mark.exists()
 
 
 def note_compiled(text: str, outputs: Iterable[str]) -> None:

@@ -176,6 +176,11 @@ class Chains:
         count = int(self._counts[1])
         return np.flatnonzero(self._number[self._came[:count]] == self._came_number[:count])
 
+    def forget(self, ids: Longs) -> None:
+        """Take all events off some keys, of which the next delta tells."""
+        _empty(ids, self._by_key["taken"], **self._taking())
+        self.version += 1
+
     def held_keys(self) -> Longs:
         """The keys that hold events."""
         return np.flatnonzero(self._by_key["count"][: self._keys.keys.bound if self._keys.grouped else 1])
@@ -276,6 +281,21 @@ def _take(ids, taken, first, count, following, number, free, counts):  # type: i
             j = first[g]
             first[g] = following[j]
             count[g] -= 1
+            number[j] = -1
+            free[counts[0]] = j
+            counts[0] += 1
+
+
+@loop
+def _empty(ids, taken, first, count, following, number, free, counts):  # type: ignore[no-untyped-def]
+    for i in range(len(ids)):
+        g = ids[i]
+        while count[g] > 0:
+            j = first[g]
+            first[g] = following[j]
+            count[g] -= 1
+            if number[j] < counts[3]:
+                taken[g] += 1
             number[j] = -1
             free[counts[0]] = j
             counts[0] += 1

@@ -205,6 +205,10 @@ class Writer:
             known = self._loaded[expr.position] = self._load(expr.position)
         return known
 
+    def known(self, position: int, term: Term) -> None:
+        """Let an attribute at hand be what lines have made, instead of a column."""
+        self._loaded[position] = term
+
     def _load(self, position: int) -> Term:
         kind = self.types[position]
         self.null_of(position)

@@ -49,7 +49,7 @@ class Collecting(PlacedRows):
         self._keys = Groups(window.id, by, tuple(given.types[p] for p in by), {"place": "int64"})
         self._rows = SlotRows(given.types, looked_at(query))
         self._state = Numbers(window.id, NEVER, 0, 0, 0)
-        self._filter = Filtering(_all_of(query, given), replace(given, behind=(), read=True)) if given.filters else None
+        self._filter = Filtering(_all_of(query, given), replace(given, behind=())) if given.filters else None
         self._reset()
 
     def __len__(self) -> int:

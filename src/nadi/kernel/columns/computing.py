@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -48,7 +48,7 @@ class Computing:
                 if flags is not None:
                     failed = flags if failed is None else failed | flags
         self.failed = failed
-        return replace(given, columns=tuple(column for column in columns if column is not None))
+        return given.having(tuple(column for column in columns if column is not None))
 
 
 def _depths(width: int, exprs: Sequence[Expr]) -> list[int]:
@@ -96,7 +96,7 @@ class _Looped:
             if nulls is not None:
                 own[f"x{at}"] = nulls
             columns[at] = Column(None, values, nulls)
-        self._loop(replace(given, columns=tuple(columns)), own)  # type: ignore[arg-type]  # those that it reads are there
+        self._loop(given.having(tuple(columns)), own)  # type: ignore[arg-type]  # those that it reads are there
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import pyarrow as pa
+
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.stretch import Stretch
 from nadi.lang.tree import Type
@@ -16,17 +18,16 @@ from nadi.plan.nodes import Expr
 class Input:
     """What the operator of a query is made from, beside the query.
 
-    `types` of the columns that it reads, `filters` before its window, `behind` those after it; `read`: another query reads what comes out. `key` is the
-    attribute by which the
-    query's partition splits the events, None outside of partitions; `sharded`: key-groups count.
+    `types` of the columns that it reads, `filters` before its window, `behind` those after it. `key` is the attribute by which the query's partition
+    splits the events, None outside of partitions; `sharded`: key-groups count; `purged`: idle keys are forgotten.
     """
 
     types: tuple[Type, ...]
     filters: tuple[Expr, ...]
-    read: bool
     key: int | None = None
     sharded: bool = False
     behind: tuple[Expr, ...] = ()
+    purged: bool = False
 
 
 class Operator(Protocol):
@@ -50,15 +51,8 @@ class Begins(Protocol):
         ...
 
 
-@runtime_checkable
-class Stateful(Protocol):
-    """An operator with state. `elements` are the ids of the elements that it keeps, the same ones as on rows."""
-
-    elements: tuple[str, ...]
-
-    def next_timer(self) -> int | None:
-        """When something comes out by itself, ms; None where nothing will."""
-        ...
+class State(Protocol):
+    """What is told as blocks, and put back."""
 
     def changes(self) -> Iterable[Block]:
         """What changed since the last `changes`, `contents` or `apply`; costs what changed."""
@@ -79,6 +73,26 @@ class Stateful(Protocol):
         """Forget all."""
         ...
 
+
+@runtime_checkable
+class Stateful(State, Protocol):
+    """An operator with state. `elements` are the ids of the elements that it keeps, the same ones as on rows."""
+
+    elements: tuple[str, ...]
+
+    def next_timer(self) -> int | None:
+        """When something comes out by itself, ms; None where nothing will."""
+        ...
+
     def size(self) -> dict[str, int]:
         """Entries held, by element."""
+        ...
+
+
+@runtime_checkable
+class Forgets(Protocol):
+    """An operator in a partition that keeps something for each key."""
+
+    def forget(self, keys: pa.Array) -> None:
+        """Be as if some keys (by their texts) had never been; the next delta tells it."""
         ...

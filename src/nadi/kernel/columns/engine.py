@@ -18,12 +18,14 @@ from nadi.kernel.columns.arrivals import Clocks, Gatherer
 from nadi.kernel.columns.asking import Asking
 from nadi.kernel.columns.contract import Begins, Operator, Stateful
 from nadi.kernel.columns.flat import Block, decode, encode
+from nadi.kernel.columns.inserted import Inserted, part_of, shared
 from nadi.kernel.columns.keying import keying
 from nadi.kernel.columns.layouts import LAYOUTS, Layouts
 from nadi.kernel.columns.operators import operator
 from nadi.kernel.columns.outputs import Numbering
+from nadi.kernel.columns.purging import Purges, Purging
 from nadi.kernel.columns.stretch import Stretch
-from nadi.kernel.columns.tables import HeldTable, Written, target_of, written
+from nadi.kernel.columns.tables import HeldTable, Written, held_table, target_of, written
 from nadi.kernel.columns.turns import in_turns, together
 from nadi.kernel.contract import Arrivals, Failure, Outputs, Row, Segment
 from nadi.kernel.control import CONTROL
@@ -31,8 +33,8 @@ from nadi.kernel.rows.meter import Clock, Meter, Part
 from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
 from nadi.plan.islands import Islands, islands
-from nadi.plan.nodes import App, OnDemand, Query
-from nadi.plan.touching import reads
+from nadi.plan.nodes import App, OnDemand, Partition, Query
+from nadi.plan.touching import changes, reads
 from nadi.plan.walk import read
 
 _CLOCK = "app/clock"
@@ -57,33 +59,47 @@ class ColumnsKernel:
         self._gatherer = Gatherer(schemas, app.sharding.kind == "key", app.playback is not None)
         self._playback = app.playback is not None
         queries = {query.id: query for query in app.queries}
-        self.tables = {name: HeldTable(app.tables[name]) for name in plan.tables}
+        self.tables = {name: held_table(app.tables[name], app) for name in plan.tables}
         """The tables that are held here, by name."""
         self._written = {name: written(held, app) for name, held in self.tables.items()}
+        self._shared = shared(app, plan.order)
         self._running = tuple(self._in_order([queries[id] for id in plan.order]))  # noqa: A001
+        self._purging = [self._purging_of(partition) for partition in plan.purged]
+        self.purges = Purges(self._purging)
         for key in outputs:
             if key not in schemas:
                 raise error("STREAM_NOT_DEFINED", name=key, hint="name a stream of the app as output")
         self._numberings = {key: Numbering(key, schemas[key]) for key in outputs}
         operators = [r.operator for r in self._running if isinstance(r, _Running)]
-        self._stateful = [o for o in (*operators, *self.tables.values()) if isinstance(o, Stateful)]
+        keeping = (*operators, *self.tables.values(), *self._purging)
+        self._stateful = [o for o in keeping if isinstance(o, Stateful)]
         self._asking = [o for o in operators if isinstance(o, Asking)]
         self._layouts = Layouts([queries[id] for id in plan.order], app, self.tables)  # noqa: A001
         self._appliers = self._by_element()
         self._clocks = self._told = Clocks(0, 0)
-        self.produced = frozenset(r.target for r in self._running if isinstance(r, _Running) and r.target in schemas)
+        made = {r.target for r in self._running if isinstance(r, _Running)}
+        self.produced = frozenset((made & schemas.keys()) | self._shared.keys())
+        self._turning = self.produced | {CONTROL}
+        """What does not come with other arrivals."""
         self._given_on = plan.given_on
         self.given_on: dict[str, Stretch] = {}
         """What the last `process` made of the streams that rows read."""
 
-    def _in_order(self, queries: Sequence[Query]) -> Iterator[_Running | Written]:
-        """The queries, and each table behind those that write it."""
+    def _in_order(self, queries: Sequence[Query]) -> Iterator[_Running | Written | Inserted]:
+        """The queries, and each table and each shared stream behind those that write it; nobody reads the latter."""
         waiting = dict(self._written)
         for query in queries:
             for name in sorted(reads(query, self.app) & waiting.keys()):
                 yield waiting.pop(name)
-            yield _Running(query, self.app, self.tables)
+            if not changes(query, self.app):  # that one is a part of its table's place
+                yield _Running(query, self.app, self.tables, self._shared)
         yield from waiting.values()
+        yield from self._shared.values()
+
+    def _purging_of(self, partition: Partition) -> Purging:
+        mine = {query.id for query in partition.queries}
+        running = [one.operator for one in self._running if isinstance(one, _Running) and one.query in mine]
+        return Purging(partition, self.app, running)
 
     def _by_element(self) -> dict[str, Callable[[Block], None]]:
         found: dict[str, Callable[[Block], None]] = {_CLOCK: self._set_clocks, LAYOUTS: self._layouts.apply}
@@ -100,33 +116,60 @@ class ColumnsKernel:
         for one in self._running:
             if isinstance(one, _Running) and isinstance(one.operator, Begins):
                 one.operator.begin(self._clocks.now)
+        for purging in self._purging:
+            purging.begin(now)
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
-        if not self.produced.isdisjoint({a.input for a in arrivals}):
-            parts = in_turns(arrivals, self.produced)
-            return together(self.take(part, until if clock is None else clock) for part, clock in parts)
+        if self._purging:
+            return together(self._process(part, end) for part, end in self.parts(arrivals, until))
+        for arrival in arrivals:
+            if arrival.input in self._turning:
+                return self._process(arrivals, until)
+        return self._take(arrivals, until)
+
+    def parts(self, arrivals: Arrivals, until: int) -> Iterator[tuple[Arrivals, int]]:
+        """A batch in parts, each with the clock up to which it goes, between which idle keys are forgotten."""
+        return self.purges.around(arrivals, until, self._clocks.arrivals)
+
+    def _process(self, arrivals: Arrivals, until: int) -> Outputs:
+        for arrival in arrivals:
+            if arrival.input in self.produced:
+                parts = in_turns(arrivals, self.produced)
+                return together(self.take(part, until if clock is None else clock) for part, clock in parts)
         return self.take(arrivals, until)
 
     def take(self, arrivals: Arrivals, until: int) -> Outputs:
         """As `process`; events of a stream that a query makes must be the only ones, and one chunk."""
         failures: tuple[Failure, ...] = ()
-        if CONTROL in {a.input for a in arrivals}:
-            failures = tuple(chain.from_iterable(self._asked(a.batch) for a in arrivals if a.input == CONTROL))
-            arrivals = [a for a in arrivals if a.input != CONTROL]
+        for arrival in arrivals:
+            if arrival.input == CONTROL:
+                failures = tuple(chain.from_iterable(self._asked(a.batch) for a in arrivals if a.input == CONTROL))
+                arrivals = [a for a in arrivals if a.input != CONTROL]
+                break
+        return self._take(arrivals, until, failures)
+
+    def _take(self, arrivals: Arrivals, until: int, failures: tuple[Failure, ...] = ()) -> Outputs:
         streams, clocks = self._gatherer.gather(arrivals, self._clocks)
         arrived = max(until, clocks.arrivals)
         now = clocks.now if self._playback else arrived
         self._clocks = Clocks(now, arrived)
         for one in self._running:
             one.run(streams, now)
+        for purging in self._purging:
+            purging.run(streams, now)
         if self._written:
             refused = chain.from_iterable(one.take_refused() for one in self._written.values())
             failures += tuple(failure for _turn, failure in sorted(refused, key=itemgetter(0)))
-        self.given_on = {key: streams[key] for key in self._given_on if key in streams}
-        counts = {key: len(stretch.ts) for key, stretch in streams.items()}
-        failures += self._failed(streams)
-        batches = {key: n.batch(streams[key]) for key, n in self._numberings.items() if key in streams}
+        if self._given_on:
+            self.given_on = {key: streams[key] for key in self._given_on if key in streams}
+        counts = {key: stretch.size for key, stretch in streams.items()}
+        if self._asking:
+            failures += self._failed(streams)
+        batches = {}
+        for key, numbering in self._numberings.items():
+            if (made := streams.get(key)) is not None:
+                batches[key] = numbering.batch(made)
         return Outputs(batches, failures, counts)
 
     def _failed(self, streams: dict[str, Stretch]) -> tuple[Failure, ...]:
@@ -144,7 +187,8 @@ class ColumnsKernel:
         """When something comes out by itself, ms of the arrival clock."""
         if self._playback:
             return None
-        return min((due for one in self._stateful if (due := one.next_timer()) is not None), default=None)
+        timers = (*(one.next_timer() for one in self._stateful), self.purges.due(self._clocks.arrivals))
+        return min((due for due in timers if due is not None), default=None)
 
     def delta(self) -> bytes:
         """What changed since the last delta."""
@@ -209,8 +253,7 @@ class ColumnsKernel:
         """Charge time to queries from now on, into `parts` where they are given; `clock` gives ns."""
         meter = Meter(clock, parts)
         for one in self._running:
-            if isinstance(one, _Running):
-                one.measure(clock, meter.parts)
+            one.measure(clock, meter.parts)
         return meter
 
     # ---- clocks, control
@@ -239,10 +282,12 @@ class ColumnsKernel:
 class _Running:
     """A query at its place among the others."""
 
-    def __init__(self, query: Query, app: App, tables: Mapping[str, HeldTable]) -> None:
-        self.target = target_of(query)
+    def __init__(self, query: Query, app: App, tables: Mapping[str, HeldTable], others: Collection[str] = ()) -> None:
+        self.query = query.id
+        target = target_of(query)
+        self.target = part_of(target, query.id) if target in others else target
         self._sources = tuple(source for source in dict.fromkeys(read(query).values()) if source not in tables)
-        is_read = any(self.target in read(other).values() for other in app.queries)
+        is_read = target in others or any(target in read(other).values() for other in app.queries)
         self.operator: Operator = operator(query, app, is_read, tables)
         keyings = {source: keying(query, source, app) for source in self._sources}
         self._keyings = {source: made for source, made in keyings.items() if made is not None}
@@ -252,7 +297,10 @@ class _Running:
 
     def run(self, streams: dict[str, Stretch], now: int) -> None:
         """Take what came of the streams that it reads, add what comes out."""
-        given: Mapping[str, Stretch] = {key: streams[key] for key in self._sources if key in streams}
+        given = {}
+        for key in self._sources:
+            if key in streams:
+                given[key] = streams[key]
         if self._keyings:
             given = self._keyed(given)
         if not given:
@@ -263,7 +311,7 @@ class _Running:
         if made is not None:
             streams[self.target] = made
 
-    def _keyed(self, given: Mapping[str, Stretch]) -> Mapping[str, Stretch]:
+    def _keyed(self, given: Mapping[str, Stretch]) -> dict[str, Stretch]:
         """The events with keys that are made; those that have none are gone."""
         made = {key: self._keyings[key].process(s) if key in self._keyings else s for key, s in given.items()}
         return {key: stretch for key, stretch in made.items() if stretch is not None}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.partitioning import partitioned
-from nadi.kernel.columns.selecting import Computed, Rule, Selected, SelectionText, unlooped
+from nadi.kernel.columns.selecting import Computed, Rule, Selected, SelectionText
 from nadi.kernel.columns.stretch import Stretch
 from nadi.plan.nodes import Query
 
@@ -16,11 +16,11 @@ class Filtering:
     """`from S[…] select … insert into T`. Has no state and no timers."""
 
     def __init__(self, query: Query, given: Input) -> None:
-        self._read, self._key = given.read, given.key
+        self._key = given.key
         text = LoopText(given.types)
         selection = SelectionText(text, query.selection, Rule.EACH, [text.writer.truth(f) for f in given.filters])
         self._picked = selection.picked
-        self._selected = Selected(selection.picked)
+        self._selected = Selected(selection.picked, given.types)
         computes = any(isinstance(p, Computed) for p in self._picked)
         every = not given.filters and query.selection.having is None
         self._loop = None if every and not computes else text.compiled("filtering")
@@ -31,9 +31,10 @@ class Filtering:
         if stretch is None:
             return None
         if self._loop is None:
-            return unlooped(self._picked, stretch)
-        self._loop(stretch, self._selected.room(len(stretch)))
-        return self._selected.stretch(stretch, self._read)
+            return self._selected.unlooped(stretch)
+        selected = self._selected
+        self._loop(stretch, selected.room(stretch.size), selected.held)
+        return selected.stretch(stretch)
 
 
 def taking_part(given: Mapping[str, Stretch], key: int | None) -> Stretch | None:

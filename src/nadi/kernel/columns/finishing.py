@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nadi.kernel.columns.contract import Operator, Stateful
+from nadi.kernel.columns.contract import Forgets, Operator, Stateful
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.grouplimits import LastOfGroups, OneOfKeys
 from nadi.kernel.columns.limiting import AllOfCount, EveryTime, FirstOfTime, Limiter, OneOfCount
 from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch
 from nadi.lang.tree import Type
-from nadi.plan.nodes import Attr, Query, Rate, Selection
+from nadi.plan.nodes import Attr, JoinInput, Query, Rate, Selection
 
 
 class Finishing:
@@ -27,6 +27,7 @@ class Finishing:
         selection = query.selection
         cuts = bool(selection.order_by or selection.limit is not None or selection.offset)
         self._ordering = Ordering(selection) if cuts else None
+        self._joins = isinstance(query.input, JoinInput)
         self._limiter: Limiter | None = None
         elements = self._stateful.elements if self._stateful is not None else ()
         self._rate = ""
@@ -47,6 +48,9 @@ class Finishing:
         made = self._inner.process(given, until) if given or (due is not None and due <= until) else None
         if made is not None and self._ordering is not None:
             made = self._ordering.process(made)
+            if made is not None and self._joins:  # what each event brings is put in order, and goes on with its chunk
+                assert made.origin is not None
+                made = Stretch(made.columns, made.ts, made.now, made.origin, made.group)
         return made if self._limiter is None else self._limiter.process(made, until)
 
     def next_timer(self) -> int | None:
@@ -54,6 +58,11 @@ class Finishing:
         inner = None if self._stateful is None else self._stateful.next_timer()
         own = None if self._limiter is None else self._limiter.next_timer()
         return min((due for due in (inner, own) if due is not None), default=None)
+
+    def forget(self, keys: pa.Array) -> None:
+        """Forget some keys of a partition; there is no rate then."""
+        if isinstance(self._inner, Forgets):
+            self._inner.forget(keys)
 
     # ---- state
 

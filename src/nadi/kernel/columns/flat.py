@@ -23,6 +23,8 @@ from nadi.kernel.columns.stretch import Array
 
 MAGIC = b"C\x01\x00\x00"
 BLOCK_BYTES = 1 << 20
+OF_EACH = "y"
+"""The letter of blocks that each bucket has for itself, whichever key-groups it has."""
 _LENGTH = struct.Struct("<I")
 _Head = list[tuple[str, int, str, int, list[tuple[str, str, int]]]]
 _DECODER = msgspec.msgpack.Decoder(_Head)

@@ -6,36 +6,41 @@ from collections.abc import Collection, Iterable, Iterator
 
 from nadi.errors import error
 from nadi.kernel.columns.arrivals import Clocks
-from nadi.kernel.columns.asrows.whole import as_rows, table_as_rows
+from nadi.kernel.columns.asrows.whole import as_rows, keys_as_rows, table_as_rows
 from nadi.kernel.columns.contract import Stateful
 from nadi.kernel.columns.flat import Block, decode
 from nadi.kernel.columns.jit import interpreted
 from nadi.kernel.columns.late import without_late
 from nadi.kernel.columns.layouts import LAYOUTS, Layouts
 from nadi.kernel.columns.operators import operator
-from nadi.kernel.columns.tables import HeldTable
+from nadi.kernel.columns.purging import Purging
+from nadi.kernel.columns.tables import held_table
 from nadi.kernel.contract import Segment
 from nadi.plan.elements import of_query
 from nadi.plan.nodes import App, Query
+from nadi.plan.owners import keys_id, purged
 
 _CLOCK = "app/clock"
 _OUTPUT = "/output"
 
 
 class Folded:
-    """The state of some queries and tables of an app.
+    """The state of some queries, tables and purged keys of an app.
 
     `numbers` are the next numbers by output and key-group, `clocks` those of the kernel, None where none was told."""
 
     def __init__(self, app: App, owners: Collection[str]) -> None:
         self._app = app
-        self._tables = {table.id: HeldTable(table) for table in app.tables.values() if table.id in owners}
+        self._tables = {table.id: held_table(table, app) for table in app.tables.values() if table.id in owners}
         self._queries: dict[str, Query] = {
             q.id: q for q in app.queries if q.id in owners and any(True for _ in of_query(app, q))
         }
         self._operators: dict[str, Stateful] = {**self._tables}
         self._by_element: dict[str, Stateful] = {**self._tables}
         with interpreted():  # no loop of an operator runs here
+            self._keys = {keys_id(p): Purging(p, app, ()) for p in purged(app) if keys_id(p) in owners}
+            self._operators.update(self._keys)
+            self._by_element.update(self._keys)
             for query in self._queries.values():
                 made = operator(query, app, False, {held.table.name: held for held in self._tables.values()})
                 if isinstance(made, Stateful):
@@ -66,7 +71,7 @@ class Folded:
             raise error("STATE_NOT_READABLE", reason=reason)
 
     def blocks(self, query: str, settled: bool = False) -> Iterable[Block]:
-        """What a query or table holds, in blocks of one key-group each; `settled` without the events of a time window that are late."""
+        """What a query or table holds (or the keys are), in blocks of one key-group each; `settled` without the events of a time window that are late."""
         found = self._operators.get(query)
         if found is None:
             return ()
@@ -78,10 +83,14 @@ class Folded:
         """The same as segments of the rows kernel."""
         if query in self._tables:
             yield from table_as_rows(self._tables[query].table, self.blocks(query))
-        elif query in self._operators and self.clocks is not None:
+        elif self.clocks is None:
+            return
+        elif query in self._keys:
+            yield from keys_as_rows(query, self._keys[query].interval, self.blocks(query), self.clocks)
+        elif query in self._operators:
             yield from as_rows(self._queries[query], self._app, self.blocks(query, settled), self.clocks)
 
     @property
     def held(self) -> tuple[str, ...]:
-        """The queries that keep something, and the tables."""
+        """The queries that keep something, the tables, and keys that are purged."""
         return tuple(self._operators)

@@ -13,7 +13,7 @@ from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keytable import KeyTable, longer, texts_of
 from nadi.kernel.columns.partitioning import by_group
-from nadi.kernel.columns.stretch import Array, Longs, Stretch
+from nadi.kernel.columns.stretch import Array, Longs, Stretch, values_of
 from nadi.lang.tree import Type
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ _SWEEP = 1024  # groups from which on one looks for such that hold nothing
 
 class Groups:
     """Groups by the values of some attributes; without attributes there is one group, number 0. `sharded`: the
-    key of a group is that of its partition, and tells its key-group; where groups are by other attributes, too, it is the first one.
+    key of a group is that of its partition, and tells its key-group; where groups are by other attributes, too, it is the first one. `parts`: one asks for the
+    groups of a key.
 
     `arrays` (name → dtype) are the aggregators'; the array of a name has an entry for each group, as have `touched` (set by who changes them, for the
     next delta), `opened` and `slot` (of the selection). A group that holds nothing is forgotten in time, its
@@ -40,6 +41,7 @@ class Groups:
         sharded: bool = False,
         texts: Mapping[str, Texts] | None = None,
         letter: str = "g",
+        parts: bool = False,
     ) -> None:
         self._letter = letter
         self.element = element
@@ -48,7 +50,7 @@ class Groups:
         self._by = by
         self._kinds = kinds
         self._plain = kinds == (Type.STRING,)
-        self._prefixed = sharded and len(by) > 1
+        self._prefixed = (sharded or parts) and len(by) > 1
         self._dtypes = {"prefix": "int32", **arrays} if self._prefixed else dict(arrays)
         self.keys = KeyTable()
         self.clear()
@@ -71,10 +73,22 @@ class Groups:
         """Whether there may be more than one."""
         return bool(self._by)
 
+    @property
+    def room(self) -> int:
+        """All numbers are less."""
+        return len(self.touched)
+
+    def parted(self, ids: Longs) -> Iterator[tuple[int, Longs]]:
+        """Numbers of groups by their key-groups."""
+        if not self._by:
+            yield 0, ids
+        else:
+            yield from by_group(self.keys, ids, self._sharded, self.arrays.get("prefix"))
+
     def numbers(self, given: Stretch) -> Array:
         """The group of each event."""
-        if self._plain and not (column := given.columns[self._by[0]]).has_nulls():
-            return self._grown(self.keys.numbered(*column.texts()))
+        if self._plain and (lies := given.lies(self._by[0])) is not None:
+            return self._grown(self.keys.numbered(given.size, lies[1], lies[2]))
         columns = tuple(given.columns[p] for p in self._by)
         found = self.number(texts_of(columns, self._kinds))
         if self._prefixed:
@@ -112,7 +126,7 @@ class Groups:
     @property
     def may_sweep(self) -> bool:
         """Whether there are so many groups that it is worth while to look for those that hold nothing."""
-        return self.grouped and self.keys.count >= self._limit
+        return self.keys.count >= self._limit  # without attributes there is none
 
     def sweep(self, held: Array, telling: Iterable[str] | None = None) -> None:
         """Forget the groups that hold nothing; `held` are the groups of events that are still to leave.
@@ -133,6 +147,25 @@ class Groups:
         for array in self.arrays.values():
             array[gone] = 0
         self._limit = max(_SWEEP, 2 * self.keys.count)
+
+    def of_keys(self, keys: pa.Array) -> Array:
+        """The groups whose first attribute has one of some texts."""
+        if len(self._by) == 1:
+            return self.number(keys)
+        ids = self.keys.held()
+        ends, data = self.keys.packed(ids)
+        made = np.zeros(len(ids) + 1, np.int32)
+        np.cumsum(self.arrays["prefix"][ids], out=made[1:])
+        firsts = np.empty(int(made[-1]), np.uint8)
+        _cut(ends, data, made, firsts)
+        texts = pa.Array.from_buffers(pa.string(), len(ids), [None, pa.py_buffer(made), pa.py_buffer(firsts)])
+        return ids[values_of(pc.is_in(texts, value_set=keys))]
+
+    def forget(self, ids: Array) -> None:
+        """Let groups be as if they had never been; their numbers go to others in time."""
+        for array in self.arrays.values():
+            array[ids] = 0
+        self.touched[ids] = True
 
     # ---- state
 
@@ -171,9 +204,7 @@ class Groups:
         """The numbers of the groups that a block names."""
         if not self._by:
             return np.zeros(1, np.int32)
-        ends, data = block.arrays["ends"], block.arrays["texts"]
-        buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
-        return self.number(pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers))
+        return self._grown(self.keys.unpacked(block.arrays["ends"], block.arrays["texts"]))
 
     def told(self, name: str, ids: Array) -> dict[str, Array]:
         """Groups of something else, as arrays of its block: which of some groups each is, -1 where it is none."""
@@ -210,6 +241,14 @@ def coded(groups: Array, room: int) -> tuple[Array, Array]:
     codes, found = np.empty(len(groups), np.int32), np.empty(len(groups), np.int32)
     count = _code(groups, np.full(room, -1, np.int32), codes, found)
     return found[:count], codes
+
+
+@loop
+def _cut(ends, data, made, firsts):  # type: ignore[no-untyped-def]
+    """The beginnings of texts, one after the other; `made` tells where each is to end."""
+    for i in range(len(made) - 1):
+        for j in range(made[i + 1] - made[i]):
+            firsts[made[i] + j] = data[ends[i] + j]
 
 
 @loop

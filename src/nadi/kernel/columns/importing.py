@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from numba import types
 
+from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.columns.jit import PLAIN, callback, locked, part
-from nadi.kernel.columns.memory import HEAD, peek, poke, release
-from nadi.kernel.columns.stretch import Array, Column, place_of
+from nadi.kernel.columns.memory import HEAD, lying, peek, poke, release
+from nadi.kernel.columns.places import FIRST, LIES, ROW, TEXTS, VALUES
+from nadi.kernel.columns.stretch import DTYPES, Stretch
+from nadi.kernel.contract import OUTPUT_COLUMNS
+from nadi.lang.tree import Type
+from nadi.plan.nodes import Schema
 
 _RELEASE, _PRIVATE = 64, 72  # in an ArrowArray
 
@@ -54,17 +59,40 @@ def _letting_go() -> tuple[int, Any]:
 
 
 @locked
-def _described(block, words, rows, columns, letting_go, holder):  # type: ignore[no-untyped-def]
-    """Writes the structs of a batch. `words` are the buffers of its columns."""
+def _described(block, table, rows, columns, first, numbers, chunks, groups, letting_go, holder):  # type: ignore[no-untyped-def]
+    """Writes the structs of a batch: columns that lie where a table says, and the marks of output rows. Where each is a chunk of its own it numbers them,
+    too, from `first` on."""
+    if numbers == chunks:
+        made = lying(numbers, rows, np.int64)
+        for i in range(rows):
+            made[i] = first + i
+    count = columns + 4
     pointers = block + 8 * (HEAD + 1)
-    child = pointers + 8 * columns
+    child = pointers + 8 * count
+    buffers = child + 8 * HEAD * count
     poke(block + 8 * HEAD, 0)
-    _struct(block, rows, 1, columns, block + 8 * HEAD, pointers, letting_go, holder)
-    for c in range(columns):
-        buffers = words + 24 * c
+    _struct(block, rows, 1, count, block + 8 * HEAD, pointers, letting_go, holder)
+    for c in range(count):
+        row = table + 8 * ROW * (FIRST + c)
+        values, texts, wide = 0, 0, 2
+        if c < columns:
+            values, texts = peek(row + 8 * VALUES), peek(row + 8 * TEXTS)
+            wide = 3 if peek(row + 8 * LIES) < 0 else 2
+        elif c == columns:
+            values = numbers
+        elif c == columns + 1:
+            values = chunks
+        elif c == columns + 2:
+            values = peek(table + 8 * VALUES)
+        else:
+            values = groups
         poke(pointers + 8 * c, child)
-        _struct(child, rows, 3 if peek(buffers + 16) != 0 else 2, 0, buffers, 0, letting_go, 0)
+        poke(buffers, 0)
+        poke(buffers + 8, values)
+        poke(buffers + 16, texts)
+        _struct(child, rows, wide, 0, buffers, 0, letting_go, 0)
         child += 8 * HEAD
+        buffers += 24
     _hold(holder)
 
 
@@ -82,25 +110,33 @@ def _struct(at, rows, count, columns, buffers, pointers, letting_go, holder):  #
     poke(at + _PRIVATE, holder)
 
 
-def batch_of(schema: pa.Schema, rows: int, columns: Sequence[Column], marks: Sequence[Array]) -> pa.RecordBatch:
-    """A batch with some rows of columns and behind them of arrays without nulls. What is given must not change any more."""
-    words: list[int] = []
-    holder: list[object] = [columns]
-    for column in columns:
-        values, texts, held = column.place()
-        words += (0, values, texts)
-        holder.append(held)
-    for mark in marks:
-        values, texts, held = place_of(mark)
-        words += (0, values, texts)
-        holder.append(held)
-    buffers = array("q", words)
-    count = len(columns) + len(marks)
-    block = array("q", bytes(8 * (HEAD + 1 + (HEAD + 1) * count)))
-    holder += (buffers, block)
-    at = block.buffer_info()[0]
-    _described(at, buffers.buffer_info()[0], rows, count, _letting_go()[0], id(holder))
-    for number, column in enumerate(columns):
-        if not words[3 * number + 1]:  # only Arrow's array of it will do
-            column.array()._export_to_c(at + 8 * (HEAD + 1 + count + HEAD * number))
-    return pa.RecordBatch._import_from_c(at, schema)
+class Importer:
+    """Makes the batches of an output stream: its columns, and behind them the marks of `nadi.kernel.contract.OUTPUT_COLUMNS`."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = pa.schema([*arrow_schema(schema), *OUTPUT_COLUMNS])
+        self._columns = len(schema)
+        kinds = enumerate(schema.types)
+        self._lying = tuple(n for n, kind in kinds if kind is Type.STRING or DTYPES.get(kind, "bool") != "bool")
+        self._others = tuple(
+            n for n in range(len(schema)) if n not in self._lying
+        )  # only Arrow's arrays of them will do
+        self._let_go = _letting_go()[0]
+        self._blank = array("q", bytes(8 * (HEAD + 1 + (HEAD + 4) * len(self._schema))))
+
+    def batch(self, made: Stretch, rows: int, marks: tuple[int, int, int, int], held: object) -> pa.RecordBatch:
+        """The rows of a stretch. Nothing of it must change any more.
+
+        Args:
+            marks: the first number; where the numbers, those of the chunks and the key-groups lie, in what is held. Where the numbers are those of the chunks,
+                they are yet to be written.
+        """
+        table, missing = made.lying(self._lying)
+        block = self._blank[:]
+        holder = (made, held, block)
+        at = block.buffer_info()[0]
+        _described(at, table, rows, self._columns, *marks, self._let_go, id(holder))
+        for number in (*missing, *self._others):
+            child = at + 8 * (HEAD + 1 + len(self._schema) + HEAD * number)
+            made.columns[number].array()._export_to_c(child)
+        return pa.RecordBatch._import_from_c(at, self._schema)

@@ -12,9 +12,9 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
-from importlib.util import find_spec
+from functools import lru_cache
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any
 
 import numba
@@ -24,10 +24,13 @@ from numba.core import config
 from numba.core.errors import NumbaError
 
 from nadi.kernel.columns.cached import build, cache_folder
+from nadi.kernel.columns.sweeping import FILES, touch, use
 
 _interpreted = False
-# not on Windows: processes compile side by side there
-_FILES: Any = import_module("fcntl") if find_spec("fcntl") else None
+_ready: dict[tuple[Path | None, str, tuple[tuple[str, str], ...]], Any] = {}
+"""The generated loops that this process has compiled or loaded: the kernels of other buckets, and those that take over their state, have the same ones."""
+_READY = 64
+"""So many are kept."""
 
 PLAIN: bool = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]  # numba sets it from the environment
 """Whether loops run as Python."""
@@ -49,23 +52,57 @@ def loop(function: Any) -> Callable[..., Any]:
 
     Its parameters have no types in the text: Numba takes those of the arguments.
     """
-    made: Callable[..., Any]
-    try:
-        made = numba.njit(**_OPTIONS)(function)
-    except RuntimeError:  # Numba finds no folder for its cache: neither beside the package nor of the user
-        made = numba.njit(**{**_OPTIONS, "cache": False})(function)
-    return made
+    return _cached(function, _OPTIONS)
 
 
 def locked(function: Any) -> Callable[..., Any]:
     """As `loop`, for what changes Python's objects: it keeps Python's lock."""
+    return _cached(function, {**_OPTIONS, "nogil": False})
+
+
+def _cached(function: Any, options: dict[str, Any]) -> Callable[..., Any]:
     made: Callable[..., Any]
-    options = {**_OPTIONS, "nogil": False}
     try:
-        made = numba.njit(**options)(function)
-    except RuntimeError:
+        with _folder_of(function):
+            made = numba.njit(**options)(function)
+    except RuntimeError:  # Numba finds no folder for its cache
         made = numba.njit(**{**options, "cache": False})(function)
     return made
+
+
+@contextmanager
+def _folder_of(function: Any) -> Iterator[None]:
+    """Let Numba keep a function of this package in a folder for what it calls: it looks at the function's own file only, and would go on with the machine
+    code of functions elsewhere that have changed since.
+    """
+    settings: Any = config
+    before = settings.CACHE_DIR
+    told = hashlib.sha256("\0".join(_called(function, set())).encode()).hexdigest()[:16]
+    if not before:
+        use(cache_folder())
+    folder = (Path(before) if before else cache_folder() / "own") / told
+    settings.CACHE_DIR = str(folder)
+    try:
+        yield
+    finally:
+        settings.CACHE_DIR = before
+    touch(folder)
+
+
+def _called(function: Any, seen: set[object]) -> Iterator[str]:
+    """What decides on the code of a function: its own, and of what it names constants and, in turn, functions."""
+    code = function.__code__
+    if code in seen:
+        return
+    seen.add(code)
+    yield f"{code.co_qualname} {code.co_code.hex()} {[c for c in code.co_consts if not isinstance(c, CodeType)]!r}"
+    modules = [m for name in code.co_names if isinstance(m := function.__globals__.get(name), ModuleType)]
+    for name in code.co_names:
+        for found in (function.__globals__.get(name), *(getattr(m, name, None) for m in modules)):
+            if hasattr(found, "py_func"):
+                yield from _called(found.py_func, seen)
+            elif isinstance(found, (bool, int, float, str, tuple)):
+                yield f"{name}={found!r}"
 
 
 def callback(function: Any) -> tuple[int, Any]:
@@ -75,7 +112,8 @@ def callback(function: Any) -> tuple[int, Any]:
         return int(ctypes.cast(plain, ctypes.c_void_p).value or 0), plain
     made: Any
     try:
-        made = numba.cfunc(types.void(types.int64), cache=True)(function)
+        with _folder_of(function):
+            made = numba.cfunc(types.void(types.int64), cache=True)(function)
     except RuntimeError:
         made = numba.cfunc(types.void(types.int64))(function)
     return int(made.address), made
@@ -83,15 +121,13 @@ def callback(function: Any) -> tuple[int, Any]:
 
 def part(function: Any) -> Callable[..., Any]:
     """Compile a function that is a part of loops: it stands in each of them as if it were written there. It makes no arrays."""
-    made: Callable[..., Any] = numba.njit(**_HELD, forceinline=True)(function)
-    return made
+    return _cached(function, {**_HELD, "forceinline": True})
 
 
 def bare(function: Any) -> Callable[..., Any]:
     """Compile a function that makes no arrays, as those that it calls: none of them counts who holds the arrays that it is given, which takes longer than what
     a small one does."""
-    made: Callable[..., Any] = numba.njit(**_OPTIONS, _nrt=False)(function)  # type: ignore[call-overload]  # its stubs leave it out
-    return made
+    return _cached(function, _HELD)
 
 
 @contextmanager
@@ -121,31 +157,48 @@ def generated(
     """
     if PLAIN or _interpreted:
         scope = dict(plain)
-        exec(compile(source, f"<{name}>", "exec"), scope)
+        exec(_code(source, name), scope)
         return scope[name]
     path = _kept(source)
+    asked = (path, source, tuple(parameters))
+    if (known := _ready.get(asked)) is not None:
+        return known
+    if len(_ready) >= _READY:
+        _ready.clear()
     scope = {**names, "__name__": __name__}  # what is loaded from the cache asks for its module
     exec(compile(source, str(path or f"<{name}>"), "exec"), scope)
+    _ready[asked] = _machine_code(scope[name], path, parameters)
+    return _ready[asked]
+
+
+def _machine_code(function: Any, path: Path | None, parameters: Sequence[tuple[str, str]]) -> Any:
+    """Compile a loop, or take it from the cache."""
     signature = types.void(*(_type(dtype) for _name, dtype in parameters))
     if path is not None:
         try:
             with _alone(path):
-                return numba.njit(signature, **_HELD)(scope[name])
+                return numba.njit(signature, **_HELD)(function)
         except NumbaError:
             raise  # the loop's text is wrong: a shape that should have been refused
         except Exception as problem:  # whatever reading a damaged file raises
             warnings.warn(f"compiled loops in {path.parent} cannot be used: {problem!r}", RuntimeWarning, stacklevel=2)
-    return numba.njit(signature, **{**_HELD, "cache": False})(scope[name])
+    return numba.njit(signature, **{**_HELD, "cache": False})(function)
+
+
+@lru_cache(256)
+def _code(source: str, name: str) -> Any:
+    """Python's code of a loop: where loops run as Python, many kernels of one app are made."""
+    return compile(source, f"<{name}>", "exec")
 
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Of several processes that want the same loop one compiles it, and the others take it from the cache."""
-    if _FILES is None:
+    if FILES is None:  # processes compile side by side there
         yield
         return
     with path.with_suffix(".lock").open("a") as lock:
-        _FILES.flock(lock, _FILES.LOCK_EX)
+        FILES.flock(lock, FILES.LOCK_EX)
         yield
 
 
@@ -161,8 +214,11 @@ def _kept(source: str) -> Path | None:
     """The file that stands for a text in the cache; None where no folder can be written."""
     try:
         folder = cache_folder()
+        use(folder)
         path = folder / f"loop_{hashlib.sha256((source + build()).encode()).hexdigest()[:24]}.py"
-        if not path.exists():
+        if path.exists():
+            touch(path)
+        else:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh = path.with_suffix(f".{os.getpid()}")
             fresh.write_text(source, encoding="utf-8")

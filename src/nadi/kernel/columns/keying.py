@@ -93,13 +93,14 @@ class ValueKeying:
     def __init__(self, key: ValueKey, types: tuple[Type, ...]) -> None:
         text = LoopText(types)
         self._picked = SelectionText(text, Selection((key.value,), Schema(())), Rule.EACH).picked
+        self._types = types
         self._loop = text.compiled("keying")
 
     def process(self, stretch: Stretch) -> Stretch | None:
         """The events with their keys."""
-        selected = Selected(self._picked, len(stretch))
-        self._loop(stretch, selected.own)
-        made = selected.stretch(stretch, False)
+        selected = Selected(self._picked, self._types)
+        self._loop(stretch, selected.room(len(stretch)), selected.held)
+        made = selected.stretch(stretch)
         assert made is not None  # each event gives a row
         return _with(stretch, made.columns[0])
 

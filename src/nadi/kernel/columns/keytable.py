@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nadi.kernel.columns.jit import PLAIN, loop
+from nadi.kernel.columns.jit import PLAIN, bare, loop
+from nadi.kernel.columns.memory import address_of, lying, values_at
 from nadi.kernel.columns.stretch import Array, Column, Longs, texts_in
 from nadi.kernel.columns.words import load, store
 from nadi.lang.tree import Type
@@ -42,11 +43,13 @@ class KeyTable:
         self._texts = np.zeros(16 * _FEWEST, np.uint8)
         self._free = np.zeros(_FEWEST, np.int32)
         self._meta = np.zeros(4, np.int64)
+        self._counts = memoryview(self._meta)  # type: ignore[arg-type]  # an array is a buffer; an int of it is made faster here
+        self._hold()
 
     @property
     def count(self) -> int:
         """How many keys there are."""
-        return int(self._meta[_IDS] - self._meta[_FREE])
+        return self._counts[_IDS] - self._counts[_FREE]
 
     @property
     def bound(self) -> int:
@@ -55,21 +58,23 @@ class KeyTable:
 
     def number(self, array: pa.Array) -> Array:
         """The id of each text of a string array without nulls, made where there is none."""
-        return self.numbered(*texts_in(array))
+        ends, texts = texts_in(array)
+        return self.numbered(len(array), address_of(ends, _INT), address_of(texts, _BYTE))
 
-    def numbered(self, ends: Array, texts: Array) -> Array:
-        """The same for texts as `Column.texts` gives them."""
-        n = len(ends) - 1
+    def numbered(self, n: int, ends_at: int, texts_at: int) -> Array:
+        """The same for texts of which is known where they lie."""
         ids = np.empty(n, np.int32)
         done = 0
         while done < n:
-            done = _number(ends, texts, done, *self._arrays(), ids)
+            done = _number(n, ends_at, texts_at, done, *self._held, ids)
             if done < n:
-                self._grow(int(ends[done + 1] - ends[done]))
+                start, end = values_at(ends_at, _INT, n + 1, None)[done : done + 2].tolist()
+                self._grow(end - start)
         return ids
 
-    def _arrays(self) -> tuple[Array, ...]:
-        return (
+    def _hold(self) -> None:
+        """What a loop gets, call after call."""
+        self._held = (
             self._slots,
             self._words,
             self._hashes,
@@ -94,6 +99,7 @@ class KeyTable:
         if 2 * (self._meta[_USED] + 1) > len(self._slots) or len(self._slots) < 4 * self.room:
             self._slots = np.zeros(max(4 * self.room, len(self._slots)), np.int32)
             _rehash(self._slots, self._hashes, self._lengths, self._meta)
+        self._hold()
 
     def _compacted(self) -> int:
         self._old = self._texts
@@ -110,12 +116,17 @@ class KeyTable:
     def array(self, ids: Array, nulls: Array | None = None) -> pa.Array:
         """The texts of ids as a string array; where there is null the id means nothing."""
         n = len(ids)
-        ends = np.empty(n + 1, np.int32)
         absent = nulls if nulls is not None and nulls.any() else _NONE
-        data = np.empty(_measure(ids, absent, self._lengths, ends) + 8, np.uint8)
-        _spell(ids, self._starts, self._texts, ends, data)
+        ends, data = self.written(ids, absent)
         valid = pa.py_buffer(np.packbits(~absent, bitorder="little")) if len(absent) else None
         return pa.Array.from_buffers(pa.string(), n, [valid, pa.py_buffer(ends), pa.py_buffer(data[:-8])])
+
+    def written(self, ids: Array, absent: Array | None = None) -> tuple[Array, Array]:
+        """Where each text begins and the last one ends, and the bytes of all, eight more than there are; nothing of those that are `absent`."""
+        ends = np.empty(len(ids) + 1, np.int32)
+        data = np.empty(_measure(ids, _NONE if absent is None else absent, self._lengths, ends) + 8, np.uint8)
+        _spell(ids, self._starts, self._texts, ends, data)
+        return ends, data
 
     def packed(self, ids: Array) -> tuple[Array, Array]:
         """The texts of ids: where each begins and the last ends (int32), and their bytes."""
@@ -125,8 +136,17 @@ class KeyTable:
         _pack(ids.astype(np.int64), self._starts, self._lengths, self._texts, ends, data)
         return ends, data
 
+    def unpacked(self, ends: Array, texts: Array) -> Array:
+        """The id of each text that `packed` gave, made where there is none."""
+        return self.number(pa.Array.from_buffers(pa.string(), len(ends) - 1, [None, *map(pa.py_buffer, (ends, texts))]))
+
+    def spelled(self) -> tuple[Array, Array, Array]:
+        """By id where its text begins and how many bytes it has, and the bytes of all."""
+        return self._starts, self._lengths, self._texts
+
 
 _NONE = np.zeros(0, np.bool_)
+_INT, _BYTE = np.dtype(np.int32), np.dtype(np.uint8)
 
 
 def texts_of(columns: tuple[Column, ...], kinds: tuple[Type, ...]) -> pa.Array:
@@ -165,11 +185,12 @@ _mix = _plain_mix if PLAIN else _compiled_mix
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)
 
 
-@loop
-def _number(ends, data, done, slots, words, hashes, starts, lengths, texts, free, meta, ids):  # type: ignore[no-untyped-def]
+@bare
+def _number(n, ends_at, texts_at, done, slots, words, hashes, starts, lengths, texts, free, meta, ids):  # type: ignore[no-untyped-def]
     """Numbers the texts from `done` on; -> the first one for which there is no room, or how many there are."""
     mask = np.uint64(len(slots) - 1)
-    n = len(ids)
+    ends = lying(ends_at, n + 1, np.int32)
+    data = lying(texts_at, ends[n], np.uint8)
     for i in range(done, n):
         start, size = ends[i], ends[i + 1] - ends[i]
         if start + 8 <= len(data):
@@ -278,7 +299,7 @@ def _pack(ids, starts, lengths, texts, ends, data):  # type: ignore[no-untyped-d
             data[ends[i] + j] = texts[starts[k] + j]
 
 
-@loop
+@bare
 def _measure(ids, nulls, lengths, ends):  # type: ignore[no-untyped-def]
     """Where each text ends; -> where the last one does."""
     end = 0
@@ -290,7 +311,7 @@ def _measure(ids, nulls, lengths, ends):  # type: ignore[no-untyped-def]
     return end
 
 
-@loop
+@bare
 def _spell(ids, starts, texts, ends, data):  # type: ignore[no-untyped-def]
     """The texts one after the other; there are eight bytes more than they have."""
     for i in range(len(ids)):

@@ -11,18 +11,23 @@ The loop's body stands in `for i in range(n)`; `before` and `after` it stand lin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from operator import is_
 from typing import Any
 
+import numpy as np
+
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
 from nadi.kernel.columns.code import Writer
 from nadi.kernel.columns.jit import generated
+from nadi.kernel.columns.memory import lying, peek, plain_lying, plain_peek
+from nadi.kernel.columns.places import FIRST, MARKS, NULLS, ROW, VALUES
 from nadi.kernel.columns.stretch import Array, Stretch
 from nadi.lang.tree import Type
 
-_ALWAYS = (("n", "int64"), ("ts", "const int64[]"), ("now", "const int64[]"), ("chunk", "const int64[]"))
+_LONG = np.dtype(np.int64)
 
 
 class LoopText:
@@ -52,18 +57,31 @@ class LoopText:
 
 
 class Loop:
-    """A compiled loop."""
+    """A compiled loop. What it reads of a stretch lies where the stretch's table says: to make an array of each column takes longer than a short loop does."""
 
     def __init__(self, text: LoopText, name: str) -> None:
         writer = text.writer
-        parameters = [*_ALWAYS, *writer.parameters.items(), *text.own.items()]
-        head = f"def {name}({', '.join(p for p, _dtype in parameters)}):"
-        before, after = ([f"    {line}" for line in lines] for lines in (text.before, text.after))
-        self.source = "\n".join([head, *before, "    for i in range(n):", *writer.lines, *after, ""])
-        self._call: Any = generated(self.source, name, parameters, {**COMPILED, **text.names}, {**PLAIN, **text.names})
-        self._read = tuple((p[0], int(p[1:])) for p in writer.parameters)
+        lines = [*text.before, *writer.lines, *text.after]
+        marks = [m for m in MARKS if any(re.search(rf"\b{m}\b", line) for line in lines)]
+        read = [(mark, MARKS.index(mark), VALUES, _LONG) for mark in marks]
+        prepared = []
+        for parameter, dtype in writer.parameters.items():
+            row = FIRST + int(parameter[1:])
+            if parameter[0] == "p":
+                prepared.append((parameter, dtype))
+            else:
+                read.append((parameter, row, VALUES if parameter[0] == "c" else NULLS, _dtype(dtype)))
+        arrays = [f"{p} = lying(peek(table + {8 * (ROW * row + word)}), n, {d.name}_)" for p, row, word, d in read]
+        self._read = tuple((row, dtype if word == VALUES else None) for _p, row, word, dtype in read)
         self._prepared = tuple(writer.prepared)
-        self._place = {name: len(_ALWAYS) + len(self._read) + at for at, name in enumerate(text.own)}
+        parameters = [("n", "int64"), ("table", "int64"), *prepared, *text.own.items()]
+        head = f"def {name}({', '.join(p for p, _dtype in parameters)}):"
+        before, after = ([f"    {line}" for line in lines] for lines in (arrays + text.before, text.after))
+        self.source = "\n".join([head, *before, "    for i in range(n):", *writer.lines, *after, ""])
+        names, plain = {**COMPILED, **_COMPILED, **text.names}, {**PLAIN, **_PLAIN, **text.names}
+        self._call: Any = generated(self.source, name, parameters, names, plain)
+        first = 2 + len(prepared)
+        self._place = {name: first + at for at, name in enumerate(text.own)}
         self._held: tuple[Mapping[str, Array | int], ...] = ()
         self._arguments: list[Any] = [None] * len(parameters)  # with what is held
 
@@ -74,17 +92,11 @@ class Loop:
         """
         if len(held) != len(self._held) or not all(map(is_, held, self._held)):
             self._hold(held)
-        arguments, columns, place = self._arguments.copy(), given.columns, self._place
-        arguments[:4] = len(given.ts), given.ts, given.now, given.chunk
-        at = 4
-        for kind, number in self._read:
-            if kind == "c":
-                arguments[at] = columns[number].values()
-            elif kind == "m":
-                arguments[at] = columns[number].nulls()
-            else:
-                arguments[at] = self._prepared[number].made(columns)
-            at += 1
+        arguments, place = self._arguments.copy(), self._place
+        arguments[0], arguments[1] = given.size, given.reads(self._read)
+        if self._prepared:
+            for at, one in enumerate(self._prepared, 2):
+                arguments[at] = one.made(given.columns)
         for name, value in own.items():
             if name in place:
                 arguments[place[name]] = value
@@ -97,3 +109,12 @@ class Loop:
             for name, value in mapping.items():
                 if name in self._place:
                     self._arguments[self._place[name]] = value
+
+
+def _dtype(text: str) -> np.dtype[Any]:
+    return np.dtype(text.removeprefix("const ").removesuffix("[]"))
+
+
+_DTYPES = {f"{name}_": getattr(np, name) for name in ("int32", "int64", "float32", "float64")} | {"bool_": np.bool_}
+_COMPILED: dict[str, object] = {"lying": lying, "peek": peek, **_DTYPES}
+_PLAIN: dict[str, object] = {"lying": plain_lying, "peek": plain_peek, **_DTYPES}

@@ -14,14 +14,12 @@ import pyarrow as pa
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 from nadi.kernel.columns.jit import PLAIN
 
 HEAD = 10
 """Words of an ArrowArray: length, nulls, offset, buffers, children, then pointers: buffers, children, dictionary, release, private data."""
-
-NULLS, VALIDITY, VALUES, TEXTS = range(4)
-"""What is told of a column: how many nulls it has (less than 0: not known), and the addresses of its buffers; that of its values is the first value's."""
 
 _WORD = ir.IntType(64)
 
@@ -44,11 +42,18 @@ def _compiled_poke(context, address, value):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def _compiled_pointer(context, address):  # type: ignore[no-untyped-def]
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+def _compiled_lying(context, address, size, dtype):  # type: ignore[no-untyped-def]
+    kind = types.Array(dtype.dtype, 1, "C")
 
-    return types.voidptr(types.int64), code
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        made = context.make_array(kind)(context, builder)
+        bytes_each = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        each = context.get_constant(types.intp, bytes_each)
+        data = builder.inttoptr(arguments[0], made.data.type)
+        populate_array(made, data=data, shape=[arguments[1]], strides=[each], itemsize=each, meminfo=None)  # type: ignore[no-untyped-call]
+        return made._getvalue()
+
+    return kind(types.int64, types.int64, dtype), code
 
 
 @intrinsic
@@ -63,7 +68,8 @@ def _compiled_release(context, address):  # type: ignore[no-untyped-def]
     return types.none(types.int64), code
 
 
-def _plain_peek(address: int) -> int:
+def plain_peek(address: int) -> int:
+    """`peek` for loops that run as Python."""
     return ctypes.c_int64.from_address(int(address)).value
 
 
@@ -71,27 +77,37 @@ def _plain_poke(address: int, value: int) -> None:
     ctypes.c_int64.from_address(int(address)).value = int(value)
 
 
-def _plain_pointer(address: int) -> Any:
-    return ctypes.c_void_p(int(address))
+def plain_lying(address: int, size: int, dtype: Any) -> Any:
+    """`lying` for loops that run as Python."""
+    kind = np.dtype(dtype)
+    return np.frombuffer((ctypes.c_char * (int(size) * kind.itemsize)).from_address(int(address)), kind)
 
 
 def _plain_release(address: int) -> None:
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_plain_peek(address + 64))(int(address))
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(plain_peek(address + 64))(int(address))
 
 
-peek: Any = _plain_peek if PLAIN else _compiled_peek
+peek: Any = plain_peek if PLAIN else _compiled_peek
 """`peek(address)`: the int64 that lies there."""
 
 poke: Any = _plain_poke if PLAIN else _compiled_poke
 """`poke(address, value)`: put an int64 there."""
 
-pointer: Any = _plain_pointer if PLAIN else _compiled_pointer
-"""`pointer(address)`, for `numba.carray`."""
+lying: Any = plain_lying if PLAIN else _compiled_lying
+"""`lying(address, size, dtype)`: the array of so many values that lies there. Nobody counts who holds it."""
 
 release: Any = _plain_release if PLAIN else _compiled_release
 """`release(address)`: let an exported ArrowArray go."""
 
 
-def values_at(address: int, dtype: np.dtype[Any], size: int, holder: pa.RecordBatch) -> Any:
+def values_at(address: int, dtype: np.dtype[Any], size: int, holder: object) -> Any:
     """The values that lie somewhere, as a numpy array that keeps what holds them alive."""
     return np.frombuffer(pa.foreign_buffer(address, size * dtype.itemsize, holder), dtype, size)
+
+
+def address_of(values: Any, dtype: np.dtype[Any]) -> int:
+    """Where the values of an array lie, one behind the other; it must be one of that type, as nobody looks at it again."""
+    if values.dtype != dtype:
+        raise TypeError(f"an array of {values.dtype} where {dtype} is wanted")
+    found: int = pa.py_buffer(values).address
+    return found

@@ -53,6 +53,7 @@ class MixedKernel:
         self.rows = makes.rows(without(app, part.order), sides.rows)
         self.columns = makes.columns(app, sides.columns, part)
         self.rows.stand_in({name: AskedTable(held) for name, held in self.columns.tables.items()})
+        self._playback = app.playback is not None  # then rows have no queries: they are asked on demand
         self._alone = self.columns.produced | ({CONTROL} if part.tables else frozenset())
         schemas = {key: stream.schema for key, stream in app.streams.items()}
         self._handing = Handing(part.handed, schemas) if part.handed else None
@@ -64,6 +65,11 @@ class MixedKernel:
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         """Take arrivals in order, timers in between at their due times, then the timers due up to `until` (ms)."""
+        if self.columns.purges:
+            return together(self._process(part, end) for part, end in self.columns.parts(arrivals, until))
+        return self._process(arrivals, until)
+
+    def _process(self, arrivals: Arrivals, until: int) -> Outputs:
         if any(a.input in self._alone for a in arrivals):
             parts = in_turns(arrivals, self._alone)
             return together(self._take(part, until if clock is None else clock) for part, clock in parts)
@@ -71,15 +77,21 @@ class MixedKernel:
 
     def _take(self, arrivals: Arrivals, until: int) -> Outputs:
         sides, produced = self._sides, self.columns.produced
-        here = [a for a in arrivals if a.input in sides.read or a.input in produced]
+        here = [a for a in arrivals if a.input in sides.read or a.input in produced or self._moved(a.input)]
         there = [a for a in arrivals if a.input not in sides.read | produced or a.input in sides.also]
         made = self.columns.take(here, until)
+        if self._playback:
+            self.rows.flow.set_clocks(self.columns.clocks.now, self.rows.flow.arrival_now)
         if self._handing is not None:
             there = self._handing.arrivals(here, self.columns.given_on, there)
         more = self.rows.process(there, until)
         return Outputs(
             {**made.batches, **more.batches}, (*made.failures, *more.failures), {**made.counts, **more.counts}
         )
+
+    def _moved(self, stream: str) -> bool:
+        """Whether the events of a stream that columns do not read move their clock."""
+        return self._playback and stream != CONTROL
 
     def next_timer(self) -> int | None:
         """When the next timer of either is due."""

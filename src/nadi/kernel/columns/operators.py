@@ -13,9 +13,10 @@ from nadi.kernel.columns.contract import Input, Operator, Stateful
 from nadi.kernel.columns.delaying import Delaying
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
+from nadi.kernel.columns.gathering import Gathering
 from nadi.kernel.columns.joins import Join
 from nadi.kernel.columns.keying import key_of, with_key
-from nadi.kernel.columns.patterns import AbsentEnd, ChainPattern, Sequence, Summed
+from nadi.kernel.columns.patterns import Summed, pattern
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.staging import Staged
 from nadi.kernel.columns.tables import HeldTable, Looking, LookingOn
@@ -23,8 +24,7 @@ from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
 from nadi.plan import tabling
 from nadi.plan.ahead import ahead
-from nadi.plan.elements import has_absent
-from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES
+from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers
 from nadi.plan.nodes import (
     App,
     Column,
@@ -39,6 +39,8 @@ from nadi.plan.nodes import (
     WindowCall,
     WindowStep,
 )
+from nadi.plan.owners import keys_of
+from nadi.plan.setting import with_set
 from nadi.plan.summing import sums
 
 _NO_TABLES: Mapping[str, HeldTable] = {}
@@ -46,6 +48,7 @@ _NO_TABLES: Mapping[str, HeldTable] = {}
 
 def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTable] = _NO_TABLES) -> Operator:
     """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out; `tables` are those on columns."""
+    query = with_set(query)
     seen = tabling.seen(query, app)
     if seen is None:
         return _whole(query, app, is_read)
@@ -86,8 +89,10 @@ def _with_columns(query: Query, keys: tuple[Expr, ...]) -> Query:
 
 def _limited_by(query: Query, app: App) -> tuple[Expr, ...]:
     """The values that the output rate of a query looks at beside its rows: the key of its partition, and those of `group by`."""
-    if query.rate is None or query.rate.kind == "all" or not isinstance(query.input, SingleInput):
+    if query.rate is None or query.rate.kind == "all" or isinstance(query.input, StateInput):
         return ()
+    if isinstance(query.input, JoinInput):
+        return query.selection.group_by
     home = key_of(query, query.input.source, app)
     by = query.selection.group_by
     return by if home is None else (home, *by)
@@ -96,11 +101,9 @@ def _limited_by(query: Query, app: App) -> tuple[Expr, ...]:
 def _operator(query: Query, app: App, is_read: bool) -> Operator:
     source = query.input
     if sums(query):
-        return Summed(query, app, is_read)
+        return Summed(query, app)
     if isinstance(source, StateInput):
-        if has_absent(source.root):
-            return AbsentEnd(query, app)
-        return Sequence(query, app) if source.sequence else ChainPattern(query, app)
+        return pattern(query, app)
     if isinstance(source, JoinInput):
         return Join(query, app, is_read)
     assert isinstance(source, SingleInput)  # as islands says
@@ -113,12 +116,13 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
         for steps in (source.steps[:at], source.steps[at:])
     )
     position = None if key is None else key.position
-    given = Input(types, filters, is_read, position, app.sharding.kind == "key", behind)
+    sharded, purged = app.sharding.kind == "key", bool(keys_of(query, app))
+    given = Input(types, filters, position, sharded, behind, purged)
     if source.window is not None and source.window.name == "delay":
         later = replace(query, input=replace(source, steps=tuple(map(FilterStep, behind))))
         inner = _single(later, replace(given, filters=behind, behind=()))
         return Staged(source.source, Delaying(query, given), inner)
-    if source.window is not None and source.window.name in UNIQUE_BATCHES:
+    if source.window is not None and (source.window.name in UNIQUE_BATCHES or gathers(query)):
         steps: tuple[Step, ...] = tuple(map(FilterStep, behind))
         if query.selection.aggregates or query.selection.group_by:
             steps = (WindowStep(WindowCall(source.window.id, "batch", ())), *steps)
@@ -126,7 +130,8 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
         else:
             after = replace(given, filters=behind, behind=())
         inner = _single(replace(query, input=replace(source, steps=steps)), after)
-        return Staged(source.source, Collecting(query, given), inner)
+        stage = Gathering(query, given) if gathers(query) else Collecting(query, given)
+        return Staged(source.source, stage, inner)
     return _single(query, given)
 
 
@@ -136,8 +141,14 @@ def _single(query: Query, given: Input) -> Operator:
     assert isinstance(source, SingleInput)
     if source.window is not None and source.window.name in BATCHES:
         each = not query.selection.aggregates and not query.selection.group_by
-        return Waiting(query, given) if each and given.key is None else Batching(query, given)
+        if not each:
+            return Batching(query, given)
+        if given.key is None:
+            return Waiting(query, given)
     if query.selection.aggregates or (source.window is not None and source.window.name in PASSING):
         return Sliding(query, given)
-    passing = (*given.filters, *given.behind)  # nobody sees what leaves its window
-    return Filtering(query, replace(given, filters=passing))
+    passing = replace(given, filters=(*given.filters, *given.behind), behind=())  # nobody sees what leaves its window
+    if query.selection.group_by:
+        steps = tuple(step for step in source.steps if not isinstance(step, WindowStep))
+        return Sliding(replace(query, input=replace(source, steps=steps)), passing)
+    return Filtering(query, passing)

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.columns.flat import Block
-from nadi.kernel.columns.importing import batch_of
+from nadi.kernel.columns.importing import Importer
 from nadi.kernel.columns.jit import loop
+from nadi.kernel.columns.memory import address_of
 from nadi.kernel.columns.stretch import Array, Longs, Stretch
-from nadi.kernel.contract import KEY_GROUPS, OUTPUT_COLUMNS
+from nadi.kernel.contract import KEY_GROUPS
 from nadi.plan.nodes import Schema
 
 
@@ -21,27 +21,29 @@ class Numbering:
 
     def __init__(self, stream: str, schema: Schema) -> None:
         self.element = f"{stream}/output"
-        self._schema = pa.schema([*arrow_schema(schema), *OUTPUT_COLUMNS])
+        self._importer = Importer(schema)
         self._next = np.zeros(KEY_GROUPS, np.int64)
         self._told = self._next.copy()
 
     def batch(self, made: Stretch) -> pa.RecordBatch:
         """The rows of a stretch with their numbers."""
-        n = len(made.ts)
+        n = made.size
         if made.group is None and made.apart:
             first = int(self._next[0])
             self._next[0] = first + n
-            numbers = chunks = np.arange(first, first + n)
-            groups = _no_groups(n)
+            held = pa.allocate_buffer(8 * n)
+            at = held.address
+            return self._importer.batch(made, n, (first, at, at, _no_groups_at(n)), held)
+        numbers, chunks = np.empty(n, np.int64), np.empty(n, np.int64)
+        groups = None
+        if made.group is None:
+            self._next[0] = _number(made.chunk, int(self._next[0]), numbers, chunks)
         else:
-            numbers, chunks = np.empty(n, np.int64), np.empty(n, np.int64)
-            if made.group is None:
-                self._next[0] = _number(made.chunk, int(self._next[0]), numbers, chunks)
-                groups = _no_groups(n)
-            else:
-                _number_groups(made.chunk, made.group, self._next, numbers, chunks)
-                groups = made.group.astype(np.int16)
-        return batch_of(self._schema, n, made.columns, (numbers, chunks, made.ts, groups))
+            _number_groups(made.chunk, made.group, self._next, numbers, chunks)
+            groups = made.group.astype(np.int16)
+        groups_at = _no_groups_at(n) if groups is None else address_of(groups, _SHORT)
+        marks = (0, address_of(numbers, _LONG), address_of(chunks, _LONG), groups_at)
+        return self._importer.batch(made, n, marks, (numbers, chunks, groups))
 
     # ---- state
 
@@ -72,15 +74,17 @@ class Numbering:
         return int(np.count_nonzero(self._next))
 
 
-_NO_GROUPS = np.zeros(1024, np.int16)
+_LONG, _SHORT = np.dtype(np.int64), np.dtype(np.int16)
+_NO_GROUPS = [np.zeros(1024, np.int16)]
+_NO_GROUPS_AT = [address_of(_NO_GROUPS[0], _SHORT)]
 
 
-def _no_groups(size: int) -> Array:
-    """The group 0 of at least so many rows."""
-    global _NO_GROUPS  # noqa: PLW0603  # grows with the largest batch
-    if len(_NO_GROUPS) < size:
-        _NO_GROUPS = np.zeros(2 * size, np.int16)
-    return _NO_GROUPS
+def _no_groups_at(size: int) -> int:
+    """Where the group 0 of at least so many rows lies; it stays there."""
+    if len(_NO_GROUPS[-1]) < size:
+        _NO_GROUPS.append(np.zeros(2 * size, np.int16))
+        _NO_GROUPS_AT.append(address_of(_NO_GROUPS[-1], _SHORT))
+    return _NO_GROUPS_AT[-1]
 
 
 @loop

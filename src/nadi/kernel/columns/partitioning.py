@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow.compute as pc
 
+from nadi.kernel.columns.keygroups import groups_of
 from nadi.kernel.columns.keytable import KeyTable
 from nadi.kernel.columns.stretch import Array, Longs, Stretch, values_of
-from nadi.kernel.keys import key_group
 
 
 def partitioned(given: Stretch, key: int) -> Stretch | None:
@@ -38,16 +38,6 @@ def by_group(keys: KeyTable, ids: Longs, sharded: bool, lengths: Array | None = 
     if not sharded:
         yield 0, ids
         return
-    groups = np.fromiter(map(_GROUP_OF, _texts(keys, ids, lengths)), np.int64, len(ids))
+    groups = groups_of(keys, ids, lengths)
     for group in np.unique(groups):
         yield int(group), ids[groups == group]
-
-
-_GROUP_OF: Callable[[str], int] = key_group
-
-
-def _texts(keys: KeyTable, ids: Longs, lengths: Array | None) -> Iterator[str]:
-    found, data = keys.packed(ids)
-    whole = data.tobytes()
-    ends = found[1:] if lengths is None else found[:-1] + lengths[ids]
-    return (whole[start:end].decode() for start, end in zip(found[:-1].tolist(), ends.tolist(), strict=True))

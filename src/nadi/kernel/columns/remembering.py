@@ -1,10 +1,8 @@
 """Aggregators that remember more than a sum: the extremes of a sliding window, deviations, truths (language text §5).
 
 The least value of a window is the first one of a chain: the values held, without those that a later one undercuts. An event that comes takes from its end
-what it
-undercuts, and stands there; one that leaves takes itself from its front, if it is there. Chains go by the events' places in the queue and are no state:
-`chained`
-makes them anew.
+what it undercuts, and stands there; one that leaves takes itself from its front, if it is there. Chains go by the events' places in the queue and are no
+state: `chained` makes them anew.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ class Extreme:
     """`min` and `max` of what a window holds: `n` whether there is a value, `s` the value.
 
     By group `df` and `dl` have the first and the last place of the chain plus 1, by place `dp` and `dn` those before and after. Of zeros, which are equal
-    and yet
-    two, the one that came first is shown as long as one is held (`zr`; `zc` counts them), as on rows. What has met NaN as its first value stays at it.
+    and yet two, the one that came first is shown as long as one is held (`zr`; `zc` counts them), as on rows. What has met NaN as its first value stays at
+    it.
     """
 
     number: int
@@ -77,7 +75,7 @@ class Extreme:
             zero = [f"if {v} == 0.0:", f"    if zc{n}[{g}] == 0: zr{n}[{g}] = {v}", f"    zc{n}[{g}] += 1"]
             comparable = f"if {v} == {v} and (n{n}_ == 0 or s{n}_ == s{n}_):"
             lines = [comparable, *_indented([*lines, *zero]), f"elif n{n}_ == 0:", *_indented(self._set(v, g))]
-        _guarded(write, value, lines)
+        guarded(write, value, lines)
 
     def take(self, write: Writer, value: Term, group: str) -> None:
         """The lines for an event that leaves place `j`."""
@@ -102,7 +100,7 @@ class Extreme:
         if not self._whole:
             lines += [f"if {v} == 0.0 and zc{n}[{g}] > 0:", f"    zc{n}[{g}] -= 1"]
             lines.append(f"    if zc{n}[{g}] == 0: zr{n}[{g}] = 0.0")
-        _guarded(write, value, lines)
+        guarded(write, value, lines)
 
     def _load(self, write: Writer, group: str) -> None:
         n = self.number
@@ -209,7 +207,7 @@ class Deviation:
     def _written(self, write: Writer, value: Term, group: str, lines: list[str]) -> None:
         for name in self.arrays:
             write.line(f"{name}_ = {'int' if name.startswith('n') else 'float'}({name}[{group}])")
-        _guarded(write, value, [*lines, *(f"{name}[{group}] = {name}_" for name in self.arrays)])
+        guarded(write, value, [*lines, *(f"{name}[{group}] = {name}_" for name in self.arrays)])
 
     def clear(self, group: str) -> tuple[str, ...]:
         """The lines that let a group be as if it had seen nothing."""
@@ -284,7 +282,7 @@ def _indented(lines: list[str]) -> list[str]:
     return [f"    {text}" for text in lines]
 
 
-def _guarded(write: Writer, value: Term, lines: list[str]) -> None:
+def guarded(write: Writer, value: Term, lines: list[str]) -> None:
     """Lines that run unless the value is null."""
     if value.null:
         write.line(f"if not {value.null}:")

@@ -1,7 +1,7 @@
 """A queue of events in flat arrays: appended at the end, taken from the front.
 
-Places are counted from the first event ever, and never go back; `start` is the place at which the arrays begin. What was taken stays there until room
-is needed.
+Events are counted from the first one ever. The arrays have as many places as a power of two, and an event stands where the last bits of its number say: what
+comes takes the places of what has left, and nothing is ever moved unless there is too little room.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FEWEST = 1024
 class Ring:
     """`columns`: name → dtype of what is held of an event; `group` among them where events are grouped. Those in `named` are numbers of other tables.
 
-    A loop appends at `tail` and takes from `head`, both relative to the arrays, and leaves them in `ends`.
+    A loop appends number `tail` and takes number `head`, and leaves both in `ends`, which has the bits of a place (`mask`) behind them.
     """
 
     def __init__(
@@ -42,49 +42,65 @@ class Ring:
     def clear(self) -> None:
         """Forget all."""
         self.arrays: dict[str, Array] = {name: np.zeros(_FEWEST, dtype) for name, dtype in self._dtypes.items()}
-        self.ends = np.zeros(2, np.int64)  # head, tail
+        self.ends = np.array([0, 0, _FEWEST - 1])  # head, tail, mask
         self._own = self._owned()
-        self._start = 0
         self.version += 1
         self._told = (0, 0)  # head and tail when a delta was made last
 
     def __len__(self) -> int:
         return int(self.ends[1] - self.ends[0])
 
+    @property
+    def _span(self) -> tuple[int, int]:
+        """The numbers of the oldest event and of the next one."""
+        head, tail, _mask = self.ends.tolist()
+        return head, tail
+
     def room(self, more: int) -> None:
         """Make room for so many events."""
-        head, tail = self.ends.tolist()
-        size = len(self.arrays["ts"])
-        if tail + more <= size:
+        head, tail = self._span
+        if tail - head + more <= len(self.arrays["ts"]):
             return
-        held = tail - head
-        wanted = size if 2 * (held + more) <= size else 3 * (held + more)  # moving costs no more than what came
+        held, wanted = self._part(head, tail), 1 << (tail - head + more).bit_length()
+        self.arrays = {name: np.zeros(wanted, dtype) for name, dtype in self._dtypes.items()}
+        self.ends[2] = wanted - 1
+        places = self._places(head, tail)
         for name, array in self.arrays.items():
-            made = array if wanted == size else np.zeros(wanted, array.dtype)
-            made[:held] = array[head:tail].copy() if made is array else array[head:tail]
-            self.arrays[name] = made
+            array[places] = held[name]
         self._own = self._owned()
-        self._start += head
         self.version += 1
-        self.ends[:] = 0, held
+
+    def _places(self, start: int, stop: int) -> Longs:
+        """Where the events of some numbers stand."""
+        places: Longs = np.arange(start, stop) & self.ends[2]
+        return places
+
+    def _part(self, start: int, stop: int) -> dict[str, Array]:
+        """What is held of the events of some numbers: a view where they stand beside each other."""
+        size = len(self.arrays["ts"])
+        first, count = start & (size - 1), stop - start
+        if first + count <= size:
+            return {name: array[first : first + count] for name, array in self.arrays.items()}
+        rest = first + count - size
+        return {name: np.concatenate([array[first:], array[:rest]]) for name, array in self.arrays.items()}
 
     # ---- in a loop
 
     any_left = "head < tail"
-    oldest = "head"
+    oldest = "head & mask"
     held = "tail - head"
-    before = ("head = ends[0]", "tail = ends[1]")
+    before = ("head = ends[0]", "tail = ends[1]", "mask = ends[2]")
     after = ("ends[0] = head", "ends[1] = tail")
 
     @property
     def take(self) -> tuple[str, ...]:
         """The lines that take the oldest event: its place is `j`, its group `h`."""
-        return ("j = head", "head += 1", "h = h_group[j]" if self._grouped else "h = 0")
+        return ("j = head & mask", "head += 1", "h = h_group[j]" if self._grouped else "h = 0")
 
     @property
     def append(self) -> tuple[str, ...]:
         """The lines that append an event of group `g`: its place is `j`."""
-        return ("j = tail", "tail += 1", *(("h_group[j] = g",) if self._grouped else ()))
+        return ("j = tail & mask", "tail += 1", *(("h_group[j] = g",) if self._grouped else ()))
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -102,36 +118,34 @@ class Ring:
 
     def held_groups(self) -> Array:
         """The groups of the events that are held."""
-        head, tail = self.ends.tolist()
-        return self.arrays["group"][head:tail]
+        return self.arrays["group"][self._places(*self._span)]
 
     def places(self) -> tuple[Longs, Array]:
         """The places of the events, the oldest first, and their groups."""
-        found = np.arange(*self.ends.tolist())
+        found = self._places(*self._span)
         return found, self.arrays["group"][found] if self._grouped else np.zeros(len(found), np.int32)
 
     # ---- state
 
     def changes(self) -> Iterator[Block]:
         """What was taken of what the last delta left, and what came and is still there."""
-        head, tail = (int(end) + self._start for end in self.ends)
+        head, tail = self._span
         before_head, before_tail = self._told
         if (head, tail) == self._told:
             return
         self._told = head, tail
-        came = slice(max(head, before_tail) - self._start, tail - self._start)
+        came = self._part(max(head, before_tail), tail)
         yield self._block(came, min(head, before_tail) - before_head, keys=0)
 
     def contents(self, sharded: bool) -> Iterator[Block]:
         """All events. A window outside of partitions keeps an app in one bucket: `sharded` is False."""
-        head, tail = self.ends.tolist()
-        self._told = head + self._start, tail + self._start
+        head, tail = self._span
+        self._told = head, tail
         most = BLOCK_BYTES // sum(array.itemsize for array in self.arrays.values())
         for start in range(head, tail, most):
-            yield self._block(slice(start, min(start + most, tail)), 0, keys=int(start == head))
+            yield self._block(self._part(start, min(start + most, tail)), 0, keys=int(start == head))
 
-    def _block(self, part: slice, taken: int, keys: int) -> Block:
-        arrays = {name: array[part] for name, array in self.arrays.items()}
+    def _block(self, arrays: dict[str, Array], taken: int, keys: int) -> Block:
         if self._grouped:
             different, arrays["group"] = coded(arrays["group"], self._groups.keys.room)
             arrays |= self._groups.named(different)
@@ -150,8 +164,9 @@ class Ring:
         self.ends[0] += int(given["taken"][0])
         self.room(count)
         tail = int(self.ends[1])
+        places = self._places(tail, tail + count)
         for name, array in self.arrays.items():
-            array[tail : tail + count] = given[name]
+            array[places] = given[name]
         self.ends[1] = tail + count
         self.version += 1
-        self._told = int(self.ends[0]) + self._start, tail + count + self._start
+        self._told = int(self.ends[0]), tail + count

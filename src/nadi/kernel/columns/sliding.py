@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from nadi.functions.arithmetic import LONG_MIN
 from nadi.kernel.columns.accumulating import accumulators
 from nadi.kernel.columns.asrows.aggregates import leaves_of
+from nadi.kernel.columns.bags import CALLS, Bags
 from nadi.kernel.columns.chains import Chains
 from nadi.kernel.columns.code import Term, Writer
 from nadi.kernel.columns.contract import Input
@@ -24,11 +26,12 @@ from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.linking import Links
 from nadi.kernel.columns.looping import LoopText
+from nadi.kernel.columns.ranking import Different, Ranked
 from nadi.kernel.columns.remembering import Extreme
 from nadi.kernel.columns.ring import Ring
 from nadi.kernel.columns.selecting import Rule, Selected, SelectionText
 from nadi.kernel.columns.stretch import DTYPES, Array, Longs, Stretch
-from nadi.kernel.columns.windows import HELD
+from nadi.kernel.columns.windows import HELD, Holding
 from nadi.plan.nodes import Attr, Const, Query, SingleInput, WindowCall
 
 
@@ -70,7 +73,7 @@ class Sliding:
     def __init__(self, query: Query, given: Input) -> None:
         assert isinstance(query.input, SingleInput)
         window, selection = query.input.window, query.selection
-        self._read, self._key, self._sharded = given.read, given.key, given.sharded
+        self._key, self._sharded = given.key, given.sharded
         self._behind = given.behind
         # the attribute that is the window's clock
         first = window.args[0] if window is not None and window.name == "externalTime" else None
@@ -78,31 +81,36 @@ class Sliding:
         self._window = "" if window is None else window.id
         made = HELD.get(window.name) if window is not None else None
         passing = window is None or window.name == "unique:first"
-        self._accumulators, self._arguments = accumulators(selection.aggregates, removes=not passing)
+        bags = frozenset({"min", "max"} if made is not None and not passing else ())
+        self._accumulators, self._arguments = accumulators(selection.aggregates, not passing, bags)
         arrays = {name: dtype for a in self._accumulators for name, dtype in a.arrays.items()}
         by = tuple(key.position for key in selection.group_by if isinstance(key, Attr))
         by = by if given.key is None else (given.key, *by)
-        by = by if selection.aggregates else ()
-        self.groups = Groups(query.selector_id, by, tuple(given.types[p] for p in by), arrays, given.sharded)
+        by = by if selection.aggregates or selection.group_by else ()
+        kinds = tuple(given.types[p] for p in by)
+        self.groups = Groups(query.selector_id, by, kinds, arrays, given.sharded, parts=given.purged)
         # in a partition its keys are the groups, unless there are groups for each key
         self._keys = self.groups
         if given.key is not None and len(by) > 1 and window is not None and made is None:
             self._keys = Groups(self._window, by[:1], (given.types[given.key],), {}, given.sharded)
         distinct = [a for a in self._accumulators if isinstance(a, Distinct)]
         self._pairs = Pairs(distinct, query.selector_id, by, given.types, given.sharded)
+        ranked = [a for a in self._accumulators if isinstance(a, (Ranked, Different))]
+        self._bags = Bags(ranked, query.selector_id, self.groups)
         self.queue = self._queue() if window is not None and made is None else None
         self._held = None
         if made is not None and window is not None:
-            self._held = made(window, given, self.groups, self._columns(), self._pairs.named)
+            self._held = made(window, given, Holding(self._columns(), self.groups, self._pairs.named))
         self._store = self._held if self.queue is None else self.queue
         extremes = [a for a in self._accumulators if isinstance(a, Extreme)]
         self._links = Links(extremes, self.queue, self.groups) if self.queue is not None and extremes else None
         self._text = LoopText(given.types)
         self._write(given, window)
         rule = Rule.GROUP if selection.group_by else Rule.CHUNK if selection.aggregates else Rule.EACH
-        self._selected = Selected(SelectionText(self._text, selection, rule).picked)
+        self._selected = Selected(SelectionText(self._text, selection, rule).picked, given.types)
         self._declare(arrays)
         self._loop = self._text.compiled("sliding")
+        self._grouped, self._paired = self.groups.grouped, bool(self._pairs)
         self._chunks = 0  # how many chunks there were, at least: `opened` of the groups has their numbers
         own = self.groups.element if selection.aggregates else ""
         self.elements = tuple(e for e in (self._window, own) if e)
@@ -151,7 +159,8 @@ class Sliding:
             self._held.write(write, self._taken)
         if self._store is not None and not (self._held is not None and self._held.passing):
             self._hold(write, values, kept)
-        line("touched[g] = True")
+        if self._accumulators:
+            line("touched[g] = True")
         if self._keys is not self.groups:
             line("keys_touched[p] = True")
         if kept:
@@ -222,7 +231,8 @@ class Sliding:
         """The operator's parameters."""
         text = self._text
         text.own |= {name: f"{dtype}[]" for name, dtype in arrays.items()} | {"touched": "bool[]"}
-        text.own |= self._pairs.parameters
+        text.own |= {**self._pairs.parameters, **self._bags.parameters}
+        text.names |= CALLS if self._bags else {}
         if self.groups.grouped:
             text.own["groups"] = "const int32[]"
         if self._keys is not self.groups:
@@ -247,31 +257,47 @@ class Sliding:
         if stretch is None:
             return None
         groups, queue = self.groups, self.queue
-        own = self._selected.room(len(stretch))
-        if groups.grouped:
-            own |= {"groups": groups.numbers(stretch), "base": self._chunks, "alone": stretch.alone}
-        if self._pairs:
+        size = stretch.size
+        own = self._selected.room(size)
+        if self._grouped:
+            own["groups"], own["base"], own["alone"] = groups.numbers(stretch), self._chunks, stretch.alone
+        if self._paired:
             own |= self._pairs.given(stretch)
+        if self._bags:
+            own |= self._bags.own(size)
         if self._keys is not groups:
             own |= {"keys": self._keys.numbers(stretch), "keys_touched": self._keys.touched}
         if queue is None:
             if self._held is not None:
                 own |= self._held.given(stretch)
-            self._loop(stretch, own, groups.own)
+            self._loop(stretch, own, self._selected.held, groups.own)
         else:
-            queue.room(len(stretch))
-            own |= {} if self._links is None else self._links.own()
-            self._loop(stretch, own, groups.own, queue.own)
-        self._chunks += int(stretch.chunk[-1]) + 1
+            queue.room(size)
+            if self._links is not None:
+                own |= self._links.own()
+            self._loop(stretch, own, self._selected.held, groups.own, queue.own)
+        self._chunks += size if stretch.apart else int(stretch.chunk[-1]) + 1
         if groups.may_sweep:
             groups.sweep(_NO_GROUPS if self._store is None else self._store.held_groups())
         if self._keys is not groups and isinstance(queue, Chains) and self._keys.may_sweep:
             self._keys.sweep(queue.held_keys())
         if self._held is not None:
             self._held.sweep()
-        if self._pairs:
+        if self._paired:
             self._pairs.sweep()
-        return self._selected.stretch(stretch, self._read)
+        return self._selected.stretch(stretch)
+
+    def forget(self, keys: pa.Array) -> None:
+        """Be as if some keys of the partition had never been."""
+        if not self._accumulators:
+            return  # groups then tell no more than which rows of a chunk come out
+        groups = self.groups.of_keys(keys)
+        if isinstance(self.queue, Chains):
+            ids = groups if self._keys is self.groups else self._keys.number(keys)
+            self._keys.touched[ids] = True
+            self.queue.room(0)
+            self.queue.forget(ids.astype(np.int64))
+        self.groups.forget(groups)
 
     def next_timer(self) -> int | None:
         """Nothing comes out by itself."""
@@ -288,6 +314,7 @@ class Sliding:
         if self._accumulators:
             yield from self.groups.changes()
         yield from self._pairs.changes()
+        yield from self._bags.changes()
 
     def contents(self) -> Iterator[Block]:
         """All that is held, then the groups."""
@@ -298,6 +325,7 @@ class Sliding:
         if self._accumulators:
             yield from self.groups.contents()
         yield from self._pairs.contents()
+        yield from self._bags.contents()
 
     def apply(self, block: Block) -> None:
         """Put back events or groups."""
@@ -305,7 +333,7 @@ class Sliding:
             self._store.apply(block)
         elif self._pairs.is_of(block):
             self._pairs.apply(block)
-        else:
+        elif not self._bags.apply(block):
             self.groups.apply(block)
 
     def clear(self) -> None:
@@ -313,6 +341,7 @@ class Sliding:
         self.groups.clear()
         self._keys.clear()
         self._pairs.clear()
+        self._bags.clear()
         if self._store is not None:
             self._store.clear()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from nadi.kernel.columns.contract import Operator, Stateful
+from nadi.kernel.columns.contract import Operator, State, Stateful
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.stretch import Stretch
 
 
-class Stage(Protocol):
+class Stage(State, Protocol):
     """Events in, events out, at the clocks at which they go on. `element` is the id of the window's state, whose
     blocks have some `letters`."""
 
@@ -19,10 +19,6 @@ class Stage(Protocol):
 
     def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None: ...
     def next_timer(self) -> int | None: ...
-    def changes(self) -> Iterator[Block]: ...
-    def contents(self) -> Iterator[Block]: ...
-    def apply(self, block: Block) -> None: ...
-    def clear(self) -> None: ...
     def __len__(self) -> int: ...
 
 

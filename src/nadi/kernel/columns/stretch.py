@@ -12,219 +12,162 @@ A `Stretch` has CURRENT events only, in the order in which the stream saw them. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.memory import NULLS, TEXTS, VALUES, values_at
-from nadi.kernel.columns.words import load, store
+from nadi.kernel.columns.column import (
+    DTYPES,
+    Array,
+    BatchColumn,
+    Bools,
+    Column,
+    Lies,
+    Longs,
+    PlacedColumn,
+    columns_of,
+    counted_at,
+    none,
+    none_at,
+    picked_at,
+    texts_in,
+    values_of,
+)
+from nadi.kernel.columns.jit import bare
+from nadi.kernel.columns.memory import address_of, values_at
+from nadi.kernel.columns.places import FIRST, LIES, MARKS, NULLS, ROW, TEXTS, VALUES, Recipe, picked
 from nadi.lang.tree import Type
 
-Longs = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Array = npt.NDArray[Any]
+__all__ = [
+    "DTYPES",
+    "Array",
+    "BatchColumn",
+    "Bools",
+    "Column",
+    "Lies",
+    "Longs",
+    "PlacedColumn",
+    "PlacedStretch",
+    "Stretch",
+    "columns_of",
+    "counted_at",
+    "empty",
+    "in_order",
+    "none",
+    "none_at",
+    "picked_at",
+    "texts_in",
+    "values_of",
+]
 
-DTYPES: dict[Type, str] = {
-    Type.INT: "int32",
-    Type.LONG: "int64",
-    Type.FLOAT: "float32",
-    Type.DOUBLE: "float64",
-    Type.BOOL: "bool",
-}
-_ARROW: dict[str, pa.DataType] = {
-    np.dtype(name).char: kind
-    for name, kind in (
-        ("i2", pa.int16()),
-        ("i4", pa.int32()),
-        ("i8", pa.int64()),
-        ("f4", pa.float32()),
-        ("f8", pa.float64()),
-    )
-}
-_DTYPES: dict[pa.DataType, np.dtype[Any]] = {
-    kind: np.dtype(name)
-    for name, kind in (
-        ("i2", pa.int16()),
-        ("i4", pa.int32()),
-        ("i8", pa.int64()),
-        ("f4", pa.float32()),
-        ("f8", pa.float64()),
-    )
-}
-_NONE = np.zeros(1024, np.bool_)
-_INT, _BYTE = np.dtype(np.int32), np.dtype(np.uint8)
-_NO_BYTES = np.zeros(1, np.uint8)
-_NO_BYTES.flags.writeable = False  # as what Arrow has: a loop is compiled for that
-_NO_TEXTS = (np.zeros(1, np.int32), _NO_BYTES)
+_LONG = np.dtype(np.int64)
+Read = tuple[int, np.dtype[Any] | None]
+"""What a loop reads: a row, and the type of its values; None for its nulls."""
 
 
-class Column:
-    """One attribute of a stretch, as Arrow array or as numpy values with nulls; each is made of the other when it is asked for.
+class Stretch:
+    """See the module's text. Nothing is put into it afterwards. `apart`: it is known that each event is a chunk of its own.
 
-    Strings are Arrow arrays always. Neither form is ever written to.
+    Loops are told where its columns lie by the address of a *table*, which has a row for each.
     """
 
-    __slots__ = ("_array", "_nulls", "_values", "size")
-
-    def __init__(self, array: pa.Array | None, values: Array | None = None, nulls: Bools | None = None) -> None:
-        self._array = array
-        self._values = values
-        self._nulls = nulls
-        self.size: int = len(array) if array is not None else len(values)  # type: ignore[arg-type]  # one of them is given
-
-    def values(self) -> Array:
-        """The values as numpy array; what stands at a null means nothing."""
-        if self._values is None:
-            self._values = values_of(self._array)
-        return self._values
-
-    def nulls(self) -> Bools:
-        """Which values are null; may be longer than the column."""
-        if self._nulls is None:
-            array = self._array
-            self._nulls = none(self.size) if array is None or not array.null_count else ~_bits(array, 0)
-        return self._nulls
-
-    def has_nulls(self) -> bool:
-        """Whether a value is null."""
-        if self._nulls is None:
-            return self._array is not None and self._array.null_count > 0
-        return self._nulls is not _NONE and bool(self._nulls[: self.size].any())
-
-    def array(self) -> pa.Array:
-        """The Arrow array."""
-        if self._array is None:
-            self._array = _array_of(self.values(), self._nulls)
-        return self._array
-
-    def texts(self) -> tuple[Array, Array]:
-        """Of a column of strings without nulls: where each begins and the last ends (int32), in the bytes of all."""
-        return texts_in(self.array())
-
-    def place(self) -> tuple[int, int, object]:
-        """Where its values lie, the bytes of its texts (0 for numbers), and what holds them; 0 where only Arrow's array will do."""
-        values = self._values
-        if self._array is not None or values is None or values.dtype.char not in _ARROW:
-            return 0, 0, None
-        if self._nulls is not None and np.count_nonzero(self._nulls[: self.size]):
-            return 0, 0, None
-        return place_of(values)
-
-    def take(self, source: Longs) -> Column:
-        """The values at some places, in their order."""
-        array = self._array
-        if array is not None and self._values is None and pa.types.is_string(array.type):
-            if array.null_count:
-                return Column(array.take(pa.array(source)))
-            return Column(_gathered(*self.texts(), source))
-        nulls = None
-        if self._nulls is not None or (array is not None and array.null_count):
-            nulls = picked_at(self.nulls(), source)
-        return Column(None, picked_at(self.values(), source), nulls)
-
-    def part(self, start: int, stop: int) -> Column:
-        """The values from a place to another."""
-        if self._array is not None:
-            return Column(self._array.slice(start, stop - start))
-        return Column(None, self.values()[start:stop], None if self._nulls is None else self._nulls[start:stop])
-
-
-class BatchColumn(Column):
-    """A column of a record batch, of which one knows where its buffers lie: Arrow's array of it is made when somebody asks for that.
-
-    `dtype` is that of its values, None where they are not numbers; `place` as `memory` tells.
-    """
-
-    __slots__ = ("_at", "_batch", "_dtype", "_place")
+    __slots__ = ("_words", "apart", "chunk", "columns", "group", "now", "origin", "size", "ts")
 
     def __init__(
-        self, batch: pa.RecordBatch, at: int, size: int, dtype: np.dtype[Any] | None, place: list[int]
+        self,
+        columns: tuple[Column, ...],
+        ts: Longs,
+        now: Longs,
+        chunk: Longs,
+        group: Longs | None = None,
+        origin: Longs | None = None,
+        apart: bool = False,
     ) -> None:
-        self._batch = batch
-        self._at = at
-        self._dtype = dtype
-        self._place = place
-        self._values = None
-        self._nulls = None
-        self.size = size
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "_array":
-            raise AttributeError(name)
-        self._array = found = self._batch.column(self._at)
-        return found
-
-    def values(self) -> Array:
-        if self._values is None:
-            if self._dtype is None or not self.size:
-                return super().values()
-            self._values = values_at(self._place[VALUES], self._dtype, self.size, self._batch)
-        return self._values
-
-    def nulls(self) -> Bools:
-        return none(self.size) if self._place[NULLS] == 0 else super().nulls()
-
-    def has_nulls(self) -> bool:
-        return self._place[NULLS] != 0 and super().has_nulls()
-
-    def take(self, source: Longs) -> Column:
-        if self._place[NULLS] == 0 and self.size:  # without Arrow's array of it
-            if self._dtype is not None:
-                return Column(None, picked_at(self.values(), source))
-            if self._place[TEXTS]:
-                return Column(_gathered(*self.texts(), source))
-        return super().take(source)
-
-    def place(self) -> tuple[int, int, object]:
-        nulls, _validity, values, texts = self._place
-        if nulls or not self.size or not (self._dtype is not None or texts):
-            return 0, 0, None
-        return values, texts, self._batch
-
-    def texts(self) -> tuple[Array, Array]:
-        if not self.size or not self._place[TEXTS]:
-            return super().texts()
-        ends = values_at(self._place[VALUES], _INT, self.size + 1, self._batch)
-        size = int(ends[-1])
-        return ends, values_at(self._place[TEXTS], _BYTE, size, self._batch) if size else _NO_BYTES
-
-
-def columns_of(batch: pa.RecordBatch, count: int) -> tuple[Column, ...]:
-    """The first columns of a batch."""
-    return tuple(Column(batch.column(at)) for at in range(count))
-
-
-@dataclass(slots=True, eq=False)  # not frozen: that makes it three times as dear, and each batch makes some
-class Stretch:
-    """See the module's text. Nothing is put into it afterwards."""
-
-    columns: tuple[Column, ...]
-    ts: Longs
-    now: Longs
-    chunk: Longs
-    group: Longs | None = None
-    origin: Longs | None = None
-    apart: bool = False
-    """It is known that each event is a chunk of its own."""
+        self._words: array[int] | None = None
+        self.size = len(ts)
+        self.columns = columns
+        self.ts = ts
+        self.now = now
+        self.chunk = chunk
+        self.group = group
+        self.origin = origin
+        self.apart = apart
 
     def __len__(self) -> int:
-        return len(self.ts)
+        return self.size
+
+    def reads(self, read: Sequence[Read]) -> int:
+        """The address of a table that has what a loop reads."""
+        words = self._table()
+        for row, dtype in read:
+            if row < FIRST:
+                words[ROW * row + VALUES] = address_of(getattr(self, MARKS[row]), _LONG)
+            elif dtype is None:
+                words[ROW * row + NULLS] = self.columns[row - FIRST].nulls_at()
+            else:
+                words[ROW * row + VALUES] = self.columns[row - FIRST].values_at(dtype)
+        return words.buffer_info()[0]
+
+    def lying(self, positions: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+        """The address of a table that has all marks, and some columns; and which of these do not lie anywhere."""
+        words = self._table()
+        for row, name in enumerate(MARKS):
+            words[ROW * row + VALUES] = address_of(getattr(self, name), _LONG)
+        return words.buffer_info()[0], _laid(words, positions, self.columns)
+
+    def lies(self, position: int) -> Lies | None:
+        """As that of the column."""
+        return self.columns[position].lies()
+
+    def _table(self) -> array[int]:
+        if self._words is None:
+            self._words = array("q", bytes(8 * ROW * (FIRST + len(self.columns))))
+        return self._words
+
+    def having(self, columns: tuple[Column, ...]) -> Stretch:
+        """The same events with other columns."""
+        return Stretch(columns, self.ts, self.now, self.chunk, self.group, self.origin, self.apart)
+
+    def chunked(self, chunk: Longs) -> Stretch:
+        """The same events in other chunks."""
+        return Stretch(self.columns, self.ts, self.now, chunk, self.group, self.origin, self.apart)
 
     def take(self, source: Longs) -> Stretch:
         """The events at some places, in their order."""
-        columns = tuple(column.take(source) for column in self.columns)
-        return self.marked(columns, source)
+        lies = [column.lies() for column in self.columns]
+        made = self.picked(source, len(source), Recipe(range(len(lies)), [one[0] if one else None for one in lies]))
+        made.apart = False  # one event may be there several times
+        return made
 
-    def marked(self, columns: tuple[Column, ...], source: Longs, clocks: bool = True) -> Stretch:
-        """Columns of what stands at some places, with the marks of those; without `clocks` nobody looks at `now`."""
-        group = None if self.group is None else picked_at(self.group, source)
-        origin = None if self.origin is None else picked_at(self.origin, source)
-        now = picked_at(self.now, source) if clocks else self.now[: len(source)]
-        return Stretch(columns, picked_at(self.ts, source), now, picked_at(self.chunk, source), group, origin)
+    def picked(
+        self, source: Longs | None, count: int, recipe: Recipe, computed: int = 0, holder: object = None
+    ) -> PlacedStretch:
+        """Rows of what stands at the first `count` places of `source`, None for all events as they are. `computed` lies in what `holder` keeps."""
+        size = self.size
+        table, missing = self.lying(recipe.positions)
+        words, block = picked(table, size, source, count, recipe, computed, none_at(max(size, count)))
+        others: dict[int, Column] = {}
+        group, origin = self.group, self.origin
+        some = source if source is None else source[:count]
+        if some is not None:
+            group = group if group is None else picked_at(group, some)
+            origin = origin if origin is None else picked_at(origin, some)
+        for at, position in recipe.passed if missing else ():
+            if position in missing:
+                others[at] = self.columns[position] if some is None else self.columns[position].take(some)
+        held = (holder, self if source is None else block)
+        return PlacedStretch(count, words, held, recipe.kinds, others, group, origin, self.apart)
+
+    def values(self, position: int) -> Array:
+        """The values of a column; what stands at a null means nothing."""
+        return self.columns[position].values()
+
+    def nulls(self, position: int) -> Bools:
+        """Which of them are null; may be longer."""
+        return self.columns[position].nulls()
 
     def part(self, start: int, stop: int) -> Stretch:
         """The events from a place to another."""
@@ -233,108 +176,143 @@ class Stretch:
         return Stretch(columns, self.ts[start:stop], self.now[start:stop], self.chunk[start:stop], group)
 
     @property
+    def placed(self) -> bool:
+        """Whether all of it lies where its table says."""
+        return False
+
+    @property
     def alone(self) -> bool:
         """Whether each event is a chunk of its own."""
         return self.apart or bool(_alone(self.chunk))
 
 
-def place_of(values: Array) -> tuple[int, int, object]:
-    """Where the values of an array lie, as `Column.place` tells it."""
-    given = values if values.flags.c_contiguous else np.ascontiguousarray(values)
-    return pa.py_buffer(given).address, 0, given
+class PlacedStretch(Stretch):
+    """One that is known by its table: columns, and arrays of its marks, are made when somebody asks.
+
+    `kinds` are the types of its columns, None for texts; `others` those columns that do not lie anywhere; `holder` has what the addresses are in.
+    """
+
+    __slots__ = ("_at", "_holder", "_kinds", "_origin_at", "_others")
+    _words: array[int]
+
+    def __init__(
+        self,
+        size: int,
+        words: array[int],
+        holder: object,
+        kinds: Sequence[np.dtype[Any] | None],
+        others: dict[int, Column],
+        group: Longs | None,
+        origin: Longs | None,
+        apart: bool,
+    ) -> None:
+        self.size = size
+        self._words = words
+        self._at = words.buffer_info()[0]
+        self._holder = holder
+        self._kinds = kinds
+        self._others = others
+        self.group = group
+        self.origin = origin
+        self.apart = apart
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "columns":
+            found: Any = tuple(map(self._column, range(len(self._kinds))))
+        elif name in MARKS:
+            found = values_at(self._words[ROW * MARKS.index(name) + VALUES], _LONG, self.size, self._holder)
+        elif name == "origin":
+            found = values_at(self._origin_at, _LONG, self.size, self._holder)
+        else:
+            raise AttributeError(name)
+        setattr(self, name, found)
+        return found
+
+    def put(self, at: int, column: Column) -> None:
+        """Puts in a column that does not lie where the table says; before anybody has looked."""
+        self._others[at] = column
+
+    def lay(self, at: int, lies: Lies, holder: object) -> None:
+        """Tells where a column lies that has no nulls, in what `holder` keeps; before anybody has looked."""
+        row = ROW * (FIRST + at)
+        dtype, self._words[row + VALUES], self._words[row + TEXTS] = lies
+        self._words[row + LIES] = -1 if dtype is None else dtype.itemsize
+        self._holder = (self._holder, holder)
+
+    def rechunk(self, chunk: Longs) -> None:
+        """Puts its events into other chunks, so that those that they are in become their origin; before anybody has looked."""
+        if self.origin is None:
+            self._origin_at = self._words[ROW * MARKS.index("chunk") + VALUES]
+            del self.origin  # its array is made when somebody asks
+        self.chunk, self.apart = chunk, False
+        self._words[ROW * MARKS.index("chunk") + VALUES] = address_of(chunk, _LONG)
+
+    def values(self, position: int) -> Array:
+        dtype = self._kinds[position]
+        if dtype is None or position in self._others:
+            return super().values(position)
+        at = self._words[ROW * (FIRST + position) + VALUES]
+        found: Array = values_at(at, dtype, self.size, self._holder)
+        return found
+
+    def nulls(self, position: int) -> Bools:
+        return super().nulls(position) if position in self._others else none(self.size)
+
+    def _column(self, at: int) -> Column:
+        if at in self._others:
+            return self._others[at]
+        lies = self.lies(at)
+        assert lies is not None  # the others are there
+        return PlacedColumn(self._holder, self.size, lies)
+
+    @property
+    def placed(self) -> bool:
+        return not self._others
+
+    def reads(self, read: Sequence[Read]) -> int:
+        if self._others:
+            for row, dtype in read:
+                other = self._others.get(row - FIRST)
+                if other is None:
+                    continue
+                if dtype is None:
+                    self._words[ROW * row + NULLS] = other.nulls_at()
+                else:
+                    self._words[ROW * row + VALUES] = other.values_at(dtype)
+        return self._at
+
+    def lying(self, positions: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+        if not self._others:
+            return self._at, ()
+        return self._at, _laid(self._words, [p for p in positions if p in self._others], self._others)
+
+    def lies(self, position: int) -> Lies | None:
+        if position in self._others:
+            return self._others[position].lies()
+        at = ROW * (FIRST + position)
+        return self._kinds[position], self._words[at + VALUES], self._words[at + TEXTS]
 
 
-def none(size: int) -> Bools:
-    """An array that says of at least so many values that they are not null; shared, never to be written."""
-    global _NONE  # noqa: PLW0603  # grows with the largest batch
-    if len(_NONE) < size:
-        _NONE = np.zeros(max(size, 2 * len(_NONE)), np.bool_)
-    return _NONE
+def _laid(words: array[int], positions: Sequence[int], columns: Any) -> tuple[int, ...]:
+    """Tells of columns where they lie; -> those that do not."""
+    missing = []
+    for position in positions:
+        lies, at = columns[position].lies(), ROW * (FIRST + position)
+        if lies is None:
+            missing.append(position)
+            words[at + LIES] = 0
+        else:
+            dtype, words[at + VALUES], words[at + TEXTS] = lies
+            words[at + LIES] = -1 if dtype is None else dtype.itemsize
+    return tuple(missing)
 
 
-def values_of(array: pa.Array) -> Array:
-    """An Arrow array of numbers or bools as numpy array, without a copy where there need be none."""
-    dtype = _DTYPES.get(array.type)
-    if dtype is None:
-        return _bits(array, 1)
-    found, size = array.buffers()[1], len(array)
-    if found is None or not size:
-        return np.zeros(size, dtype)
-    values = np.frombuffer(found, dtype, size, array.offset * dtype.itemsize)
-    return values if values.flags.aligned else values.copy()
-
-
-def _bits(array: pa.Array, buffer: int) -> Bools:
-    """The bits of a buffer as bools: 0 the validity, 1 the values of a bool array."""
-    found = array.buffers()[buffer]
-    if found is None:
-        return np.zeros(len(array), np.bool_)
-    first = array.offset // 8
-    bits = np.unpackbits(np.frombuffer(found, np.uint8)[first:], bitorder="little")
-    start = array.offset - 8 * first
-    return bits[start : start + len(array)].view(np.bool_)
-
-
-def texts_in(array: pa.Array) -> tuple[Array, Array]:
-    """As `Column.texts`."""
-    _validity, offsets, data = array.buffers()
-    if not len(array):
-        return _NO_TEXTS
-    ends = np.frombuffer(offsets, np.int32, len(array) + 1, 4 * array.offset)
-    return ends, _NO_BYTES if data is None or not data.size else np.frombuffer(data, np.uint8)
-
-
-def picked_at(values: Array, source: Longs) -> Array:
-    """The values at some places, all of which there are: numpy need not look at them first."""
-    return values.take(source, mode="clip")
-
-
-def _gathered(ends: Array, data: Array, source: Longs) -> pa.Array:
-    """The texts at some places, in their order."""
-    n = len(source)
-    made, texts = np.empty(n + 1, np.int32), np.empty(int(ends[-1]) - int(ends[0]) + 8, np.uint8)
-    size = _gather(ends, data, source, made, texts)
-    while size < 0:  # places may come more than once
-        texts = np.empty(-size, np.uint8)
-        size = _gather(ends, data, source, made, texts)
-    return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(made), pa.py_buffer(texts[:size])], 0)
-
-
-@loop
+@bare
 def _alone(chunk):  # type: ignore[no-untyped-def]
     same = 0
     for i in range(1, len(chunk)):
         same += chunk[i] == chunk[i - 1]
     return same == 0
-
-
-@loop
-def _gather(ends, data, source, made, texts):  # type: ignore[no-untyped-def]
-    """-> the bytes of all texts; less than 0, so many of them, where there is no room for them."""
-    total = 0
-    made[0] = 0
-    for k in range(len(source)):
-        start, size = ends[source[k]], ends[source[k] + 1] - ends[source[k]]
-        if size <= 8 and start + 8 <= len(data) and total + 8 <= len(texts):
-            store(texts, total, load(data, start))  # what is too much of it is written over by the next one
-        elif total + size <= len(texts):
-            for j in range(size):
-                texts[total + j] = data[start + j]
-        total += size
-        made[k + 1] = total
-    return total if total <= len(texts) else -total
-
-
-def _array_of(values: Array, nulls: Bools | None) -> pa.Array:
-    if nulls is not None:
-        nulls = nulls[: len(values)]
-        if np.count_nonzero(nulls):
-            return pa.array(values, mask=nulls)
-    kind = _ARROW.get(values.dtype.char)
-    if kind is None:
-        return pa.array(values)
-    given = values if values.flags.c_contiguous else np.ascontiguousarray(values)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(given)])
 
 
 def empty(types: tuple[Type, ...], grouped: bool) -> Stretch:
@@ -345,3 +323,21 @@ def empty(types: tuple[Type, ...], grouped: bool) -> Stretch:
         for kind in types
     )
     return Stretch(columns, none_of, none_of, none_of, none_of if grouped else None)
+
+
+def in_order(parts: Sequence[Stretch], order: Longs) -> Stretch:
+    """The events of some stretches with the same columns, put behind each other and then into an order. Origins stay where all have one."""
+
+    def joined(arrays: Sequence[Longs]) -> Longs:
+        return np.concatenate(arrays).take(order)
+
+    columns = tuple(
+        Column(pa.concat_arrays([column.array() for column in same])).take(order)
+        for same in zip(*(part.columns for part in parts), strict=True)
+    )
+    group = None
+    if any(part.group is not None for part in parts):
+        group = joined([np.zeros(part.size, np.int64) if part.group is None else part.group for part in parts])
+    origins = [part.origin for part in parts if part.origin is not None]
+    ts, now, chunk = (joined(arrays) for arrays in zip(*((part.ts, part.now, part.chunk) for part in parts)))
+    return Stretch(columns, ts, now, chunk, group, joined(origins) if len(origins) == len(parts) else None)

@@ -62,9 +62,7 @@ class Texts:
 
     def read(self, name: str, arrays: Mapping[str, Array]) -> Array:
         """The ids of what `told` told."""
-        ends, data = arrays[f"{name}.ends"], arrays[f"{name}.texts"]
-        buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
-        found = self._keys.number(pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers)) + np.int32(1)
+        found = self._keys.unpacked(arrays[f"{name}.ends"], arrays[f"{name}.texts"]) + np.int32(1)
         codes = arrays[name]
         return np.where(codes < 0, np.int32(0), found.take(codes, mode="clip") if len(found) else np.int32(0))
 

@@ -33,7 +33,7 @@ class Waiting:
         ending.before()
         text.writer.line("of[k] = e")
         tests = [text.writer.truth(condition) for condition in given.behind]
-        self._selected = Selected(SelectionText(text, query.selection, Rule.EACH, tests).picked)
+        self._selected = Selected(SelectionText(text, query.selection, Rule.EACH, tests).picked, given.types)
         ending.after()
         with text.apart("    ") as behind:
             ending.end()
@@ -57,8 +57,8 @@ class Waiting:
         n = len(stretch)
         of, flushed, ended = np.empty(n + 1, np.int64), np.empty(n + 3, np.int64), np.zeros(1, np.int64)
         own: dict[str, Array | int] = {**self._selected.room(n), "of": of, "flushed": flushed, "ended": ended}
-        self._loop(stretch, {**own, "clock": self._clock, "until": until})
-        return self._sorted_out(self._selected.stretch(stretch, True), of, flushed, int(ended[0]))
+        self._loop(stretch, {**own, "clock": self._clock, "until": until}, self._selected.held)
+        return self._sorted_out(self._selected.stretch(stretch), of, flushed, int(ended[0]))
 
     def _sorted_out(self, rows: Stretch | None, of: Longs, flushed: Longs, ends: int) -> Stretch | None:
         """What comes out; the rest waits."""

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from nadi.kernel.columns.jit import PLAIN
+from nadi.kernel.columns.jit import PLAIN, loop
 
 _BITS = ir.IntType(64)
 
@@ -66,3 +66,13 @@ def aligned(size: int, held: Any = None) -> Any:
 
 
 _LINE = 8  # words
+
+
+@loop
+def words_of(words, columns, nodes):  # type: ignore[no-untyped-def]
+    """Some words of nodes, a row for each."""
+    made = np.empty((len(nodes), len(columns)), np.int64)
+    for i in range(len(nodes)):
+        for j in range(len(columns)):
+            made[i, j] = words[nodes[i] + columns[j]]
+    return made

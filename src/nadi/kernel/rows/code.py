@@ -171,7 +171,10 @@ class Writer:
             case Negation(operand):
                 return Code(f"(not {self.truth(operand)})", nullable=False)
             case NullCheck(operand):
-                return Code(f"({self._part(operand).text} is None)", nullable=False)
+                code = self._part(operand)
+                # what is never null may be a literal, of which Python warns here; it is computed all the same, as it may fail
+                text = f"{code.text} is None" if code.nullable else f"({code.text}, False)[1]"
+                return Code(f"({text})", nullable=False)
             case SlotNullCheck(slot, index):
                 return self._slot_null(slot, index)
             case InTable():

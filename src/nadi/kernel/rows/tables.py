@@ -37,6 +37,7 @@ class TableRuntime:
         self._next: Value
         self._most: Value  # how many rows there have been at once: a HashMap never shrinks
         self._ordered: list[Row] | None = None
+        # ids in any order: in which order updates have entered them would be forgotten by a restart, so that look-ups sort them
         self._finders: dict[tuple[int, ...], dict[Key, dict[int, None]]] = {}
 
     def _bind(self) -> Map:
@@ -84,10 +85,10 @@ class TableRuntime:
         return len(self._bind())
 
     def lookup(self, columns: tuple[int, ...], key: Key) -> list[Row] | None:
-        """The rows with these values in these columns; None where no primary key or index covers exactly them."""
+        """The rows with these values in these columns, in insertion order; None where no primary key or index covers exactly them."""
         rows = self._bind()
         found = self._finders.get(columns)
-        return None if found is None else [rows.get(n) for n in found.get(key, ())]
+        return None if found is None else [rows.get(n) for n in sorted(found.get(key, ()))]
 
     def candidates(self, columns: tuple[int, ...], key: Key) -> list[tuple[int, Row]]:
         """Like `lookup`, with the ids of the rows; empty `columns`: all rows."""
@@ -95,7 +96,7 @@ class TableRuntime:
         if not columns:
             numbers = self._key_order(rows) if self.key else rows
             return [(n, rows.get(n)) for n in numbers]
-        return [(n, rows.get(n)) for n in self._finders[columns].get(key, ())]
+        return [(n, rows.get(n)) for n in sorted(self._finders[columns].get(key, ()))]
 
     # ---- writing
 

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from nadi.errors import NadiError
 from nadi.pipeline.executor.forked import LOCK
+from nadi.pipeline.executor.handover import Neighbours
 from nadi.pipeline.executor.hosted import Apps
 from nadi.pipeline.executor.snapshot import sweep
 from nadi.pipeline.hosting.protocol import Frame, failure_head, receive, send
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         path.unlink(missing_ok=True)
         threading.Thread(target=_end_with, args=(jvm, folder, index), daemon=True).start()
         sweep(folder, os.getpid())
-        apps = Apps(folder)
+        apps = Apps(folder, Neighbours(jvm, index))
         _import_heavy()
         _collect_seldom()
         sys.setswitchinterval(SWITCH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ from nadi.io.contract import Connector, Receipt, Sink, SinkMapper
 from nadi.kernel.contract import Kernel
 from nadi.pipeline.cutting.restored import begin_parts
 from nadi.pipeline.executor.dumper import Dumper
+from nadi.pipeline.executor.early import EarlyWrites
+from nadi.pipeline.executor.handover import Handover, Neighbours
 from nadi.pipeline.executor.kernels import Held, Kernels, views
 from nadi.pipeline.executor.stopwatch import Stopwatch
 from nadi.pipeline.hosting.protocol import Frame, Part
-from nadi.pipeline.inputs.fatrows import FatRow, pack, unpack
+from nadi.pipeline.inputs.fatrows import FatRow, unpack
 from nadi.pipeline.inputs.ranges import Range
 from nadi.pipeline.inputs.reading import Input, Read, open_input, read_range
 from nadi.pipeline.outputs import errorrows, sending
@@ -46,7 +48,7 @@ class OpenSink:
 class LiveApp:
     """One app in this host: its plan, its inputs and sinks opened on first use, its kernels."""
 
-    def __init__(self, spec: AppSpec, scratch: Path) -> None:
+    def __init__(self, spec: AppSpec, scratch: Path, near: Neighbours | None = None) -> None:
         self.spec = spec
         self._engine = spec.load_engine()
         self._registry = spec.load_connectors()
@@ -56,11 +58,22 @@ class LiveApp:
         self.sinks = self._registry.connectors(self.app, "sink") if spec.state else ()
         self.streams = {ordinal: c.stream for ordinal, c in self.sources.items()}
         self.watch = Stopwatch(spec.place.state) if spec.profile and spec.state else None
+        self.early = EarlyWrites(self.write if self.watch is None else self._timed_write)
         self._inputs: dict[int, Input] = {}
         self._open: dict[int, OpenSink] = {}
         policy = getattr(self._engine, "POLICY", POLICY)  # that of a test has frames of some bytes
         dumper = Dumper(spec.place.state, scratch) if spec.state else None
-        self.kernels = Kernels(self._make_kernel, self._start, self.streams, scratch, bool(spec.state), policy, dumper)
+        self.handover = Handover(spec, self.read, near)
+        self.kernels = Kernels(
+            self._make_kernel,
+            self._start,
+            self.streams,
+            scratch,
+            bool(spec.state),
+            policy,
+            dumper,
+            self.handover.taken,
+        )
         self._lock = threading.Lock()
 
     def _make_kernel(self, bucket: int) -> Kernel:
@@ -116,9 +129,24 @@ class LiveApp:
             rows = held.kernel.find(question) if given is None else held.kernel.select(question, given)
         return Frame({"ok": True}, [memoryview(ROWS.encode(rows))])
 
+    # ---- the kernel
+
+    def process(self, head: dict[str, Any], parts: Sequence[Part]) -> tuple[Frame, dict[str, Any] | None]:
+        """One cut of one bucket, and what names its outputs where there is something to be written."""
+        frame = self.kernels.process(head, parts)
+        if "token" not in frame.head or not self.sinks:
+            return frame, None
+        outputs = {"query": head["query"], "bucket": head["bucket"], **{n: frame.head[n] for n in ("cut", "token")}}
+        self.early.plan(outputs)
+        return frame, outputs
+
     # ---- writing
 
-    def write(self, head: dict[str, Any]) -> Frame:
+    def _timed_write(self, head: Mapping[str, Any]) -> Frame:
+        assert self.watch is not None
+        return self.watch.timed("write", lambda: self.write(head))
+
+    def write(self, head: Mapping[str, Any]) -> Frame:
         """Hand the outputs of a cut to the sinks. Errors: OUTPUTS_GONE where this host no longer has them, those of the sinks."""
         bucket, cut = head["bucket"], head["cut"]
         held = self.kernels.written((head["query"], bucket), head["token"])
@@ -175,6 +203,7 @@ class LiveApp:
     def close(self) -> None:
         """Close inputs and sinks, let go of kernels."""
         self.kernels.close()
+        self.handover.close()
         for source in self._inputs.values():
             source.log.close()
         for target in self._open.values():
@@ -186,10 +215,11 @@ class LiveApp:
 
 
 class Apps:
-    """All apps of a host, and its operations by name. `scratch` is the folder for its snapshots."""
+    """All apps of a host, and its operations by name. `scratch` is the folder for its snapshots, `near` are the hosts beside it."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, near: Neighbours | None = None) -> None:
         self._scratch = scratch
+        self._near = near
         self._garbage = False
         self._apps: dict[str, LiveApp] = {}
         self._lock = threading.Lock()
@@ -203,7 +233,7 @@ class Apps:
                 if spec.state and (other.spec.state, other.spec.group) == (spec.state, spec.group):
                     self._apps.pop(id_).close()
                     self._garbage = True
-            self._apps[spec.id] = LiveApp(spec, self._scratch)
+            self._apps[spec.id] = LiveApp(spec, self._scratch, self._near)
 
     def forget(self, id_: str) -> None:
         """Let go of an app that has ended: its inputs, sinks and kernels. Another task that needs it defines it again."""
@@ -231,22 +261,34 @@ class Apps:
         if app is None:
             yield Frame({"need": "app"}, [])
         elif operation == "read":
-            rows = app.read(head)
+            rows = app.handover.rows(head)
             for row in rows if app.watch is None else app.watch.each("read", rows):
-                yield Frame({"bucket": row.bucket}, views([pack(row.head), row.body]))
+                yield Frame({"bucket": row.bucket}, row.parts)
             yield Frame({"end": True}, [])
+        elif operation == "process":
+            yield from self._process(app, head, parts)
+        elif operation == "write":
+            yield app.early.result(head)
         elif app.watch is None:
             yield self._single(app, operation, head, parts)
         else:
             yield app.watch.timed(operation, lambda: self._single(app, operation, head, parts))
 
+    def _process(self, app: LiveApp, head: dict[str, Any], parts: Sequence[Part]) -> Iterator[Frame]:
+        """The answer; once it is sent, the outputs are written."""
+        if app.watch is None:
+            frame, outputs = app.process(head, parts)
+        else:
+            frame, outputs = app.watch.timed("process", lambda: app.process(head, parts))
+        yield frame
+        if outputs is not None:
+            app.early.work(outputs)
+
     def _single(self, app: LiveApp, operation: str, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
-        if operation == "process":
-            return app.kernels.process(head, parts)
+        if operation == "hand":
+            return Frame({"ok": True}, views(app.handover.handed(head)))
         if operation == "feed":
             return app.kernels.feed(head, parts)
-        if operation == "write":
-            return app.write(head)
         if operation == "commit":
             return app.commit(head)
         if operation == "find":
@@ -260,6 +302,8 @@ class Apps:
         now = time.monotonic()
         apps = list(self._apps.values())
         self._garbage |= sum(app.kernels.let_go_idle(now) for app in apps) > 0
+        for app in apps:
+            app.handover.let_go_idle(now)
         if self._garbage and max((app.kernels.last_use for app in apps), default=0.0) < now - QUIET:
             self._garbage = False
             gc.unfreeze()  # kernels are frozen after a load or a snapshot

@@ -22,7 +22,7 @@ from nadi.pipeline.executor.feeding import Feeding
 from nadi.pipeline.executor.forked import resident
 from nadi.pipeline.executor.snapshot import Since, Snapshot
 from nadi.pipeline.hosting.protocol import Frame, Part
-from nadi.pipeline.inputs.fatrows import Gathered, gather, to_ipc, unpack
+from nadi.pipeline.inputs.fatrows import Body, Gathered, gather, to_ipc, unpack
 from nadi.pipeline.inputs.sends import Send
 from nadi.pipeline.state.frames import base_stream, delta_stream, to_frames
 from nadi.pipeline.state.layout import POLICY, Directory, Plan, Policy, plan_base, plan_delta
@@ -73,9 +73,13 @@ class Held:
         self.kernel.load(())
 
 
+def _as_given(_heads: Sequence[dict[str, Any]], bodies: Sequence[Part]) -> Sequence[Body]:
+    return bodies
+
+
 class Kernels:
     """Makes, feeds and keeps them. `streams` names the inputs by ordinal; with `one_query` a kernel of another query than the one that asks is left from its
-    past; snapshots are made in `scratch`, and dumps for revisions by `dumper`, where there is one.
+    past; snapshots are made in `scratch`, and dumps for revisions by `dumper`, where there is one. `taken` gives the bodies of fat rows that are elsewhere.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Kernels:
         one_query: bool,
         policy: Policy = POLICY,
         dumper: Dumper | None = None,
+        taken: Callable[[Sequence[dict[str, Any]], Sequence[Part]], Sequence[Body]] = _as_given,
     ) -> None:
         self._make = make
         self._start = start
@@ -95,6 +100,7 @@ class Kernels:
         self._one_query = one_query
         self._policy = policy
         self._dumper = dumper
+        self._taken = taken
         self._held: dict[Place, Held] = {}
         self._locks: dict[Place, threading.Lock] = {}
         self._fed: dict[str, Feeding] = {}
@@ -142,7 +148,8 @@ class Kernels:
 
     def _process(self, place: Place, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
         directory = Directory.unpack(head["directory"])
-        rows = [(unpack(h), body) for h, body in zip(head["heads"], parts, strict=True)]
+        heads = [unpack(h) for h in head["heads"]]
+        rows = list(zip(heads, self._taken(heads, parts), strict=True))
         streams = {int(k): v for k, v in head["streams"].items()} if "streams" in head else self._streams
         gathered = gather(rows, streams)
         held = self._held.get(place)

@@ -14,6 +14,7 @@ from nadi.kernel.keys import java_text, key_group
 from nadi.kernel.rows.compile import compile_row
 from nadi.kernel.rows.flow import Flow
 from nadi.lang.tree import Type
+from nadi.pipeline.inputs.keygroups import key_groups
 from nadi.plan.nodes import App, Attr, Expr, Schema
 
 Ints = npt.NDArray[np.int64]
@@ -83,7 +84,7 @@ def _attribute_texts(column: pa.Array, kind: Type) -> pa.Array:
 def _by_key(texts: pa.Array, message: Ints, buckets: int) -> Split:
     coded = texts.dictionary_encode()
     codes = coded.indices.fill_null(-1).to_numpy().astype(np.int64)
-    group_of_code = np.array([key_group(t) for t in coded.dictionary.to_pylist()], np.int64)
+    group_of_code = key_groups(coded.dictionary)
     kept = np.flatnonzero(codes >= 0)
     codes, message = codes[kept], message[kept]
     groups = group_of_code[codes] if len(kept) else np.zeros(0, np.int64)

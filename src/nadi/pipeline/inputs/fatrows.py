@@ -5,7 +5,8 @@ Columns `bk` (int, the label of the bucket), `head` (MessagePack map), `body` (b
 - `"clock"`: one per task and bucket, so that the timers of a quiet bucket fire: `n`, `clock`, `started`, and `ranges`, what the task has read: `[ordinal,
   partition, split, high before the cut or None, greatest log time or None]`, and `bytes` decoded;
 - `"events"`: `i` the stream (absent: that of the ordinal), `o` ordinal, `p` partition, `s` split, `q` number within the split; `t` whether `__ts` is the
-  events' own time (else it is the order time, known only where the splits meet). Body: an Arrow IPC stream with the stream's attributes and
+  events' own time (else it is the order time, known only where the splits meet); `at` where the events stay in a host
+  (`nadi.pipeline.executor.handover`). Body, unless there is `at`: an Arrow IPC stream with the stream's attributes and
   ARRIVAL_COLUMNS, where `__order` is the running maximum of log times within the split.
 - `"errors"`: body: MessagePack list of `[ordinal, partition, position, time, reason, payload, beside]` of undecodable messages; `beside` is a map with
   what else the log told of the message (`header`, `properties`), or why it cannot be sent again (`final`).
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -35,13 +36,23 @@ unpack = msgspec.msgpack.decode
 _SENDS = msgspec.msgpack.Decoder(list[Send])
 
 
+Body: TypeAlias = Part | pa.RecordBatch
+"""Within a host events need no bytes."""
+
+
 @dataclass(frozen=True, slots=True)
 class FatRow:
     """One fat row for bucket `bucket`; `head` is unpacked."""
 
     bucket: int
     head: dict[str, Any]
-    body: Part = b""
+    body: Body = b""
+
+    @property
+    def parts(self) -> list[memoryview]:
+        """Head and body as they travel."""
+        body = to_ipc(self.body) if isinstance(self.body, pa.RecordBatch) else self.body
+        return [memoryview(pack(self.head)), memoryview(body)]
 
 
 def to_ipc(batch: pa.RecordBatch) -> bytes:
@@ -53,8 +64,10 @@ def to_ipc(batch: pa.RecordBatch) -> bytes:
     return content
 
 
-def from_ipc(body: Part) -> pa.RecordBatch:
-    """The one batch of an Arrow IPC stream."""
+def from_ipc(body: Body) -> pa.RecordBatch:
+    """The one batch of an Arrow IPC stream, or the batch itself."""
+    if isinstance(body, pa.RecordBatch):
+        return body
     return pa.ipc.open_stream(pa.py_buffer(body)).read_next_batch()
 
 
@@ -89,7 +102,7 @@ class Gathered:
     bytes: int = 0
 
 
-def gather(rows: Sequence[tuple[Mapping[str, Any], Part]], streams: Mapping[int, str]) -> Gathered:
+def gather(rows: Sequence[tuple[Mapping[str, Any], Body]], streams: Mapping[int, str]) -> Gathered:
     """Put (head, body) rows of one bucket together, in any order; `streams` is the stream of each ordinal.
 
     Raises ValueError without a clock row: every cut has one for every bucket.

@@ -113,13 +113,15 @@ class AppReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, ReadTask)
         names = labels(self._spec.buckets)
-        head = {
+        head: dict[str, Any] = {
             "op": "read",
             "n": partition.n,
             "clock": partition.clock,
             "started": partition.started,
             "ranges": [r.plain() for r in partition.ranges],
         }
+        if self._spec.handover >= 0:
+            head["task"] = partition.host
         rows: list[tuple[int, bytes, Part]] = []
         size = 0
         for frame in hosts(self._spec.hosts).stream_app(self._spec, partition.host, head):

@@ -18,7 +18,7 @@ from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.kernel.contract import ARRIVAL_COLUMNS
 from nadi.pipeline.inputs.again import beside, control_take, decoding
 from nadi.pipeline.inputs.bucketing import Split
-from nadi.pipeline.inputs.fatrows import BODY_ROWS, FatRow, pack, to_ipc
+from nadi.pipeline.inputs.fatrows import BODY_ROWS, FatRow, pack
 from nadi.pipeline.inputs.faults import reentry
 from nadi.pipeline.inputs.pieces import Piece, Take, Taken
 from nadi.pipeline.inputs.ranges import Range
@@ -104,7 +104,7 @@ def _event_rows(wanted: Range, piece: Piece, messages: Messages, running: Ints, 
                 "t": own,
             }
             state.sequence += 1
-            yield FatRow(int(bucket), head, to_ipc(batch))
+            yield FatRow(int(bucket), head, batch)
 
 
 def _at_messages(chosen: Ints, message: Ints) -> Iterator[Ints]:
@@ -125,6 +125,8 @@ def _arrivals(
     whole = len(rows) == events.num_rows  # kept is ascending, so this is every event in its place
     attributes = events if whole else events.take(pa.array(rows))
     added: list[Any] = [order[rows], positions[rows], split.runs[part], stamps[rows], split.groups[part]]
+    if any(column.offset for column in attributes.columns):
+        attributes = attributes.take(pa.array(np.arange(len(rows))))  # kernels read buffers from their beginning
     columns = [pa.array(values, f.type) for values, f in zip(added, ARRIVAL_COLUMNS, strict=True)]
     schema = pa.schema([*attributes.schema, *ARRIVAL_COLUMNS])
     return pa.RecordBatch.from_arrays([*attributes.columns, *columns], schema=schema)

@@ -1,4 +1,4 @@
-"""Blocks of one query or table as segments of the rows kernel."""
+"""Blocks of one query, table or partition's keys as segments of the rows kernel."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from nadi.kernel.columns.arrivals import Clocks
+from nadi.kernel.columns.asrows.keys import KeysState
 from nadi.kernel.columns.asrows.matches import ChainState, RunState
 from nadi.kernel.columns.asrows.parcels import BatchState, RateState
 from nadi.kernel.columns.asrows.tables import TableState
@@ -38,6 +39,12 @@ def as_rows(query: Query, app: App, blocks: Iterable[Block], clocks: Clocks) -> 
 def table_as_rows(table: Table, blocks: Iterable[Block]) -> Iterator[Segment]:
     """The rows of a table: `blocks` as its `contents` gives them."""
     state = TableState(table)
+    return _segments(blocks, lambda _block: state)
+
+
+def keys_as_rows(element: str, interval: int, blocks: Iterable[Block], clocks: Clocks) -> Iterator[Segment]:
+    """The keys of a partition that are purged: `blocks` as their `contents` gives them."""
+    state = KeysState(element, interval, clocks.arrivals)
     return _segments(blocks, lambda _block: state)
 
 

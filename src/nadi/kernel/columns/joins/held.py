@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.joins import holding, places
 from nadi.kernel.columns.joins.layout import NO_BIT, Side
 from nadi.kernel.columns.joins.places import BITS, END, INDEXED, LIVE, MASK, META, NEVER, ROW, TS, WIDTH
 from nadi.kernel.columns.keytable import KeyTable, longer
+from nadi.kernel.columns.naming import ids_of, named, put_back, strings_of
 from nadi.kernel.columns.partitioning import by_group
-from nadi.kernel.columns.stretch import Array, Longs
-from nadi.kernel.columns.words import aligned
+from nadi.kernel.columns.stretch import Array, Bools, Longs
+from nadi.kernel.columns.words import aligned, words_of
 from nadi.lang.tree import Type
 
 _ROOM = 1024  # nodes and buckets at first
@@ -165,18 +165,12 @@ class Held:
         holding.settle(self.rows, keys)
         self.touched[keys] = False
 
+    def _strings(self, matrix: Array) -> list[tuple[Array, Bools]]:
+        return strings_of(matrix, matrix[:, 1], self._columns, self._bits)
+
     def _block(self, group: int, keys: Longs, rows: Longs, nodes: Longs, begins: int = 1) -> Block:
-        matrix = holding.told_words(self.words, self._told, nodes)
-        texts = [matrix[:, column] for column in self._columns]
-        valid = [(matrix[:, 1] >> bit) & 1 == 0 for bit in self._bits]
-        named = [keys] if self._side.partitioned else []
-        ids = np.unique(np.concatenate([_NO, *named, *(text[ok] for text, ok in zip(texts, valid))]))
-        for text, ok in zip(texts, valid):
-            text[...] = np.where(ok, np.searchsorted(ids, text), 0)
-        arrays: dict[str, Array] = {}
-        if self._side.partitioned or len(texts):
-            arrays["ends"], arrays["texts"] = self._table.packed(ids)
-        arrays["key"] = (np.searchsorted(ids, keys) if self._side.partitioned else keys).astype(np.int32)
+        matrix = words_of(self.words, self._told, nodes)
+        arrays = named(self._table, self._strings(matrix), {"key": keys}, self._side.partitioned)
         arrays |= {"row": rows, "nodes": matrix.reshape(-1)}
         return Block(self.element, group, "j", arrays, keys=begins * len(keys))
 
@@ -185,16 +179,10 @@ class Held:
     def apply(self, block: Block) -> None:
         """Let events go, put others behind them."""
         given = block.arrays
-        keys = given["key"].astype(np.int64)
+        ids, keys = ids_of(self._table, given), given["key"].astype(np.int64)
+        keys = ids[keys] if self._side.partitioned else keys
         matrix = given["nodes"].reshape(-1, len(self._told)).copy()
-        if "ends" in given:
-            buffers = [None, pa.py_buffer(given["ends"]), pa.py_buffer(given["texts"])]
-            array = pa.Array.from_buffers(pa.string(), len(given["ends"]) - 1, buffers)
-            ids = self._table.number(array).astype(np.int64)
-            keys = ids[keys] if self._side.partitioned else keys
-            for column, bit in zip(self._columns, self._bits):
-                ok = (matrix[:, 1] >> bit) & 1 == 0
-                matrix[ok, column] = ids[matrix[ok, column]]
+        put_back(self._strings(matrix), ids)
         self.ready(len(matrix))
         holding.put(
             self.words, self.rows, self.heads, self.meta, self._told, self._index, self._index_bits,

@@ -72,16 +72,6 @@ def told_rows(rows, keys, counts):  # type: ignore[no-untyped-def]
 
 
 @loop
-def told_words(words, columns, nodes):  # type: ignore[no-untyped-def]
-    """Some words of nodes, a row for each."""
-    told = np.empty((len(nodes), len(columns)), np.int64)
-    for i in range(len(nodes)):
-        for j in range(len(columns)):
-            told[i, j] = words[nodes[i] + columns[j]]
-    return told
-
-
-@loop
 def settle(rows, keys):  # type: ignore[no-untyped-def]
     """All of keys was told."""
     for key in keys:

@@ -32,16 +32,21 @@ class Join:
         sharded = app.sharding.kind == "key"
         self._names = layout.sources.names
         self._table = KeyTable()
-        self._text = JoinText(layout, sharded, read)
+        selection = query.selection
+        ordered = bool(selection.order_by or selection.limit is not None or selection.offset)
+        self._text = JoinText(layout, sharded, read, ordered)
         self._held = tuple(Held(s, self._table, sharded) for s in layout.sides if s.held)
         named = layout.partitioned or layout.grouped
         totalling = self._text.totalling
-        totals = () if totalling is None else (Totals(query.selector_id, totalling, self._table, named, sharded),)
-        self._totals: tuple[Totals, ...] = totals
-        self._by_element: dict[str, Held | Totals] = {part.element: part for part in (*self._held, *totals)}
-        self._reading = Reading(self._text, layout.sources, self._table)
+        self._totals: tuple[Totals, ...] = ()
+        if totalling is not None:
+            self._totals = (Totals(query.selector_id, totalling, self._table, named, sharded),)
+        self._by_element: dict[str, Held | Totals] = {held.element: held for held in self._held}
+        if totalling is not None and totalling.holds:
+            self._by_element |= {totals.element: totals for totals in self._totals}
+        self._reading = Reading(self._text, layout, self._table)
         self._chunks = self._serial = 0  # how many chunks there were, how many events that may bring rows
-        self._fired = layout.partitioned and totalling is None
+        self._fired = layout.partitioned and not layout.aggregates
         self._clock: int | None = None  # at the end of the last batch
         self._ratio, self._made = 1.0, 0  # output rows for an event, and in all, of the last batch
         self._limit = _SWEEP
@@ -54,7 +59,9 @@ class Join:
         own = self._reading.read(given)
         events = sum(map(len, given.values()))
         for totals in self._totals:
-            own |= totals.own
+            own |= totals.own | totals.bags.own(events)
+            if totals.prefixed:
+                totals.note(self._reading.prefixes(given, own))
         for held in self._held:
             if self._fired and self._clock is not None:
                 held.fire(self._clock)
@@ -72,7 +79,10 @@ class Join:
             made = int(stop[MADE])
             if stop[: len(ends)].tolist() == ends:
                 break
-            rows.grow(made)
+            if made == rows.room:
+                rows.grow(made)
+            for totals in self._totals:
+                own |= totals.bags.own(rows.room)
         self._ratio, self._made = made / events, made
         self._serial, self._clock = int(stop[SERIAL]), until
         self._chunks += 1 + max(int(stretch.chunk[-1]) for stretch in given.values())
@@ -118,8 +128,10 @@ class Join:
         """Forget all."""
         self._clock = None
         self._table.clear()
-        for part in self._by_element.values():
-            part.clear()
+        for held in self._held:
+            held.clear()
+        for totals in self._totals:
+            totals.clear()
 
     def size(self) -> dict[str, int]:
         """Events held, by window, and groups that hold anything."""

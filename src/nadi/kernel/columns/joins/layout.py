@@ -36,7 +36,7 @@ class Side:
 
     `held`: its window is looked into. Of a held event `captured` are the attributes that are kept, `keyed` those that are the text of the partition's key.
     `index` are the attributes that the other side wants to be equal to those at the same place of its own `index`.
-    `group` is the attribute by which output is grouped, if it is one of this side.
+    `group` are the attributes by which output is grouped, if they are those of this side.
     `on` are the conditions under which an event of this side meets one of the other; there, and in `values` and `having`, the event at hand is in
     slot 0, by column, and the other one in slot 1, by position.
     """
@@ -54,7 +54,7 @@ class Side:
     captured: tuple[int, ...]
     keyed: frozenset[int]
     index: tuple[int, ...]
-    group: int | None
+    group: tuple[int, ...]
     on: tuple[Expr, ...]
     values: tuple[Expr, ...]
     having: Expr | None
@@ -99,12 +99,18 @@ class Side:
     @property
     def group_word(self) -> int:
         """Where a node has the number of its group's text, 0 for nowhere."""
-        return 0 if self.group is None else self.first_word + len(self.captured)
+        return self.first_word + len(self.captured) if self.group else 0
+
+    @property
+    def group_text(self) -> str:
+        """The number of the group's text, of an event at hand: one of its own where several texts make it, the partition's key being one of them."""
+        alone = len(self.group) == 1 and not self.partitioned
+        return f"s_{self.start + self.group[0]}" if alone else f"y_{self.slot}"
 
     @property
     def node_width(self) -> int:
         """Words of a node."""
-        return self.first_word + len(self.captured) + (0 if self.group is None else 1)
+        return self.first_word + len(self.captured) + bool(self.group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +124,8 @@ class Layout:
 
     @property
     def grouped(self) -> bool:
-        """Whether output is grouped by an attribute."""
-        return any(side.group is not None for side in self.sides)
+        """Whether output is grouped by attributes."""
+        return any(side.group for side in self.sides)
 
     @property
     def partitioned(self) -> bool:
@@ -172,7 +178,7 @@ def lay_out(query: Query, app: App) -> Layout:
                 tuple(sorted(read_of - keyed)),
                 keyed,
                 index,
-                next((position for other, position in by if other == slot), None),
+                tuple(position for other, position in by if other == slot),
                 tuple(at_hand(part, slot, start) for part in parts),
                 tuple(at_hand(value, slot, start) for value in query.selection.values),
                 None if query.selection.having is None else at_hand(having_of(query.selection), slot, start),
@@ -186,7 +192,7 @@ def strings(layout: Layout, side: Side) -> Iterator[int]:
     positions = [*side.captured, *side.index] if side.held else list(side.index)
     columns = {side.start + p for p in positions}
     columns |= {p.position for p in _attributes(_computed(layout, side)) if p.slot == 0}
-    grouped = set() if side.group is None else {side.start + side.group}
+    grouped = {side.start + p for p in side.group if side.group_text.startswith("s")}
     return (c for c in sorted(columns | grouped) if layout.sources.types[c] is Type.STRING or c in grouped)
 
 

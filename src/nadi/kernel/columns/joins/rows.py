@@ -17,12 +17,14 @@ class Rows:
 
     def __init__(self, picked: tuple[Picked, ...], types: Mapping[str, str], room: int) -> None:
         self._picked = picked
+        self.room = room
         self.arrays: dict[str, Array] = {name: np.empty(room, dtype) for name, dtype in types.items()}
 
     def grow(self, made: int) -> None:
         """Make more room, `made` rows are kept."""
+        self.room *= 2
         for name, array in self.arrays.items():
-            longer = np.empty(2 * len(array), array.dtype)
+            longer = np.empty(self.room, array.dtype)
             longer[:made] = array[:made]
             self.arrays[name] = longer
 
@@ -30,13 +32,11 @@ class Rows:
         """The rows as a stretch."""
         arrays = {name: array[:made] for name, array in self.arrays.items()}
         columns = tuple(self._column(one, arrays, made, keys) for one in self._picked)
-        return Stretch(
-            columns,
-            arrays["ts_out"],
-            arrays.get("now_out", arrays["ts_out"]),
-            arrays["opened"],
-            arrays.get("group_out"),
-        )
+        ts, opened, event = arrays["ts_out"], arrays["opened"], arrays.get("event_out")
+        now, group = arrays.get("now_out", ts), arrays.get("group_out")
+        if event is None:
+            return Stretch(columns, ts, now, opened, group)
+        return Stretch(columns, ts, now, event, group, opened)  # what one event brings is put in order by itself
 
     def _column(self, one: Picked, arrays: Mapping[str, Array], made: int, keys: KeyTable) -> Column:
         match one:

@@ -8,6 +8,7 @@ from typing import Any
 
 from nadi.functions.arithmetic import LONG_MIN
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
+from nadi.kernel.columns.bags import CALLS
 from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.joins import places
@@ -55,15 +56,18 @@ _ZERO = {Type.FLOAT: "0.0", Type.DOUBLE: "0.0", Type.BOOL: "False"}
 class JoinText:
     """Writes the loop. What it found: `picked`, the output columns; what Arrow is to compare before."""
 
-    def __init__(self, layout: Layout, grouped: bool, read: bool) -> None:
+    def __init__(self, layout: Layout, grouped: bool, read: bool, ordered: bool = False) -> None:
         self._layout = layout
+        self._ordered = ordered
         self._made = {"ts_out": "int64", "opened": "int64"}
         self._made |= ({"group_out": "int64"} if grouped else {}) | ({"now_out": "int64"} if read else {})
+        self._made |= {"event_out": "int64"} if ordered else {}
         self._writer = Writer(layout.sources.types)
         self._own: dict[str, str] = {}
         self._both = len(layout.sources.names) == 1
         self.picked = _picked(layout.sides[0].values)
-        self.totalling = Totalling(layout, self._writer) if layout.aggregates else None
+        self.totalling = Totalling(layout, self._writer) if layout.aggregates or layout.grouped else None
+        self._summing = self.totalling if layout.aggregates else None  # what events that leave are taken off
         self._write()
         held = {f"{name}{s.slot}": dtype for s in layout.sides if s.held for name, dtype in _HELD.items()}
         given = {f"{name}_{n}": dtype for n in range(len(layout.sources.names)) for name, dtype in _OF_SOURCE.items()}
@@ -71,7 +75,9 @@ class JoinText:
         if self.totalling is not None:
             given |= self.totalling.parameters
         own = {**self._own, **{name: f"{dtype}[]" for name, dtype in self.made.items()}}
-        parameters = {**_FIXED, **given, **held, **self._writer.parameters, **own}
+        parts = (_FIXED, given, held, self._writer.parameters, own)
+        parameters = {name: dtype for part in parts for name, dtype in part.items()}
+        assert len(parameters) == sum(map(len, parts)), "two parameters of a join have one name"
         more = " or ".join(f"i_{n} < len(ts_{n})" for n in range(len(layout.sources.names)))
         self.source = "\n".join(
             [
@@ -84,8 +90,9 @@ class JoinText:
                 "",
             ]
         )
+        called = {**_CALLED, **(CALLS if self.totalling is not None and self.totalling.ranked else {})}
         self.call: Any = generated(
-            self.source, "join", list(parameters.items()), {**COMPILED, **_CALLED}, {**PLAIN, **_CALLED}
+            self.source, "join", list(parameters.items()), {**COMPILED, **called}, {**PLAIN, **called}
         )
         self.parameters = tuple(parameters)
 
@@ -129,8 +136,8 @@ class JoinText:
         self._writer.line("t = int(ts[i])")
         self._writer.line("clock = int(now[i])")
         self._writer.line(f"arrival = base + int(chunk_{number}[i]) + 1")
-        if self.totalling is not None:
-            self._catch_up(self.totalling)
+        if self._summing is not None:
+            self._catch_up(self._summing)
         self._load(sides)
         for side in sides:
             self._side(side)
@@ -138,9 +145,13 @@ class JoinText:
     def _load(self, sides: list[Side]) -> None:
         """The attributes at hand that anything reads, before any branch."""
         writer, layout = self._writer, self._layout
+        for side in sides:
+            if side.group and side.group_text.startswith("y"):
+                self._own[f"y{side.slot}"] = "const int32[]"
+                writer.line(f"{side.group_text} = int(y{side.slot}[i])")
         for column in dict.fromkeys(c for side in sides for c in strings(layout, side)):
-            self._own[f"w{column}"] = "const int32[]"
-            self._writer.line(f"s_{column} = int(w{column}[i])")
+            self._own[f"t{column}"] = "const int32[]"
+            self._writer.line(f"s_{column} = int(t{column}[i])")
             writer.bound[0, column] = Term(f"s_{column}", writer.null_of(column))
         for side in sides:
             for column in read_columns(layout, side):
@@ -202,8 +213,8 @@ class JoinText:
         self._writer.line(f"words{n}[entered + {BITS}] = {' | '.join(bits)}")
         if side.owner_word:
             self._writer.line(f"words{n}[entered + {side.owner_word}] = g")
-        if side.group is not None:
-            self._writer.line(f"words{n}[entered + {side.group_word}] = s_{side.start + side.group}")
+        if side.group:
+            self._writer.line(f"words{n}[entered + {side.group_word}] = {side.group_text}")
         if side.index:
             self._writer.line(f"words{n}[entered + {FIXED + HASH}] = 0")
             self._writer.open(f"if not ({self._unequal(side)}):")
@@ -215,8 +226,8 @@ class JoinText:
         """The oldest event of a side leaves; where there are aggregators, what it is joined with is taken off."""
         n = side.slot
         self._writer.open(head)
-        if self.totalling is not None:
-            self._leave(side, self.totalling)
+        if self._summing is not None:
+            self._leave(side, self._summing)
         else:
             self._writer.line(f"pop(words{n}, rows{n}, at, meta{n}, heads{n})")
         self._writer.close()
@@ -227,7 +238,7 @@ class JoinText:
         self._recall(side, 2, "gone", "e")
         if side.index:
             self._writer.line(f"hashed = words{n}[gone + {FIXED + HASH}] - 1")
-        if side.group is not None:
+        if side.group:
             self._writer.line(f"group_gone = words{n}[gone + {side.group_word}]")
         self._writer.line(f"pop(words{n}, rows{n}, at, meta{n}, heads{n})")
         self._writer.line(f"touched{n}[g] = True")
@@ -297,12 +308,12 @@ class JoinText:
         """The first node that the event may meet, after timers have done their work."""
         n = other.slot
         self._writer.line("found = False")
-        if self.totalling is not None:
+        if self.totalling is not None or self._ordered:
             self._writer.line("serial += 1")
         if not other.held:
             self._writer.line("node = 0")
             return
-        if other.timed and self.totalling is None:
+        if other.timed and self._summing is None:
             call = f"fire(words{n}, rows{n}, at, meta{n}, heads{n}, clock - {other.span}, arrival)"
             self._writer.line(f"if {call}: touched{n}[g] = True")
         if other.index:
@@ -323,8 +334,8 @@ class JoinText:
             self._absent(other)
             self._row(side, "null_id")
             self._writer.close()
-        if self.totalling is not None and side.window is None:
-            self.totalling.reset()
+        if self._summing is not None and side.window is None:
+            self._summing.reset()
 
     @contextmanager
     def _walked(self, other: Side) -> Iterator[None]:
@@ -345,7 +356,7 @@ class JoinText:
             self._writer.bound[1, position] = Term(_ZERO.get(other.types[position], "0"), "True")
 
     def _group_of(self, other: Side) -> str:
-        return f"words{other.slot}[node + {other.group_word}]" if other.group is not None else ""
+        return f"words{other.slot}[node + {other.group_word}]" if other.group else ""
 
     def _recall(self, held: Side, slot: int = 1, node: str = "node", name: str = "b") -> None:
         """The attributes of a held event, as those of a slot."""
@@ -364,7 +375,7 @@ class JoinText:
 
     def _row(self, side: Side, group: str) -> None:
         """An output row; where there is no room for it the loop stops. `group` is that of the other event, where output is grouped by it."""
-        self._writer.open("if k == len(opened):")
+        self._writer.open(f"if k == len(opened){'' if self.totalling is None else self.totalling.full()}:")
         for text in (
             *(f"i_{side.source} = i", f"begin = {side.slot + 1}"),
             *(f"stop[{n}] = {'1 if found else 0' if name == 'found' else name}" for n, name in enumerate(_STOP)),
@@ -384,6 +395,7 @@ class JoinText:
             "opened": f"2 * i + {side.slot}" if self._both else opened,
             "now_out": "clock",
             "group_out": f"group_{number}[i]",
+            "event_out": "serial",
         }
         at = "k" if self.totalling is None else self.totalling.place()
         for name in self._made:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nadi.kernel.columns.accumulating import Accumulator, accumulators
+from nadi.kernel.columns.accumulating import Aggregator, accumulators
+from nadi.kernel.columns.bags import END, FREE, parameters_of
 from nadi.kernel.columns.code import Term, Writer
 from nadi.kernel.columns.joins.layout import Layout, Side, at_hand, leaving
-from nadi.plan.nodes import Expr
+from nadi.kernel.columns.keytable import BETWEEN
+from nadi.kernel.columns.ranking import Different, Ranked
+from nadi.lang.tree import Type
+from nadi.plan.nodes import Attr, Expr
 
 _NO_TERM = Term("")
+_BAGS = frozenset({"min", "max", "distinctCount"})
+"""What remembers values one by one: events leave for reasons of either side, in no order."""
 
 
 class Totalling:
@@ -23,12 +29,15 @@ class Totalling:
     def __init__(self, layout: Layout, writer: Writer) -> None:
         self._layout = layout
         self._writer = writer
-        made, self._arguments = accumulators(layout.aggregates, removes=True)
-        self.accumulators = tuple(
-            one for one in made if isinstance(one, Accumulator)
-        )  # all of them, as `nadi.plan.joinable` says
+        self.accumulators, self._arguments = accumulators(layout.aggregates, removes=True, bags=_BAGS)
+        self.ranked = tuple(one for one in self.accumulators if isinstance(one, (Ranked, Different)))
         self.arrays = {name: dtype for one in self.accumulators for name, dtype in one.arrays.items()}
-        self.empties = layout.grouped and any(side.triggers and side.window is None for side in layout.sides)
+        self.holds = bool(layout.aggregates)  # without, groups tell no more than how many rows come out
+        self.apart = self.holds and layout.grouped and layout.partitioned  # groups for each key
+        self.null = BETWEEN.join("null" for side in layout.sides for _ in side.group) or "null"
+        self.empties = (
+            self.holds and layout.grouped and any(side.triggers and side.window is None for side in layout.sides)
+        )
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -37,6 +46,7 @@ class Totalling:
         return {
             "null_id": "int64",
             **{name: f"{dtype}[]" for name, dtype in self.arrays.items()},
+            **{name: dtype for one in self.ranked for name, dtype in parameters_of(one.number, one.whole).items()},
             "changed": "bool[]",
             "seen": "int64[]",
             "slot": "int64[]",
@@ -45,7 +55,7 @@ class Totalling:
 
     def add(self, side: Side, other: str) -> None:
         """The lines for a row that comes. `other` is the group of the event that is not at hand, where output is grouped by it."""
-        group = other if side.group is None else f"s_{side.start + side.group}"
+        group = side.group_text if side.group else other
         values = self._begin(group, (at_hand(a, side.slot, side.start) for a in self._arguments))
         shown = {}
         for one in self.accumulators:
@@ -56,10 +66,12 @@ class Totalling:
 
     def take(self, side: Side, own: str, other: str) -> None:
         """The lines for a row of an event that leaves."""
-        values = self._begin(other if side.group is None else own, (leaving(a, side.slot) for a in self._arguments))
+        values = self._begin(own if side.group else other, (leaving(a, side.slot) for a in self._arguments))
         for one in self.accumulators:
-            one.take(self._writer, _NO_TERM if one.argument is None else values[one.argument], "h")
-        sums = [f"s{a.number}" for a in self.accumulators if a.arrays.get(f"s{a.number}") == "float64"]
+            # more may leave than came: what is held forever sees that, too
+            step = one.add if one.forever else one.take
+            step(self._writer, _NO_TERM if one.argument is None else values[one.argument], "h")
+        sums = [name for a in self.accumulators for name, dtype in a.arrays.items() if dtype == "float64"]
         if sums:  # as in a window: a group that is as if it had seen nothing begins anew
             self._writer.line(f"if {' and '.join(a.fresh() for a in self.accumulators)}:")
             for name in sums:
@@ -68,14 +80,26 @@ class Totalling:
     def _begin(self, group: str, arguments: Iterable[Expr]) -> tuple[Term, ...]:
         line = self._writer.line
         line(f"h = {group}" if self._layout.grouped else "h = g")
-        line("changed[h] = True")
+        if self.holds:
+            line("changed[h] = True")
         if self.empties:
             line("if not listed[h]:")
             for text in ("listed[h] = True", "dirty[counts[0]] = h", "counts[0] += 1"):
                 line(f"    {text}")
-        return tuple(self._writer.term(argument) for argument in arguments)
+        return tuple(map(self._value, arguments))
 
-    def _shown(self, one: Accumulator, value: Term) -> Term:
+    def _value(self, argument: Expr) -> Term:
+        if isinstance(argument, Attr) and argument.type is Type.STRING:
+            return self._writer.bound[argument.slot, argument.position]
+        return self._writer.term(argument)
+
+    def full(self) -> str:
+        """The text that is true where there may be no room for a row's values."""
+        return "".join(
+            f" or (bm{n}[{FREE}] == 0 and bm{n}[{END}] >= len(bw{n}))" for n in (one.number for one in self.ranked)
+        )
+
+    def _shown(self, one: Aggregator, value: Term) -> Term:
         """A value after a row that came. More may have been taken off than was put in: a sum of no values is one as soon as a value was added."""
         if one.function != "sum":
             return one.shown(self._writer)
@@ -101,7 +125,8 @@ class Totalling:
             line("h = g")
         indent = "    " if self.empties else ""
         line(f"{indent}changed[h] = True")
-        for name, dtype in self.arrays.items():
-            line(f"{indent}{name}[h] = {'0.0' if dtype == 'float64' else '0'}")
+        for one in self.accumulators:
+            for text in one.clear("h"):
+                line(f"{indent}{text}")
         if self.empties:
             line("counts[0] = 0")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 
+from nadi.kernel.columns.bags import Bags
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
+from nadi.kernel.columns.groups import coded
 from nadi.kernel.columns.joins.totalling import Totalling
 from nadi.kernel.columns.keytable import KeyTable, longer
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs
 
 _NO = np.zeros(0, np.int64)
-_NULL = pa.array(["null"])
 
 
 class Totals:
@@ -25,11 +26,14 @@ class Totals:
 
     def __init__(self, element: str, totalling: Totalling, table: KeyTable, named: bool, grouped: bool) -> None:
         self.element = element
-        self._dtypes: Mapping[str, str] = totalling.arrays
+        self.prefixed = totalling.apart and grouped
+        self._dtypes: Mapping[str, str] = totalling.arrays | ({"prefix": "int32"} if self.prefixed else {})
+        self._null = pa.array([totalling.null])
         self._empties = totalling.empties
         self._table = table
         self._named = named
         self._grouped = grouped and named
+        self.bags = Bags(totalling.ranked, element, self, table)
         self.clear()
         self._table.packed(_NO)  # a forked process must not have to compile it
 
@@ -40,9 +44,15 @@ class Totals:
         self._seen, self._slot, self._dirty = _NO, _NO, _NO
         self._listed, self._counts = np.zeros(0, np.bool_), np.zeros(1, np.int64)
         self._follow()
+        self.bags.clear()
+
+    @property
+    def room(self) -> int:
+        """All numbers of groups are less."""
+        return self._table.room if self._named else 1
 
     def _follow(self) -> None:
-        room = self._table.room if self._named else 1
+        room = self.room
         if room > len(self.changed):
             self.arrays = {name: longer(array, room) for name, array in self.arrays.items()}
             self.changed, self._listed = longer(self.changed, room), longer(self._listed, room)
@@ -51,7 +61,7 @@ class Totals:
     @property
     def own(self) -> dict[str, Array | int]:
         """What a loop gets; the numbers of the batch's texts are made."""
-        null = int(self._table.number(_NULL)[0]) if self._named else 0
+        null = int(self._table.number(self._null)[0]) if self._named else 0
         self._follow()
         own: dict[str, Array | int] = {
             "null_id": null,
@@ -64,12 +74,22 @@ class Totals:
             own |= {"listed": self._listed, "dirty": self._dirty, "counts": self._counts}
         return own
 
+    def note(self, prefixes: Iterable[tuple[Array, Array]]) -> None:
+        """Of groups for each key of a partition, how many bytes of their texts are the key's."""
+        for ids, lengths in prefixes:
+            self.arrays["prefix"][ids] = lengths
+
+    def _telling(self) -> Iterator[Array]:
+        """The arrays of which one is not 0 where a group holds anything."""
+        return (array for name, array in self.arrays.items() if name != "prefix")
+
     def mark(self, used: Array) -> None:
         """Mark the texts of groups that hold anything, or of which a delta is still to tell."""
         if self._named:
             used[: len(self.changed)] |= self.changed
-            for array in self.arrays.values():
+            for array in self._telling():
                 used[: len(array)] |= array != 0
+        self.bags.mark(used)
 
     def forget(self, ids: Longs) -> None:
         """Their numbers will be those of other texts."""
@@ -82,18 +102,44 @@ class Totals:
         """The groups that were changed."""
         ids = np.flatnonzero(self.changed)
         self.changed[ids] = False
-        return self._blocks(0, ids, max(1, len(ids)))
+        yield from self._blocks(0, ids, max(1, len(ids)))
+        yield from self.bags.changes()
 
     def contents(self) -> Iterator[Block]:
         """All groups that hold anything."""
         self.changed[:] = False
         held = np.zeros(len(self.changed), np.bool_)
-        for array in self.arrays.values():
+        for array in self._telling():
             held |= array != 0
         most = BLOCK_BYTES // (24 + 8 * len(self.arrays))
         ids = np.flatnonzero(held)
-        for group, mine in by_group(self._table, ids, self._grouped) if len(ids) else ():
+        for group, mine in self.parted(ids) if len(ids) else ():
             yield from self._blocks(group, mine, most)
+        yield from self.bags.contents()
+
+    def parted(self, ids: Longs) -> Iterator[tuple[int, Longs]]:
+        """Groups by their key-groups."""
+        return by_group(self._table, ids, self._grouped, self.arrays.get("prefix"))
+
+    def told(self, name: str, ids: Array) -> dict[str, Array]:
+        """Groups as arrays of a block of something else: which of some texts each is."""
+        different, codes = coded(ids, self.room)
+        if not self._named:
+            return {name: codes}
+        ends, texts = self._table.packed(different)
+        return {name: codes, f"{name}.ends": ends, f"{name}.texts": texts}
+
+    def read(self, name: str, arrays: Mapping[str, Array]) -> Array:
+        """The numbers of what `told` told."""
+        if not self._named:
+            return np.zeros(len(arrays[name]), np.int32)
+        found = self._numbers(arrays[f"{name}.ends"], arrays[f"{name}.texts"])
+        return found[arrays[name]]
+
+    def _numbers(self, ends: Array, texts: Array) -> Array:
+        found = self._table.unpacked(ends, texts)
+        self._follow()
+        return found
 
     def _blocks(self, group: int, ids: Longs, most: int) -> Iterator[Block]:
         for start in range(0, len(ids), most):
@@ -105,12 +151,11 @@ class Totals:
 
     def apply(self, block: Block) -> None:
         """Groups as they are from now on."""
+        if self.bags.apply(block):
+            return
         ids = np.zeros(1, np.int64)
         if self._named:
-            ends, texts = block.arrays["ends"], block.arrays["texts"]
-            buffers = [None, pa.py_buffer(ends), pa.py_buffer(texts)]
-            ids = self._table.number(pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers)).astype(np.int64)
-            self._follow()
+            ids = self._numbers(block.arrays["ends"], block.arrays["texts"]).astype(np.int64)
         for name, array in self.arrays.items():
             array[ids] = block.arrays[name]
         if self._empties:
@@ -122,4 +167,4 @@ class Totals:
 
     def size(self) -> int:
         """How many groups hold anything."""
-        return int(np.count_nonzero(np.any([array != 0 for array in self.arrays.values()], axis=0)))
+        return int(np.count_nonzero(np.any([array != 0 for array in self._telling()], axis=0)))

@@ -10,6 +10,7 @@ from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.patterns.absencetext import BEGAN, CAME, UNORDERED, AbsenceText
 from nadi.kernel.columns.patterns.dues import Dues
 from nadi.kernel.columns.patterns.layout import lay_out
+from nadi.kernel.columns.patterns.matcher import Matcher
 from nadi.kernel.columns.patterns.picking import Picks
 from nadi.kernel.columns.patterns.places import LAST, LIVE
 from nadi.kernel.columns.patterns.pool import Pool
@@ -22,7 +23,7 @@ from nadi.plan.nodes import App, Query, StateInput
 _LEAST = 256  # output rows that there is room for at first
 
 
-class AbsentEnd:
+class AbsentEnd(Matcher):
     """A query over such a chain. All that comes out does so when it is time."""
 
     def __init__(self, query: Query, app: App) -> None:
@@ -32,13 +33,13 @@ class AbsentEnd:
         layout = lay_out(query, app, chain)
         self._text = AbsenceText(layout)
         self._pool = Pool(query.input.id, layout, grouped=False)
+        super().__init__(self._pool)
         self._reading = Reading(self._text, layout.sources, self._pool.table)
         self._dues = Dues(query.input.id)
         self._place = layout.place(len(layout.elements) - 1)
         self._applied = False
         first = layout.sources.names[0]
         self._nothing = {first: empty(app.streams[first].schema.types, grouped=False)}
-        self.elements = (query.input.id,)
 
     def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
         """The matches whose wait was over before the events of a batch, or is up to `until`."""
@@ -73,12 +74,12 @@ class AbsentEnd:
 
     def changes(self) -> Iterator[Block]:
         """Matches that came, went, or wait for another element now; times that came and went."""
-        yield from self._pool.changes()
+        yield from super().changes()
         yield from self._dues.changes()
 
     def contents(self) -> Iterator[Block]:
         """All matches that wait, and all times."""
-        yield from self._pool.contents()
+        yield from super().contents()
         yield from self._dues.contents()
 
     def apply(self, block: Block) -> None:
@@ -88,9 +89,5 @@ class AbsentEnd:
 
     def clear(self) -> None:
         """Forget all."""
-        self._pool.clear()
+        super().clear()
         self._dues.clear()
-
-    def size(self) -> dict[str, int]:
-        """How many matches wait."""
-        return {self._pool.element: self._pool.size()}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
+import pyarrow as pa
 
-from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.patterns.chaintext import ChainText
 from nadi.kernel.columns.patterns.layout import lay_out
+from nadi.kernel.columns.patterns.matcher import Matcher
 from nadi.kernel.columns.patterns.picking import Picks
 from nadi.kernel.columns.patterns.pool import Pool
 from nadi.kernel.columns.patterns.reading import Reading
@@ -19,8 +20,8 @@ from nadi.plan.nodes import App, Query, StateInput
 _LEAST = 256  # output rows that there is room for at first
 
 
-class ChainPattern:
-    """A query over a chain. Has no timers: a match that ran out of `within` goes before the next event of its key."""
+class ChainPattern(Matcher):
+    """A query over a chain."""
 
     def __init__(self, query: Query, app: App) -> None:
         assert isinstance(query.input, StateInput)
@@ -29,8 +30,8 @@ class ChainPattern:
         layout = lay_out(query, app, chain)
         self._text = ChainText(layout)
         self._pool = Pool(query.input.id, layout, app.sharding.kind == "key")
+        super().__init__(self._pool)
         self._reading = Reading(self._text, layout.sources, self._pool.table)
-        self.elements = (query.input.id,)
 
     # ---- a batch
 
@@ -53,28 +54,6 @@ class ChainPattern:
         pool.sweep()
         return result
 
-    def next_timer(self) -> int | None:
-        """Nothing comes out by itself."""
-        return None
-
-    # ---- state
-
-    def changes(self) -> Iterator[Block]:
-        """Matches that came, went, or wait for another element now."""
-        return self._pool.changes()
-
-    def contents(self) -> Iterator[Block]:
-        """All matches that wait."""
-        return self._pool.contents()
-
-    def apply(self, block: Block) -> None:
-        """Put matches back."""
-        self._pool.apply(block)
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._pool.clear()
-
-    def size(self) -> dict[str, int]:
-        """How many matches wait."""
-        return {self._pool.element: self._pool.size()}
+    def forget(self, keys: pa.Array) -> None:
+        """Be as if some keys of the partition had never been."""
+        self._pool.forget(keys)

@@ -11,7 +11,7 @@ from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.patterns import places
 from nadi.kernel.columns.patterns.asking import choices, lowest, write_asked, write_may
 from nadi.kernel.columns.patterns.layout import Element, Layout, Reference, strings
-from nadi.kernel.columns.patterns.picking import Picked, dtypes, write_picks
+from nadi.kernel.columns.patterns.picking import PickedColumns, dtypes, write_picks
 from nadi.kernel.columns.patterns.places import BOUND, FRESH, HEAD, NEWS, PLACE, STARTS, WAITS
 from nadi.kernel.columns.patterns.reading import FIXED
 from nadi.lang.tree import Type
@@ -53,7 +53,7 @@ class ChainText:
         self._layout = layout
         self._writer = Writer(layout.sources.types)
         self._own: dict[str, str] = {}
-        self.picked: tuple[Picked, ...] = ()
+        self.picked = PickedColumns()
         self._write()
         self._own |= {name: f"{dtype}[]" for name, dtype in dtypes(self.picked).items()}
         parameters = {**_FIXED, **self._extra, **self._writer.parameters, **self._own}

@@ -14,63 +14,38 @@ import pyarrow as pa
 
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.keytable import KeyTable
-from nadi.kernel.columns.patterns.pooling import key_groups
+from nadi.kernel.columns.keygroups import groups_of
+from nadi.kernel.columns.naming import named
+from nadi.kernel.columns.patterns.keystate import KeyState
 from nadi.kernel.columns.patterns.runs import RunLayout
-from nadi.kernel.columns.stretch import Array, Longs
-
-_SWEEP = 1024  # keys from which on one looks for such that hold nothing
+from nadi.kernel.columns.stretch import Bools, Longs
 
 
-class KeyRows:
-    """`table` numbers the keys and strings. `grouped`: the app is sharded by key, so that keys have key-groups."""
+class KeyRows(KeyState):
+    """See the module's text."""
 
     def __init__(self, element: str, layout: RunLayout, grouped: bool) -> None:
-        self.element = element
-        self._partitioned = bool(layout.sources.keys)
-        self._grouped = grouped and self._partitioned
-        self._width = layout.key_width
         self._shape = np.array([len(layout.elements), layout.match_width], np.int64)
         self._texts = np.array([layout.word(number) for number in layout.strings()], np.int64)
-        self.table = KeyTable()
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget all."""
-        self.table.clear()
-        rows = self.table.room if self._partitioned else 1
-        self.words = np.zeros(rows * self._width, np.int64)
-        self.touched = np.zeros(rows, np.bool_)
-        self._told = np.zeros(rows, np.bool_)
-        self._limit = _SWEEP
+        super().__init__(element, layout.key_width, bool(layout.sources.keys), grouped)
 
     def ready(self) -> None:
         """Room for all ids."""
-        room = self.table.room
-        if self._partitioned and room > len(self.touched):
-            self.words = _longer(self.words, room * self._width)
-            self.touched, self._told = _longer(self.touched, room), _longer(self._told, room)
+        self._follow()
 
-    def sweep(self) -> None:
-        """Forget texts that nothing refers to, if there are many."""
-        if self.table.count < self._limit:
-            return
-        used = np.zeros(self.table.room, np.bool_)
-        _mark(self.words, self._width, self._shape, self._texts, used)
-        if self._partitioned:
-            used |= self._filled()
-            used |= self._told
-        ids = self.table.held()
-        free = ids[~used[ids]]
-        self.table.release(free)
-        if self._partitioned:
-            self.touched[free] = False
-        self._limit = max(_SWEEP, 2 * self.table.count)
+    def forget(self, keys: pa.Array) -> None:
+        """Let keys be as if nothing had happened to them."""
+        ids = self.table.number(keys).astype(np.int64)
+        self.ready()
+        self.keys.reshape(-1, self._width)[ids] = 0
+        self.touched[ids] = True
 
-    def _filled(self) -> Array:
-        """Which keys have begun, or hold a match."""
-        found: Array = _filled(self.words, self._width)
+    def _filled(self, ids: Longs) -> Bools:
+        found: Bools = self.keys[ids * self._width] != 0  # it has begun, or holds a match
         return found
+
+    def _mark_texts(self, used: Bools) -> None:
+        _mark(self.keys, self._width, self._shape, self._texts, used)
 
     # ---- told
 
@@ -83,73 +58,36 @@ class KeyRows:
 
     def contents(self) -> Iterator[Block]:
         """All keys that are as if something had happened to them."""
-        keys = np.flatnonzero(self._filled())
+        keys = self._every()
+        keys = keys[self._filled(keys)]
         self._told[:] = False
         self._settle(keys)
         self.touched[:] = False
-        groups = key_groups(*self.table.packed(keys)) if self._grouped else np.zeros(len(keys), np.int16)
+        groups = groups_of(self.table, keys) if self._grouped else np.zeros(len(keys), np.int16)
         most = max(1, BLOCK_BYTES // (8 * self._width + 32))
         for group in np.unique(groups):
             mine = keys[groups == group]
             for at in range(0, len(mine), most):
                 yield self._block(int(group), mine[at : at + most])
 
-    def _settle(self, keys: Longs) -> None:
-        self.touched[keys] = False
-        self._told[keys] = _some_filled(self.words, self._width, keys)
-
     def _block(self, group: int, keys: Longs) -> Block:
-        rows, strings = _copied(self.words, self._width, self._shape, self._texts, keys)
-        named = [keys] if self._partitioned else []
-        ids = np.unique(np.concatenate([rows[strings], *named]))
-        rows[strings] = np.searchsorted(ids, rows[strings])
-        arrays: dict[str, Array] = {}
-        if len(ids):
-            arrays["ends"], arrays["texts"] = self.table.packed(ids)
-        arrays["key"] = (np.searchsorted(ids, keys) if self._partitioned else keys).astype(np.int32)
+        rows, strings = _copied(self.keys, self._width, self._shape, self._texts, keys)
+        words = rows[strings]
+        arrays = named(self.table, [(words, np.ones(len(words), np.bool_))], {"key": keys}, self._partitioned)
+        rows[strings] = words
         return Block(self.element, group, "r", {**arrays, "rows": rows}, keys=len(keys))
 
     # ---- put back
 
     def apply(self, block: Block) -> None:
         """Put back the rows of keys."""
-        given = block.arrays
-        ids = np.zeros(0, np.int64)
-        if "ends" in given:
-            buffers = [None, pa.py_buffer(given["ends"]), pa.py_buffer(given["texts"])]
-            ids = self.table.number(pa.Array.from_buffers(pa.string(), len(given["ends"]) - 1, buffers)).astype(
-                np.int64
-            )
-            self.ready()
-        keys = ids[given["key"]] if self._partitioned else given["key"].astype(np.int64)
-        _put(self.words, self._width, self._shape, self._texts, ids, keys, given["rows"])
+        ids, keys = self._numbered(block.arrays, "key")
+        _put(self.keys, self._width, self._shape, self._texts, ids, keys, block.arrays["rows"])
         self._settle(keys)
 
     def size(self) -> int:
         """How many keys hold something."""
-        return int(np.count_nonzero(self._filled()))
-
-
-def _longer(array: Array, size: int) -> Array:
-    made = np.zeros(size, array.dtype)
-    made[: len(array)] = array
-    return made
-
-
-@loop
-def _filled(words, width):  # type: ignore[no-untyped-def]
-    made = np.zeros(len(words) // width, np.bool_)
-    for g in range(len(made)):
-        made[g] = words[g * width] != 0
-    return made
-
-
-@loop
-def _some_filled(words, width, keys):  # type: ignore[no-untyped-def]
-    made = np.zeros(len(keys), np.bool_)
-    for i in range(len(keys)):
-        made[i] = words[keys[i] * width] != 0
-    return made
+        return int(np.count_nonzero(self._filled(self._every())))
 
 
 @loop

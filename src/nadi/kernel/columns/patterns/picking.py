@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from nadi.kernel.columns.code import Term, Writer
+from nadi.kernel.columns.jit import bare
 from nadi.kernel.columns.keytable import KeyTable
+from nadi.kernel.columns.memory import address_of
+from nadi.kernel.columns.places import Recipe
 from nadi.kernel.columns.selecting import Computed, Passed, Same
-from nadi.kernel.columns.stretch import DTYPES, Array, Column, Stretch
+from nadi.kernel.columns.stretch import DTYPES, Array, Column, Lies, Longs, Stretch
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Const, Expr
 
@@ -25,7 +29,25 @@ class Interned:
 Picked = Passed | Same | Computed | Interned
 
 
-def write_picks(writer: Writer, values: tuple[Expr, ...]) -> tuple[tuple[Picked, ...], tuple[Term | None, ...]]:
+class PickedColumns(tuple[Picked, ...]):
+    """What the output columns are, and what a batch needs of that: the arrays that a loop writes, how rows are picked, and the columns that are not picked."""
+
+    written: tuple[tuple[str, str], ...]
+    recipe: Recipe
+    others: tuple[tuple[int, Picked], ...]
+
+    @classmethod
+    def of(cls, picked: Iterable[Picked], types: Iterable[Type]) -> PickedColumns:
+        """Columns of some types."""
+        made = cls(picked)
+        made.written = ("source", "int64"), ("opened", "int64"), *dtypes(made).items()
+        kinds = [np.dtype(DTYPES[kind]) if kind in DTYPES else None for kind in types]
+        made.recipe = Recipe([one.position if isinstance(one, Passed) else None for one in made], kinds)
+        made.others = tuple((at, one) for at, one in enumerate(made) if not isinstance(one, Passed))
+        return made
+
+
+def write_picks(writer: Writer, values: tuple[Expr, ...]) -> tuple[PickedColumns, tuple[Term | None, ...]]:
     """What the output columns are, and the terms of those that the loop writes."""
     picked: list[Picked] = []
     terms: list[Term | None] = []
@@ -41,7 +63,7 @@ def write_picks(writer: Writer, values: tuple[Expr, ...]) -> tuple[tuple[Picked,
             string = value.type is Type.STRING
             picked.append(Interned(number, nullable) if string else Computed(number, DTYPES[value.type], nullable))
         terms.append(term)
-    return tuple(picked), tuple(terms)
+    return PickedColumns.of(picked, [value.type for value in values]), tuple(terms)
 
 
 def dtypes(picked: tuple[Picked, ...]) -> dict[str, str]:
@@ -58,31 +80,45 @@ def dtypes(picked: tuple[Picked, ...]) -> dict[str, str]:
 class Picks:
     """The output rows of one batch: of which event each is (`source`), its chunk (`opened`), its computed columns. Grows while the loop waits."""
 
-    def __init__(self, picked: tuple[Picked, ...], room: int) -> None:
+    def __init__(self, picked: PickedColumns, room: int) -> None:
         self._picked = picked
-        types = {"source": "int64", "opened": "int64", **dtypes(picked)}
-        self.arrays: dict[str, Array] = {name: np.empty(room, dtype) for name, dtype in types.items()}
+        self.arrays: dict[str, Array] = {name: np.empty(room, dtype) for name, dtype in picked.written}
 
-    def grow(self, made: int) -> None:
-        """Make more room, `made` rows are kept."""
+    def grow(self, made: int, least: int = 0) -> None:
+        """Make more room, for `least` rows if there is not so much yet; `made` rows are kept."""
+        if 0 < least <= len(self.arrays["source"]):
+            return
         for name, array in self.arrays.items():
-            longer = np.empty(2 * len(array), array.dtype)
+            longer = np.empty(max(2 * len(array), least), array.dtype)
             longer[:made] = array[:made]
             self.arrays[name] = longer
 
     def stretch(self, given: Stretch, made: int, keys: KeyTable) -> Stretch:
         """The rows as a stretch; `given` has the events."""
-        source = self.arrays["source"][:made]
-        columns = tuple(self._column(one, given, made, keys) for one in self._picked)
-        group = None if given.group is None else given.group[source]
-        origin = (given.chunk if given.origin is None else given.origin)[source]
-        return Stretch(columns, given.ts[source], given.now[source], self.arrays["opened"][:made], group, origin)
+        found = given.picked(self.arrays["source"], made, self._picked.recipe)
+        found.rechunk(self.arrays["opened"][:made])
+        for at, one in self._picked.others:
+            if isinstance(one, (Computed, Interned)) and not (
+                one.nullable and _some(self.arrays[f"x{one.number}"], made)
+            ):
+                found.lay(at, *self._lying(one.number, isinstance(one, Interned), made, keys))
+            else:
+                found.put(at, self._column(one, given, made, keys))
+        return found
 
-    def timed(self, made: int, keys: KeyTable) -> Stretch:
-        """The rows as a stretch where they came by themselves: `source` has their times, `opened` the clock; each is a chunk."""
+    def _lying(self, number: int, interned: bool, made: int, keys: KeyTable) -> tuple[Lies, object]:
+        """Where a column without nulls lies, and what has it."""
+        values = self.arrays[f"o{number}"]
+        if not interned:
+            return (values.dtype, address_of(values, values.dtype), 0), values
+        ends, texts = keys.written(values[:made])
+        return (None, address_of(ends, _INT), address_of(texts, _BYTE)), (ends, texts)
+
+    def timed(self, made: int, keys: KeyTable, group: Longs | None = None) -> Stretch:
+        """The rows as a stretch where they came by themselves: `source` has their times, `opened` the clock; each is a chunk. `group` has their key-groups."""
         ts, now = self.arrays["source"][:made], self.arrays["opened"][:made]
         columns = tuple(self._column(one, Stretch((), ts, now, ts), made, keys) for one in self._picked)
-        return Stretch(columns, ts, now, np.arange(made))
+        return Stretch(columns, ts, now, np.arange(made), group)
 
     def _column(self, one: Picked, given: Stretch, made: int, keys: KeyTable) -> Column:
         match one:
@@ -96,3 +132,15 @@ class Picks:
             case Computed(number, _dtype, nullable):
                 nulls = self.arrays[f"x{number}"][:made] if nullable else None
                 return Column(None, self.arrays[f"o{number}"][:made], nulls)
+
+
+@bare
+def _some(nulls, count):  # type: ignore[no-untyped-def]
+    """Whether some of the first ones are set."""
+    found = 0
+    for i in range(count):
+        found += nulls[i]
+    return found > 0
+
+
+_INT, _BYTE = np.dtype(np.int32), np.dtype(np.uint8)

@@ -16,6 +16,7 @@ import numpy as np
 
 from nadi.kernel.columns.jit import loop, part
 from nadi.kernel.columns.patterns.asking import lowest
+from nadi.kernel.columns.patterns.ordering import by_time
 
 # The words of a node: the neighbours in its place, the number under which the last delta knew it (0: not), its number in the order of all, the time of its
 # first event.
@@ -235,41 +236,9 @@ def _sort(words, keys, at, meta, buckets):  # type: ignore[no-untyped-def]
         after = words[node + NEXT]
         take(words, keys, at, meta, buckets, node)
         node = after
-    node = _merged(words, head, meta[LAST])
+    node = by_time(words, head, NEXT, meta[LAST], UNORDERED)
     while node != 0:
         after = words[node + NEXT]
         bucket = words[node + meta[BUCKET] + NAME] if meta[BUCKET] != 0 else 0
         append(words, keys, at, meta, buckets, node, bucket)
         node = after
-
-
-@loop
-def _merged(words, head, last):  # type: ignore[no-untyped-def]
-    """Sort nodes that are linked one after the other, by a word of theirs, stable: merges runs of 1, 2, 4, … nodes. The first one comes back."""
-    size, merges = 1, 2
-    while merges > 1:
-        merges = tail = 0
-        one, head = head, 0
-        while one != 0:
-            merges += 1
-            other, ones = one, 0
-            while ones < size and other != 0:
-                other = words[other + NEXT]
-                ones += 1
-            others = size
-            while ones > 0 or (others > 0 and other != 0):
-                if ones > 0 and (others == 0 or other == 0 or words[one + last] <= words[other + last]):
-                    node, one = one, words[one + NEXT]
-                    ones -= 1
-                else:
-                    node, other = other, words[other + NEXT]
-                    others -= 1
-                if tail != 0:
-                    words[tail + NEXT] = node
-                else:
-                    head = node
-                tail = node
-            one = other
-        words[tail + NEXT] = 0
-        size *= 2
-    return head

@@ -29,9 +29,10 @@ from nadi.kernel.columns.patterns.places import (
     WAITS,
     WIDTH,
     enter,
+    released,
     spread,
+    take,
 )
-from nadi.kernel.contract import KEY_GROUPS
 
 
 @loop
@@ -95,16 +96,6 @@ def told(words, nodes):  # type: ignore[no-untyped-def]
 
 
 @loop
-def told_words(words, columns, nodes):  # type: ignore[no-untyped-def]
-    """Some words of nodes, a row for each."""
-    made = np.empty((len(nodes), len(columns)), np.int64)
-    for i in range(len(nodes)):
-        for j in range(len(columns)):
-            made[i, j] = words[nodes[i] + columns[j]]
-    return made
-
-
-@loop
 def told_rows(keys, width, words, ids):  # type: ignore[no-untyped-def]
     """Of each key whether its first match is used up, and per place the number of the first fresh match, one after the other."""
     places = (width - STARTS) // PLACE
@@ -143,15 +134,16 @@ def filled(keys, width, ids):  # type: ignore[no-untyped-def]
 
 
 @loop
-def mark_keys(keys, width, used):  # type: ignore[no-untyped-def]
-    """Mark the keys that are `filled`."""
-    for g in range(len(keys) // width):
-        row = g * width
-        full = keys[row + USED] != 0
+def forget(words, keys, width, meta, buckets, ids):  # type: ignore[no-untyped-def]
+    """Drop the matches of keys, and let their rows be as if nothing had happened to them."""
+    for key in ids:
+        row = key * width
         for at in range(row + STARTS, row + width, PLACE):
-            full = full or keys[at + HEAD] != 0
-        if full:
-            used[g] = True
+            while keys[at + HEAD] != 0:
+                node = keys[at + HEAD]
+                take(words, keys, at, meta, buckets, node)
+                released(words, meta, node, key)
+        keys[row : row + width] = 0
 
 
 @loop
@@ -248,35 +240,3 @@ def _renew(words, keys, at, node, seen):  # type: ignore[no-untyped-def]
         seen[at] = True
         keys[at + FRESH] = node
         keys[at + TOP] = first
-
-
-@loop
-def key_groups(ends, texts):  # type: ignore[no-untyped-def]
-    """The key-groups of texts: `nadi.kernel.keys.key_group`."""
-    made = np.empty(len(ends) - 1, np.int16)
-    for i in range(len(made)):
-        start, size = int(ends[i]), int(ends[i + 1] - ends[i])
-        value = 0
-        for at in range(start, start + size // 4 * 4, 4):
-            block = 0
-            for j in range(4):
-                block |= int(texts[at + j]) << (8 * j)
-            value ^= _mixed(block)
-            value = ((value << 13) | (value >> 19)) & 0xFFFFFFFF
-            value = (value * 5 + 0xE6546B64) & 0xFFFFFFFF
-        block = 0
-        for j in range(size % 4):
-            block |= int(texts[start + size // 4 * 4 + j]) << (8 * j)
-        if size % 4:
-            value ^= _mixed(block)
-        value ^= size
-        value = ((value ^ (value >> 16)) * 0x85EBCA6B) & 0xFFFFFFFF
-        value = ((value ^ (value >> 13)) * 0xC2B2AE35) & 0xFFFFFFFF
-        made[i] = (value ^ (value >> 16)) % KEY_GROUPS
-    return made
-
-
-@loop
-def _mixed(block):  # type: ignore[no-untyped-def]
-    block = (block * 0xCC9E2D51) & 0xFFFFFFFF
-    return (((block << 15) | (block >> 17)) * 0x1B873593) & 0xFFFFFFFF

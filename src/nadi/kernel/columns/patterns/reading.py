@@ -10,10 +10,11 @@ import numpy as np
 from nadi.kernel.columns.code import Prepared
 from nadi.kernel.columns.keytable import KeyTable, texts_of
 from nadi.kernel.columns.patterns.merging import merged, without_nulls
-from nadi.kernel.columns.patterns.picking import Picked
+from nadi.kernel.columns.patterns.picking import PickedColumns
 from nadi.kernel.columns.patterns.sources import Sources
 from nadi.kernel.columns.selecting import Passed
 from nadi.kernel.columns.stretch import Array, Stretch
+from nadi.lang.tree import Type
 
 FIXED = {
     "n": "int64",
@@ -29,7 +30,7 @@ class Text(Protocol):
     """A loop's text, as far as reading is concerned: its parameters, in order, what Arrow is to compare, the output columns."""
 
     parameters: tuple[str, ...]
-    picked: tuple[Picked, ...]
+    picked: PickedColumns
 
     @property
     def prepared(self) -> list[Prepared]: ...
@@ -54,15 +55,15 @@ class Reading:
     def read(self, given: Mapping[str, Stretch]) -> tuple[Stretch, dict[str, Array | int]]:
         """The events in order, and the parameters that come from them."""
         stretch, origin = merged(given, self._sources, self._wanted)
-        found: dict[str, Array | int] = {"n": len(stretch), "ts": stretch.ts, "now": stretch.now, "origin": origin}
+        found: dict[str, Array | int] = {"n": stretch.size, "ts": stretch.ts, "now": stretch.now, "origin": origin}
         numbers = {column: self._ids(stretch, column) for column in self._numbered}
         found["key"] = self._keys(stretch, origin, numbers) if self._sources.keys else _NONE
         for name, kind, number in self._named:
             match kind:
                 case "c":
-                    found[name] = stretch.columns[number].values()
+                    found[name] = stretch.values(number)
                 case "m":
-                    found[name] = stretch.columns[number].nulls()
+                    found[name] = stretch.nulls(number)
                 case "s":
                     found[name] = numbers[number]
                 case _:
@@ -70,10 +71,14 @@ class Reading:
         return stretch, found
 
     def _ids(self, stretch: Stretch, column: int) -> Array:
+        if self._sources.types[column] is Type.STRING and (lies := stretch.lies(column)) is not None:
+            return self._table.numbered(stretch.size, lies[1], lies[2])
         return self._table.number(texts_of((stretch.columns[column],), (self._sources.types[column],)))
 
     def _keys(self, stretch: Stretch, origin: Array, numbers: Mapping[int, Array]) -> Array:
         """The key of each event, -1 where it has none."""
+        if len(self._sources.keys) == 1 and stretch.lies(self._sources.keys[0]) is not None:
+            return numbers[self._sources.keys[0]]  # none of them is null
         made = np.empty(len(stretch), np.int32)
         for source, column in enumerate(self._sources.keys):
             if len(self._sources.keys) == 1:

@@ -105,16 +105,16 @@ def lay_out_run(query: Query, app: App, run: Run) -> RunLayout:
     sources = sources_of(query, app, plain)
     starts = {e.slot: sources.starts[sources.names.index(e.source)] for e in plain}
     counted, last = query.input.counted, len(plain) - 1
-    conditions = [_conditions(e, counted) for e in plain]
+    conditions = [conditions_of(e, counted) for e in plain]
     selection = query.selection
-    values = [_marked(value, last, counted) for value in selection.values]
-    having = None if selection.having is None else _marked(having_of(selection), last, counted)
+    values = [marked(value, last, counted) for value in selection.values]
+    having = None if selection.having is None else marked(having_of(selection), last, counted)
     every = [(e.slot, c) for e, some in zip(plain, conditions) for c in some] + [(last, v) for v in values]
     every += [] if having is None else [(last, having)]
-    captured = _captured(every, counted)
+    captured = captured_by(every, counted)
 
     def bound(expr: Expr, slot: int) -> Expr:
-        return seen(_by_number(expr, slot, captured), slot, starts)
+        return seen(by_number(expr, slot, captured), slot, starts)
 
     elements = []
     for element, node, some in zip(plain, run.elements, conditions):
@@ -137,12 +137,13 @@ def lay_out_run(query: Query, app: App, run: Run) -> RunLayout:
     return RunLayout(sources, tuple(elements), run.every, query.input.within, shown, filtered, captured)
 
 
-def _conditions(element: StreamElement, counted: tuple[bool, ...]) -> list[Expr]:
+def conditions_of(element: StreamElement, counted: tuple[bool, ...]) -> list[Expr]:
+    """What an element asks of its event, part by part, as `marked` gives it."""
     conditions = [step.condition for step in element.steps if isinstance(step, FilterStep)]
-    return [_marked(part, element.slot, counted) for condition in conditions for part in conjuncts(condition)]
+    return [marked(part, element.slot, counted) for condition in conditions for part in conjuncts(condition)]
 
 
-def _marked(expr: Expr, slot: int, counted: tuple[bool, ...]) -> Expr:
+def marked(expr: Expr, slot: int, counted: tuple[bool, ...]) -> Expr:
     """Let all attributes but those at hand have an index: in its own filter a counted element means the event at hand where it has none."""
 
     def leaf(one: Expr) -> Expr:
@@ -155,7 +156,7 @@ def _marked(expr: Expr, slot: int, counted: tuple[bool, ...]) -> Expr:
     return replaced(expr, leaf)
 
 
-def _captured(every: Iterable[tuple[int, Expr]], counted: tuple[bool, ...]) -> tuple[Reference, ...]:
+def captured_by(every: Iterable[tuple[int, Expr]], counted: tuple[bool, ...]) -> tuple[Reference, ...]:
     """What is kept: what is asked for, and what comes to be the one before the last."""
     found = {
         Reference(part.slot, part.position, part.index)
@@ -168,7 +169,9 @@ def _captured(every: Iterable[tuple[int, Expr]], counted: tuple[bool, ...]) -> t
     return tuple(sorted(found))
 
 
-def _by_number(expr: Expr, slot: int, captured: tuple[Reference, ...]) -> Expr:
+def by_number(expr: Expr, slot: int, captured: tuple[Reference, ...]) -> Expr:
+    """An expression as `marked` gives it, with captured values by number in slot `KEPT`, once `seen` has moved it there."""
+
     def leaf(one: Expr) -> Expr:
         if not isinstance(one, Attr) or one.slot < 0 or one.index is None:
             return one

@@ -6,19 +6,16 @@ Elements are asked from the last to the first. A match may wait at two elements 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
-from nadi.kernel.columns.code import Prepared, Term, Writer
+from nadi.kernel.columns.code import Prepared, Writer
 from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.patterns.asking import choices, lowest, write_asked, write_may
-from nadi.kernel.columns.patterns.picking import Picked, dtypes, write_picks
+from nadi.kernel.columns.patterns.capturing import Capturing
+from nadi.kernel.columns.patterns.picking import PickedColumns, dtypes, write_picks
 from nadi.kernel.columns.patterns.reading import FIXED
-from nadi.kernel.columns.patterns.runs import BEGUN, KEPT, UNBOUNDED, Element, Reference, RunLayout
-from nadi.lang.tree import Type
-from nadi.plan.nodes import Attr, Expr
-from nadi.plan.walk import inside
+from nadi.kernel.columns.patterns.runs import BEGUN, UNBOUNDED, Element, RunLayout
 
 _FIXED = {
     **FIXED,
@@ -32,7 +29,6 @@ _FIXED = {
 """`completed`: how many output rows there are, told by the loop; an event completes one match at most."""
 
 _CALLED: dict[str, object] = {"lowest": lowest}
-_FLOATS = (Type.FLOAT, Type.DOUBLE)
 
 
 class RunText:
@@ -42,7 +38,8 @@ class RunText:
         self._layout = layout
         self._writer = Writer(layout.sources.types)
         self._own: dict[str, str] = {}
-        self.picked: tuple[Picked, ...] = ()
+        self._captures = _Counted(layout, self._writer, self._own)
+        self.picked = PickedColumns()
         self._write()
         self._own |= {name: f"{dtype}[]" for name, dtype in dtypes(self.picked).items()}
         parameters = {**_FIXED, **self._writer.parameters, **self._own}
@@ -89,23 +86,8 @@ class RunText:
 
     def _load_event(self) -> None:
         """The attributes at hand that conditions read and matches keep."""
-        layout, writer = self._layout, self._writer
-        conditions = [c for e in layout.elements for c in (*e.alone, *e.rest)]
-        compared = [
-            p.position for e in layout.elements for p in _attributes(e.rest) if p.slot == 0 and p.type is Type.STRING
-        ]
-        kept = [layout.column(reference) for reference in layout.captured]
-        strings = [c for c in kept if layout.sources.types[c] is Type.STRING]
-        for column in dict.fromkeys((*strings, *compared)):
-            self._own[f"s{column}"] = "const int32[]"
-            self._writer.line(f"s_{column} = int(s{column}[i])")
-            writer.bound[0, column] = Term(f"s_{column}", writer.null_of(column))
-        for column in sorted({*kept, *(p.position for p in _attributes(conditions) if p.slot == 0)}):
-            kind = layout.sources.types[column]
-            if kind is Type.STRING:
-                writer.null_of(column)
-            else:
-                writer.term(Attr(0, column, kind))
+        elements = self._layout.elements
+        self._captures.load([c for e in elements for c in (*e.alone, *e.rest)], [c for e in elements for c in e.rest])
 
     def _expire(self) -> None:
         """Matches whose first event is too far away are gone; that of a plain first element has bound nothing."""
@@ -156,7 +138,7 @@ class RunText:
             self._writer.open(f"if {' and '.join(after)}:")
             blocks += 1
         blocks += self._writer.open_all(element.alone)
-        self._recall(element.rest)
+        self._captures.recall(element.rest)
         blocks += self._writer.open_all(element.rest)
         if slot == 0:
             self._writer.line(f"if words[m] == 0: words[m + {layout.first_word}] = t")
@@ -171,7 +153,7 @@ class RunText:
         slot = element.slot
         self._writer.line(f"count = words[m + {slot}] + 1" if element.counted else "count = 1")
         self._writer.line(f"words[m + {slot}] = count")
-        self._keep(slot)
+        self._captures.keep(slot)
         if element.counted and element.minimum > 1:
             self._writer.open(f"if count >= {element.minimum}:")
         self._enter(slot + 1)
@@ -201,7 +183,7 @@ class RunText:
         slot = len(layout.elements) - 1
         self._writer.line(f"words[m + {slot}] = 1")
         looked = (*layout.values, *(() if layout.having is None else (layout.having,)))
-        self._recall(looked)
+        self._captures.recall(looked)
         self.picked, terms = write_picks(writer, layout.values)
         writer.outputs = {i: term for i, term in enumerate(terms) if term is not None}
         blocks = self._writer.open_all(() if layout.having is None else (layout.having,))
@@ -215,52 +197,17 @@ class RunText:
         self._writer.line("k += 1")
         self._writer.close(blocks)
 
-    # ---- what a match keeps
 
-    def _recall(self, exprs: Iterable[Expr]) -> None:
-        """Read the captured values that expressions need from the match `m`."""
-        layout = self._layout
-        for number in sorted({part.position for part in _attributes(exprs) if part.slot == KEPT}):
-            reference = layout.captured[number]
-            kind, at = layout.type_of(reference), layout.word(number)
-            value = {Type.BOOL: "words[m + {}] != 0"}.get(
-                kind, "float(floats[m + {}])" if kind in _FLOATS else "int(words[m + {}])"
-            )
-            self._writer.line(f"b{number} = {value.format(at)}")
-            null = f"words[m + {at - 1}] != 0"
-            if layout.elements[reference.slot].counted:
-                needed = reference.index + 1 if reference.index >= 0 else -reference.index
-                null = f"words[m + {reference.slot}] < {needed} or {null}"
-            self._writer.line(f"y{number} = {null}")
-            self._writer.bound[KEPT, number] = Term(f"b{number}", f"y{number}")
+class _Counted(Capturing):
+    """Words of events that are not there are those of another match."""
 
-    def _keep(self, slot: int) -> None:
-        """Keep what is needed of the event that was bound as number `count`."""
-        for number, reference in enumerate(self._layout.captured):  # by index: the one before the last moves on first
-            if reference.slot != slot:
-                continue
-            at = self._layout.word(number)
-            if reference.index < -1:
-                following = self._layout.word(self._number(reference))
-                self._writer.line(f"words[m + {at - 1}] = words[m + {following - 1}]")
-                self._writer.line(f"words[m + {at}] = words[m + {following}]")
-                continue
-            if reference.index >= 0:
-                self._writer.open(f"if count == {reference.index + 1}:")
-            self._store(reference, at)
-            if reference.index >= 0:
-                self._writer.close()
+    def __init__(self, layout: RunLayout, writer: Writer, own: dict[str, str]) -> None:
+        super().__init__(layout, writer, own)
+        self._run = layout
 
-    def _number(self, reference: Reference) -> int:
-        """The captured value that comes after one."""
-        return self._layout.captured.index(Reference(reference.slot, reference.position, reference.index + 1))
-
-    def _store(self, reference: Reference, at: int) -> None:
-        column, kind = self._layout.column(reference), self._layout.type_of(reference)
-        term = self._writer.bound[0, column] if kind is Type.STRING else self._writer.term(Attr(0, column, kind))
-        self._writer.line(f"words[m + {at - 1}] = {f'1 if {term.null} else 0' if term.null else '0'}")
-        self._writer.line(f"{'floats' if kind in _FLOATS else 'words'}[m + {at}] = {term.text}")
-
-
-def _attributes(exprs: Iterable[Expr]) -> Iterable[Attr]:
-    return (part for expr in exprs for part in inside(expr) if isinstance(part, Attr))
+    def _null(self, number: int, at: int) -> str:
+        null, reference = super()._null(number, at), self._run.captured[number]
+        if not self._run.elements[reference.slot].counted:
+            return null
+        needed = reference.index + 1 if reference.index >= 0 else -reference.index
+        return f"words[m + {reference.slot}] < {needed} or {null}"

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.flat import Block
-from nadi.kernel.columns.patterns.chain import ChainPattern
-from nadi.kernel.columns.patterns.run import Sequence
+from nadi.kernel.columns.patterns.choice import pattern
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.stretch import Stretch
-from nadi.plan.nodes import App, Query, StateInput
+from nadi.plan.nodes import App, Query
 from nadi.plan.summing import halves_of
 
 
 class Summed:
     """Two operators: what the pattern or sequence gives is what the sums read, each match as a chunk of its own."""
 
-    def __init__(self, query: Query, app: App, is_read: bool) -> None:
+    def __init__(self, query: Query, app: App) -> None:
         halves = halves_of(query, app)
         matches = halves.matches
-        assert isinstance(matches.input, StateInput)
-        self._matches = Sequence(matches, app) if matches.input.sequence else ChainPattern(matches, app)
+        self._matches = pattern(matches, app)
         types = matches.selection.schema.types
-        self._sums = Sliding(halves.summing, Input(types, (), is_read, halves.key, app.sharding.kind == "key"))
+        self._sums = Sliding(halves.summing, Input(types, (), halves.key, app.sharding.kind == "key"))
         self.elements = (*self._matches.elements, *self._sums.elements)
 
     def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
@@ -34,8 +31,8 @@ class Summed:
         matches = self._matches.process(given, until)
         if matches is None:
             return None
-        found = self._sums.process({"": replace(matches, chunk=np.arange(len(matches)))}, until)
-        return None if found is None else replace(found, chunk=matches.chunk[found.chunk])
+        found = self._sums.process({"": matches.chunked(np.arange(len(matches)))}, until)
+        return None if found is None else found.chunked(matches.chunk[found.chunk])
 
     def next_timer(self) -> int | None:
         """Nothing comes out by itself."""

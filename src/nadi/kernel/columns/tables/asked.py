@@ -32,14 +32,18 @@ class AskedTable(TableRuntime):
         return [row for _number, row in self.candidates((), ())]
 
     def lookup(self, columns: tuple[int, ...], key: Key) -> list[Row] | None:
-        return [row for _number, row in self.candidates(columns, key)] if columns == self.key else None
+        indexed = columns == self.key or (len(columns) == 1 and columns[0] in self.table.indexes)
+        return [row for _number, row in self.candidates(columns, key)] if columns and indexed else None
 
     def candidates(self, columns: tuple[int, ...], key: Key) -> list[tuple[int, Row]]:
-        if columns:
+        if columns and columns == self.key:
             return self._fetched(self._found([key]))
         self._fetched(self._held.all())
         found = self._known
-        return [(number, found[number]) for number in key_order(self.table, found, self._held.most)]
+        if columns:  # an index
+            return [(n, row) for n, row in sorted(found.items()) if tuple(row[i] for i in columns) == key]
+        numbers = key_order(self.table, found, self._held.most) if self.key else sorted(found)
+        return [(number, found[number]) for number in numbers]
 
     def _fetched(self, nodes: Longs) -> list[tuple[int, Row]]:
         columns = [self._held.column(nodes, n).array().to_pylist() for n in range(len(self._held.types))]
@@ -65,6 +69,10 @@ class AskedTable(TableRuntime):
 
     def replace(self, changes: list[tuple[int, Row]]) -> None:
         before = self._known
+        if not self.key:  # one that is found by other values now stands elsewhere
+            self._put([(number, before[number]) for number, _row in changes], there=False)
+            self._put(changes)
+            return
         taken: set[Key] = set()
         for number, row in changes:
             key = self._key_of(row)
@@ -78,7 +86,7 @@ class AskedTable(TableRuntime):
         self._put([(number, self._known[number])], there=False)
 
     def _is_taken(self, key: Key) -> bool:
-        return len(self._found([key])) > 0
+        return bool(self.key) and len(self._found([key])) > 0
 
     def _put(self, rows: Sequence[tuple[int, Row]], there: bool = True) -> None:
         if rows:

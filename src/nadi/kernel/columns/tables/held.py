@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.keytable import KeyTable, longer, texts_of
+from nadi.kernel.columns.naming import ids_of, named, put_back, strings_of
 from nadi.kernel.columns.stretch import DTYPES, Array, Bools, Column, Longs
 from nadi.kernel.columns.tables import versions
 from nadi.kernel.columns.tables.versions import (
@@ -38,6 +39,7 @@ from nadi.kernel.columns.tables.versions import (
     WIDTH,
 )
 from nadi.kernel.columns.words import aligned
+from nadi.kernel.contract import Row
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Table
 
@@ -47,14 +49,29 @@ _FLOATS = (Type.FLOAT, Type.DOUBLE)
 _NO = np.zeros(0, np.int64)
 
 
-class HeldTable:
-    """The rows of a table. Implements `nadi.kernel.columns.contract.Stateful`."""
+class Asked:
+    """Writes: their turns, kinds, bits of the columns that are set and that are looked at; what is looked for, and rows, as words with bits for nulls."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(
+        self,
+        turns: Longs,
+        kinds: Longs,
+        sets: Longs,
+        looked: Longs,
+        keys: tuple[Longs, Longs],
+        rows: tuple[Longs, Longs],
+    ) -> None:
+        self.turns, self.kinds, self.sets, self.looked, self.keys, self.rows = turns, kinds, sets, looked, keys, rows
+
+
+class HeldTable:
+    """The rows of a table with a primary key. Implements `nadi.kernel.columns.contract.Stateful`. `columns` are those by which rows are hashed."""
+
+    def __init__(self, table: Table, columns: tuple[int, ...] | None = None) -> None:
         self.table = table
         self.elements: tuple[str, ...] = (table.id,)
         self.types = table.schema.types
-        self._columns = np.array(table.primary_key, np.int64)
+        self._columns = np.array(table.primary_key if columns is None else columns, np.int64)
         self._texts = [n for n, kind in enumerate(self.types) if kind is Type.STRING]
         self._names = KeyTable()
         self.clear()
@@ -117,13 +134,26 @@ class HeldTable:
 
     def column(self, nodes: Longs, number: int) -> Column:
         """A column of some versions; null where there is none."""
-        kind = self.types[number]
         nulls = (self._nodes[nodes + NULLS] >> number) & 1 != 0
-        found = self._nodes[nodes + (VALUES + number)]
+        return self._column(self._nodes[nodes + (VALUES + number)], nulls, self.types[number])
+
+    def _column(self, found: Longs, nulls: Bools, kind: Type) -> Column:
         if kind is Type.STRING:
             return Column(self._names.array(np.where(nulls, 0, found), nulls))
         values = found.view(np.float64) if kind in _FLOATS else found
         return Column(None, values.astype(DTYPES[kind]), nulls)
+
+    def numbered(self, text: str) -> Longs:
+        """A text as a word, alone in an array."""
+        return self._names.number(pa.array([text], pa.string())).astype(np.int64)
+
+    def rows_of(self, words: Array, nulls: Longs) -> list[Row]:
+        """Rows of words, and bits which are null, as values."""
+        columns = []
+        for number, kind in enumerate(self.types):
+            column = self._column(words[:, number].copy(), (nulls >> number) & 1 != 0, kind)
+            columns.append(column.array().to_pylist())
+        return list(zip(*columns, strict=True))
 
     # ---- writing and reading
 
@@ -143,17 +173,28 @@ class HeldTable:
         if (need := int(meta[CHANGES]) + rows) > len(self._changed):
             self._changed = longer(self._changed, 2 * need)
 
-    def write(
-        self, turns: Longs, kinds: Longs, sets: Longs, keys: tuple[Longs, Longs], rows: tuple[Longs, Longs]
-    ) -> Longs:
+    def write(self, asked: Asked) -> Longs:
         """Do what queries ask for, in the order of the turns; -> the places of rows whose primary key was taken."""
-        self._ready(len(turns))
-        order, failed = np.argsort(turns, kind="stable"), np.empty(len(turns), np.int64)
-        count = versions.write(order, turns, kinds, sets, *keys, *rows, self._arrays, failed)
-        return failed[:count]
+        size = len(asked.turns)
+        self._ready(size)
+        order, failed = np.argsort(asked.turns, kind="stable"), np.empty(size, np.int64)
+        wishes = order, asked.turns, asked.kinds, asked.sets, *asked.keys, *asked.rows
+        return failed[: versions.write(*wishes, self._arrays, failed)]
 
-    def look(self, turns: Longs, keys: tuple[Longs, Longs]) -> Longs:
-        """The version of the row that is seen at each of ascending turns, 0 where there is none."""
+    def loops(self, rows: int) -> dict[str, Array | int]:
+        """What a loop gets that writes up to so many rows."""
+        self._ready(rows)
+        names = ("columns", "nodes", "keys", "heads", "meta", "touched", "changed")
+        return {**dict(zip(names, self._arrays, strict=True)), "floats": self._nodes.view(np.float64)}
+
+    def looked(
+        self, by: Sequence[int], columns: Sequence[Column], kinds: Sequence[Type], size: int
+    ) -> tuple[Longs, Longs]:
+        """What is looked for in the columns `by`, which are the primary key, as words and bits for nulls."""
+        return self.matrix(columns, kinds, size)
+
+    def look(self, turns: Longs, keys: tuple[Longs, Longs], by: Sequence[int]) -> Longs:
+        """The version of a row that is seen at each of ascending turns, 0 where there is none."""
         found = np.empty(len(turns), np.int64)
         versions.look(turns, *keys, self._arrays, found)
         return found
@@ -232,13 +273,8 @@ class HeldTable:
 
     def _block(self, matrix: Array, begins: int = 1) -> Block:
         values = matrix[:, VALUES:].copy()
-        valid = [(matrix[:, NULLS] >> n) & 1 == 0 for n in self._texts]
-        ids = np.unique(np.concatenate([_NO, *(values[ok, n] for n, ok in zip(self._texts, valid, strict=True))]))
-        for n, ok in zip(self._texts, valid, strict=True):
-            values[:, n] = np.where(ok, np.searchsorted(ids, values[:, n]), 0)
         arrays: dict[str, Array] = {"head": self.meta[[NEXT, MOST]]}
-        if self._texts:
-            arrays["ends"], arrays["texts"] = self._names.packed(ids)
+        arrays |= named(self._names, strings_of(values, matrix[:, NULLS], self._texts, self._texts), {}, keyed=False)
         arrays |= {"there": (matrix[:, STATE] == ROW).astype(np.int8), "number": matrix[:, NUMBER]}
         arrays |= {"nulls": matrix[:, NULLS], "words": values.reshape(-1)}
         return Block(self.table.id, 0, "t", arrays, keys=begins)
@@ -248,13 +284,7 @@ class HeldTable:
         given = block.arrays
         there, nulls = given["there"] != 0, given["nulls"].astype(np.int64)
         values = given["words"].reshape(len(there), len(self.types)).copy()
-        if "ends" in given and len(given["ends"]) > 1:
-            buffers = [None, pa.py_buffer(given["ends"]), pa.py_buffer(given["texts"])]
-            array = pa.Array.from_buffers(pa.string(), len(given["ends"]) - 1, buffers)
-            ids = self._names.number(array).astype(np.int64)
-            for n in self._texts:
-                ok = (nulls >> n) & 1 == 0
-                values[ok, n] = ids[values[ok, n]]
+        put_back(strings_of(values, nulls, self._texts, self._texts), ids_of(self._names, given))
         self.put(there, given["number"].astype(np.int64), values, nulls)
         self.meta[[NEXT, MOST]] = given["head"]
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from nadi.kernel.columns.contract import Operator, Stateful
+from nadi.kernel.columns.contract import Forgets, Operator, Stateful
 from nadi.kernel.columns.stretch import DTYPES, Column, Longs, Stretch
 from nadi.kernel.columns.tables.held import HeldTable
+from nadi.kernel.columns.tables.listed import ListedTable
 from nadi.kernel.columns.tables.writing import Turns
 from nadi.plan.nodes import Attr
 from nadi.plan.tabling import Lookup, Seen
@@ -36,8 +38,14 @@ class Looking:
         columns = list(stretch.columns)
         turns = self._turns.of(stretch)
         for lookup, held in self._lookups:
-            keys = held.matrix([columns[p] for p in lookup.keys], [self._types[p] for p in lookup.keys], len(stretch))
-            found = held.look(turns, keys)
+            sought, kinds = [columns[p] for p in lookup.keys], [self._types[p] for p in lookup.keys]
+            keys = held.looked(lookup.by, sought, kinds, len(stretch))
+            if lookup.whole and isinstance(held, ListedTable):  # a join, which looks once
+                source, found = held.looks(turns, keys, lookup.by)
+                stretch = stretch if len(source) == len(stretch) else stretch.take(source)
+                columns = list(stretch.columns)
+            else:
+                found = held.look(turns, keys, lookup.by)
             columns.append(Column(None, found != 0))
             if lookup.whole:
                 columns += self._row(lookup, held, found)
@@ -63,3 +71,8 @@ class LookingOn(Looking):
         self.elements = inner.elements
         self.next_timer, self.changes, self.contents = inner.next_timer, inner.changes, inner.contents
         self.apply, self.clear, self.size = inner.apply, inner.clear, inner.size
+
+    def forget(self, keys: pa.Array) -> None:
+        """Forget some keys of a partition."""
+        if isinstance(self._inner, Forgets):
+            self._inner.forget(keys)

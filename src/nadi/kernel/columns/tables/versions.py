@@ -98,6 +98,59 @@ def free_node(nodes, meta, node):  # type: ignore[no-untyped-def]
 
 
 @part
+def set_row(nodes, node, meta, number, given, at, nulls):  # type: ignore[no-untyped-def]
+    """Let a version be a row, whose words stand in `given` from `at` on."""
+    for j in range(meta[WIDTH] - VALUES):
+        nodes[node + VALUES + j] = given[at + j]
+    nodes[node + NULLS] = nulls
+    nodes[node + STATE] = ROW
+    nodes[node + NUMBER] = number
+
+
+@part
+def new_row(nodes, meta, turn, given, at, nulls):  # type: ignore[no-untyped-def]
+    """The first version of a row that comes at a turn."""
+    node = new_node(nodes, meta)
+    nodes[node + SINCE] = turn
+    set_row(nodes, node, meta, meta[NEXT], given, at, nulls)
+    meta[NEXT] += 1
+    return node
+
+
+@part
+def next_version(nodes, meta, turn, last, kind, sets, given, at, nulls):  # type: ignore[no-untyped-def]
+    """What follows the last version of a row: none, or the row with other values in the columns that have a bit in `sets`."""
+    node, width = new_node(nodes, meta), meta[WIDTH]
+    nodes[node + SINCE] = turn
+    for j in range(STATE, width):
+        nodes[node + j] = nodes[last + j]
+    if kind == DELETE:
+        nodes[node + STATE] = NONE
+        meta[LIVE] -= 1
+    else:
+        for j in range(width - VALUES):
+            if (sets >> j) & 1 != 0:
+                nodes[node + VALUES + j] = given[at + j]
+        nodes[node + NULLS] = (nodes[last + NULLS] & ~sets) | (nulls & sets)
+    return node
+
+
+@part
+def seen_at(nodes, keys, key, reader, turn):  # type: ignore[no-untyped-def]
+    """The version of a key that a reader sees at a turn, 0 where it is later; the reader's turns ascend."""
+    node = keys[key + CURSOR] if keys[key + SERIAL] == reader else keys[key + FIRST]
+    if nodes[node + SINCE] > turn:
+        return 0
+    newer = nodes[node + NEWER]
+    while newer != 0 and nodes[newer + SINCE] <= turn:
+        node = newer
+        newer = nodes[node + NEWER]
+    keys[key + CURSOR] = node
+    keys[key + SERIAL] = reader
+    return node
+
+
+@part
 def new_key(keys, heads, meta, hashed, node):  # type: ignore[no-untyped-def]
     """A key with one version. There must be room."""
     key = meta[FREE_KEY]
@@ -156,60 +209,67 @@ def count_row(meta):  # type: ignore[no-untyped-def]
         meta[MOST] = meta[LIVE]
 
 
+@part
+def wish(turn, kind, sets, values, at, nulls, given, row, row_nulls, columns, nodes, keys, heads, meta, touched, changed):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Do what one event asks for at a turn; whether it could not, as its primary key was taken.
+
+    The words of the primary key stand from `at` on in `values`, those of the row that comes from `row` on in `given`; `sets` has a bit for each column that an
+    update changes.
+    """
+    hashed = hash_of(values, at, len(columns))
+    key = key_of(nodes, keys, heads, meta, columns, values, at, nulls, hashed)
+    last = keys[key + LAST] if key != 0 else 0
+    there = key != 0 and nodes[last + STATE] == ROW
+    meets = there and nulls == 0  # null equals nothing
+    comes = kind == INSERT or (kind == UPSERT and not meets)
+    if comes and there:
+        return True
+    if not comes and not meets:
+        return False
+    if comes:
+        node = new_row(nodes, meta, turn, given, row, row_nulls)
+        count_row(meta)
+    else:
+        node = next_version(nodes, meta, turn, last, kind, sets, given, row, row_nulls)
+    if key == 0:
+        key = new_key(keys, heads, meta, hashed, node)
+    else:
+        nodes[last + NEWER] = node
+        keys[key + LAST] = node
+    mark(keys, meta, touched, changed, key)
+    return False
+
+
 @loop
 def write(order, turns, kinds, sets, values, nulls, rows, row_nulls, table, failed):  # type: ignore[no-untyped-def]
     """Do what was asked for, in an order; -> how many rows found their primary key taken: `failed` has their places.
 
-    `values` and `nulls` are those of primary keys, `rows` those of rows that come; `sets` has a bit for each column that an update changes.
+    `values` and `nulls` are those of primary keys, `rows` those of rows that come.
     """
     columns, nodes, keys, heads, meta, touched, changed = table
     failures = 0
-    count, width = len(columns), meta[WIDTH]
-    size = width - VALUES
+    count, size = len(columns), meta[WIDTH] - VALUES
     for n in range(len(order)):
         i = order[n]
-        hashed = hash_of(values, i * count, count)
-        key = key_of(nodes, keys, heads, meta, columns, values, i * count, nulls[i], hashed)
-        last = keys[key + LAST] if key != 0 else 0
-        there = key != 0 and nodes[last + STATE] == ROW
-        meets = there and nulls[i] == 0  # null equals nothing
-        kind = kinds[i]
-        if kind == INSERT or (kind == UPSERT and not meets):
-            if there:
-                failed[failures] = i
-                failures += 1
-                continue
-        elif not meets:
-            continue
-        node = new_node(nodes, meta)
-        nodes[node + SINCE] = turns[i]
-        if kind == DELETE:
-            for j in range(STATE, width):
-                nodes[node + j] = nodes[last + j]
-            nodes[node + STATE] = NONE
-            meta[LIVE] -= 1
-        elif meets:
-            for j in range(STATE, width):
-                nodes[node + j] = nodes[last + j]
-            for j in range(size):
-                if (sets[i] >> j) & 1 != 0:
-                    nodes[node + VALUES + j] = rows[i * size + j]
-            nodes[node + NULLS] = (nodes[last + NULLS] & ~sets[i]) | (row_nulls[i] & sets[i])
-        else:
-            for j in range(size):
-                nodes[node + VALUES + j] = rows[i * size + j]
-            nodes[node + NULLS] = row_nulls[i]
-            nodes[node + STATE] = ROW
-            nodes[node + NUMBER] = meta[NEXT]
-            meta[NEXT] += 1
-            count_row(meta)
-        if key == 0:
-            key = new_key(keys, heads, meta, hashed, node)
-        else:
-            nodes[last + NEWER] = node
-            keys[key + LAST] = node
-        mark(keys, meta, touched, changed, key)
+        taken = wish(
+            turns[i], kinds[i], sets[i], values, i * count, nulls[i], rows, i * size, row_nulls[i], columns, nodes, keys, heads, meta, touched, changed
+        )  # fmt: skip
+        if taken:
+            failed[failures] = i
+            failures += 1
     return failures
+
+
+@part
+def seen_last(values, at, nulls, columns, nodes, keys, heads, meta):  # type: ignore[no-untyped-def]
+    """The version of a row that was written last, 0 where there is no row."""
+    if nulls != 0:
+        return 0
+    key = key_of(nodes, keys, heads, meta, columns, values, at, nulls, hash_of(values, at, len(columns)))
+    if key == 0:
+        return 0
+    node = keys[key + LAST]
+    return node if nodes[node + STATE] == ROW else 0
 
 
 @loop
@@ -226,16 +286,8 @@ def look(turns, values, nulls, table, found):  # type: ignore[no-untyped-def]
         key = key_of(nodes, keys, heads, meta, columns, values, i * count, nulls[i], hashed)
         if key == 0:
             continue
-        node = keys[key + CURSOR] if keys[key + SERIAL] == reader else keys[key + FIRST]
-        if nodes[node + SINCE] > turns[i]:
-            continue
-        newer = nodes[node + NEWER]
-        while newer != 0 and nodes[newer + SINCE] <= turns[i]:
-            node = newer
-            newer = nodes[node + NEWER]
-        keys[key + CURSOR] = node
-        keys[key + SERIAL] = reader
-        if nodes[node + STATE] == ROW:
+        node = seen_at(nodes, keys, key, reader, turns[i])
+        if node != 0 and nodes[node + STATE] == ROW:
             found[i] = node
 
 
@@ -272,8 +324,7 @@ def told(table):  # type: ignore[no-untyped-def]
 def put(there, numbers, values, nulls, rows, row_nulls, table, tells):  # type: ignore[no-untyped-def]
     """Put rows at their keys as they are from now on, or take them away; with `tells` the next delta tells it. The batch must be over; there must be room."""
     columns, nodes, keys, heads, meta, touched, changed = table
-    count, width = len(columns), meta[WIDTH]
-    size = width - VALUES
+    count, size = len(columns), meta[WIDTH] - VALUES
     for i in range(len(there)):
         hashed = hash_of(values, i * count, count)
         key = key_of(nodes, keys, heads, meta, columns, values, i * count, nulls[i], hashed)
@@ -288,11 +339,7 @@ def put(there, numbers, values, nulls, rows, row_nulls, table, tells):  # type: 
                 drop_key(nodes, keys, heads, meta, key)
             continue
         node = keys[key + LAST] if key != 0 else new_node(nodes, meta)
-        for j in range(size):
-            nodes[node + VALUES + j] = rows[i * size + j]
-        nodes[node + NULLS] = row_nulls[i]
-        nodes[node + STATE] = ROW
-        nodes[node + NUMBER] = numbers[i]
+        set_row(nodes, node, meta, numbers[i], rows, i * size, row_nulls[i])
         nodes[node + SINCE] = SETTLED
         if not was:
             count_row(meta)

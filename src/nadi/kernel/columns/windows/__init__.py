@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from nadi.kernel.columns.contract import Input
-from nadi.kernel.columns.groups import Groups
-from nadi.kernel.columns.windows.contract import Held
+from nadi.kernel.columns.windows.contract import Held, Holding
 from nadi.kernel.columns.windows.sessions import Sessions
 from nadi.kernel.columns.windows.sorting import Sorted
 from nadi.kernel.columns.windows.unique import Unique
 from nadi.plan.nodes import WindowCall
 
-HELD: dict[str, Callable[[WindowCall, Input, Groups, Mapping[str, str], Mapping[str, Groups]], Held]] = {
+HELD: dict[str, Callable[[WindowCall, Input, Holding], Held]] = {
     "session": Sessions,
     "sort": Sorted,
     "unique:ever": Unique,
@@ -20,4 +19,6 @@ HELD: dict[str, Callable[[WindowCall, Input, Groups, Mapping[str, str], Mapping[
     "unique:length": Unique,
     "unique:time": Unique,
 }
-"""By window: made of its call, what the query reads, its groups, and the columns of an event that it holds; see `contract.Held`."""
+"""By window: made of its call, what the query reads, and what it holds of an event; see `contract`."""
+
+__all__ = ["HELD", "Holding"]

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from nadi.kernel.columns.code import Writer
 from nadi.kernel.columns.flat import Block
+from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.stretch import Array, Stretch
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a window is to hold of each event: `columns` (name → dtype), of which those in `named` are numbers of other tables, and its group."""
+
+    columns: Mapping[str, str]
+    groups: Groups
+    named: Mapping[str, Groups]
+
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """The columns, and that of the group where there may be more than one."""
+        return {**self.columns, "group": "int32"} if self.groups.grouped else dict(self.columns)
+
+    @property
+    def tables(self) -> dict[str, Groups]:
+        """What the columns that are numbers are numbers of."""
+        return {**self.named, "group": self.groups} if self.groups.grouped else dict(self.named)
 
 
 class Held(Protocol):

@@ -21,6 +21,7 @@ from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.heaps import LINES, NAMES, heap
 from nadi.kernel.columns.ring import Ring
 from nadi.kernel.columns.stretch import Array, Stretch
+from nadi.kernel.columns.windows.contract import Holding
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Const, WindowCall
 
@@ -31,14 +32,7 @@ class Sessions:
     passing = False
     calls: Mapping[str, object] = LINES
 
-    def __init__(
-        self,
-        window: WindowCall,
-        given: Input,
-        groups: Groups,
-        columns: Mapping[str, str],
-        named: Mapping[str, Groups],
-    ) -> None:
+    def __init__(self, window: WindowCall, given: Input, holding: Holding) -> None:
         first = window.args[0]
         assert isinstance(first, Const)  # as islands says
         self._gap = first.value
@@ -46,9 +40,9 @@ class Sessions:
         self._by = tuple(a.position for a in window.args if isinstance(a, Attr))
         arrays = {"start": "int64", "end": "int64", "session": "int64", "active": "bool"}
         self._keys = Groups(window.id, self._by, (Type.STRING,) * len(self._by), arrays)
-        self._events = Chains(window.id, columns, self._keys, groups, named, fronts=True)
+        self._events = Chains(window.id, holding.columns, self._keys, holding.groups, holding.named, fronts=True)
         self._pending = Ring(window.id, {"ts": "int64"}, Groups(window.id, (), (), {}))
-        self.names = frozenset(columns)
+        self.names = frozenset(holding.columns)
         self.clear()
 
     def clear(self) -> None:
@@ -84,7 +78,6 @@ class Sessions:
             *self._pending.before,
             "w_opened = -1",
             f"w_clock = {LONG_MIN}",
-            f"w_fire = {LONG_MIN}",
         )
 
     @property
@@ -124,8 +117,8 @@ class Sessions:
             line(f"if w_opens or end[p] != w_ts + {self._gap}:")
             line(f"    end[p] = w_ts + {self._gap}")
             line("    push(due, due_rank, due_key, due_size, end[p], session[p], p)")
-            line("    if head == tail or pending[tail - 1] < end[p]:")
-            line("        pending[tail] = end[p]")
+            line("    if head == tail or pending[(tail - 1) & mask] < end[p]:")
+            line("        pending[tail & mask] = end[p]")
             line("        tail += 1")
             for text in self._events.append:
                 line(text)
@@ -137,8 +130,10 @@ class Sessions:
     def _fire(self, write: Writer, limit: str, taken: Callable[[], None]) -> None:
         """The lines for the timers that are due up to a time."""
         line = write.line
-        line(f"while head < tail and pending[head] <= {limit}:")
-        line("    w_fire = pending[head] if pending[head] > w_clock else w_clock")
+        # Where no timer fires, no session ends: the end of one may have moved back behind a timer that has fired before.
+        line(f"w_fire = {LONG_MIN}")
+        line(f"while head < tail and pending[head & mask] <= {limit}:")
+        line("    w_fire = pending[head & mask] if pending[head & mask] > w_clock else w_clock")
         line("    head += 1")
         line("while due_size[0] > 0 and due[0] <= w_fire:")
         with write.indented():

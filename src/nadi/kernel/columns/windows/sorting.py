@@ -18,6 +18,7 @@ from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keytable import longer
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import DTYPES, Array, Longs, Stretch
+from nadi.kernel.columns.windows.contract import Holding
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Const, WindowCall
 
@@ -31,14 +32,7 @@ class Sorted:
     passing = False
     calls: Mapping[str, object] = {}
 
-    def __init__(
-        self,
-        window: WindowCall,
-        given: Input,
-        groups: Groups,
-        columns: Mapping[str, str],
-        named: Mapping[str, Groups],
-    ) -> None:
+    def __init__(self, window: WindowCall, given: Input, holding: Holding) -> None:
         self._element = window.id
         first = window.args[0]
         assert isinstance(first, Const)  # as islands says
@@ -47,9 +41,9 @@ class Sorted:
         self._by = _order(window)
         by = () if given.key is None else (given.key,)
         self._keys = Groups(window.id, by, tuple(given.types[p] for p in by), {"count": "int64"}, given.sharded)
-        self._tables = dict(named) | ({"group": groups} if groups.grouped else {})
-        self.names = frozenset(columns)
-        self._dtypes = {**columns, "number": "int64"} | ({"group": "int32"} if groups.grouped else {})
+        self._tables = holding.tables
+        self.names = frozenset(holding.columns)
+        self._dtypes = {**holding.dtypes, "number": "int64"}
         self._dtypes |= {f"s{n}": DTYPES[attribute.type] for n, (attribute, _up) in enumerate(self._by)}
         self.clear()
         _drop(*(_NONE,) * 7, 1)  # a forked process must not have to compile it

@@ -19,20 +19,14 @@ from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keytable import longer
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs, Stretch
+from nadi.kernel.columns.windows.contract import Holding
 from nadi.plan.nodes import Attr, Const, WindowCall
 
 
 class Unique:
-    """See the module's text. `columns` (name → dtype) are held of each event, those in `named` are numbers of other tables."""
+    """See the module's text."""
 
-    def __init__(
-        self,
-        window: WindowCall,
-        given: Input,
-        groups: Groups,
-        columns: Mapping[str, str],
-        named: Mapping[str, Groups],
-    ) -> None:
+    def __init__(self, window: WindowCall, given: Input, holding: Holding) -> None:
         self._element, self._kind = window.id, window.name
         self.passing = window.name == "unique:first"
         numbers = [a.value for a in window.args if isinstance(a, Const) and isinstance(a.value, int)]
@@ -43,12 +37,9 @@ class Unique:
         self._units = Groups(window.id, by, tuple(given.types[p] for p in by), {"held": "bool"}, given.sharded)
         home = () if given.key is None or not self._ordered else (given.key,)
         self._homes = Groups(window.id, home, tuple(given.types[p] for p in home), {}, given.sharded)
-        self._tables = {} if self.passing else dict(named)
-        self._dtypes = {} if self.passing else dict(columns)
-        self.names = frozenset(self._dtypes)
-        if groups.grouped and not self.passing:
-            self._dtypes["group"] = "int32"
-            self._tables["group"] = groups
+        self._tables = {} if self.passing else holding.tables
+        self._dtypes = {} if self.passing else holding.dtypes
+        self.names = frozenset(() if self.passing else holding.columns)
         if self._ordered:
             self._dtypes["number"] = "int64"
         if self._homes.grouped:

@@ -1,0 +1,48 @@
+"""`@purge` on columns: which queries of a partition can forget a key there.
+
+All queries of such a partition run on the same kernel, as the keys are those of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nadi.plan.chains import as_led
+from nadi.plan.islandwindows import SLIDING
+from nadi.plan.nodes import App, JoinInput, Query, SingleInput, StateInput
+from nadi.plan.owners import keys_of
+from nadi.plan.summing import sums
+from nadi.plan.turning import by_arrival
+from nadi.plan.walk import read
+
+_AGGREGATORS = frozenset({"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "and", "or"})
+"""What holds all that it knows of a group in an array by groups."""
+
+
+def obstacles(query: Query, app: App) -> Iterator[str]:
+    """What keeps a query in a partition with `@purge` on rows."""
+    if not keys_of(query, app):
+        return
+    source, selection = query.input, query.selection
+    if app.playback is not None:
+        yield "@purge goes by the clock of arrivals, which columns do not have in playback"
+    for stream in dict.fromkeys(read(query).values()):
+        inner = stream in app.streams and app.streams[stream].partition is not None
+        if not inner and not by_arrival(stream, app):
+            yield f"@purge meets events of '{stream}' that come by timers, of which only rows know whether they come before it"
+    if isinstance(source, JoinInput):
+        yield "@purge of what a join holds has no operator yet"
+    if query.rate is not None:
+        yield "@purge of what an output rate holds has no operator yet"
+    if sums(query):
+        yield "@purge of aggregators over matches has no operator yet"
+    if isinstance(source, SingleInput):
+        if source.window is not None and source.window.name not in SLIDING:
+            yield f"@purge of the window '{source.window.name}' has no operator yet"
+        for aggregate in selection.aggregates:
+            if aggregate.function not in _AGGREGATORS:
+                yield f"@purge of {aggregate.function}() has no operator yet"
+    if isinstance(source, StateInput) and not source.sequence:
+        chain = as_led(source, app.compat)
+        if chain is None or chain.waiting is not None:
+            yield "@purge of patterns other than chains of plain elements has no operator yet"

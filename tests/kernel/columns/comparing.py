@@ -1,0 +1,191 @@
+"""Apps on columns beside the same on rows: what tests of both are made of.
+
+`NADI_GENERATE=2000` runs so many examples instead of the few that every run can afford.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, assume, settings
+from hypothesis import strategies as st
+
+from nadi.errors import NadiError
+from nadi.kernel.columns.choosing import ChosenKernel, chosen
+from nadi.kernel.columns.engine import ColumnsKernel
+from nadi.kernel.columns.jit import interpreted
+from nadi.kernel.columns.mixed import MixedKernel
+from nadi.kernel.rows.engine import RowsKernel
+from nadi.lang import parse_on_demand
+from nadi.plan.islands import Islands, islands
+from nadi.plan.nodes import App, Attr, Partition, ValueKey
+from nadi.plan.on_demand import bind_on_demand
+from tests.generate.apps import Generated
+from tests.generate.feeding import Feeding, _run_scripts, planned
+from tests.generate.inputs import Cut, Message
+
+COMPILED = "NADI_COMPILE" in os.environ
+"""Whether the loops of generated apps are compiled, each for a second or more; what is not generated always is."""
+
+AFTER = 3000  # ms that a run goes on after its last message
+
+CHOSEN = settings(
+    deadline=None,
+    max_examples=int(os.environ.get("NADI_GENERATE", "36")),
+    derandomize="NADI_GENERATE" not in os.environ,  # the same apps in every short run
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+OF_ONE_APP = settings(CHOSEN, max_examples=int(os.environ.get("NADI_GENERATE", "24")))
+"""Where only the input is generated."""
+
+RESTARTS = st.sampled_from(("", "dump", "deltas"))
+
+
+# ---- runs ------------------------------------------------------------------------------------------------------------
+
+
+def _looped() -> AbstractContextManager[None]:
+    return nullcontext() if COMPILED else interpreted()
+
+
+class ColumnsFeeding(Feeding):
+    """A run on columns."""
+
+    @cached_property
+    def part(self) -> Islands:
+        """Asked for once: a run may make a kernel at each message."""
+        return islands(self.plan)
+
+    def _kernel(self, bucket: int) -> Any:
+        with _looped():
+            return ColumnsKernel(self.plan, self.registry, self.made.outputs, self.part if self.part.columns else None)
+
+
+class _Makes:
+    def __init__(self, registry: Any, bucket: int) -> None:
+        self._registry, self._bucket = registry, bucket
+
+    def rows(self, app: App, outputs: Collection[str]) -> RowsKernel:
+        return RowsKernel(app, self._registry, outputs, bucket=self._bucket, scripts=_run_scripts)
+
+    def columns(self, app: App, outputs: Collection[str], part: Islands) -> ColumnsKernel:
+        with _looped():
+            return ColumnsKernel(app, self._registry, outputs, part)
+
+
+class MixedFeeding(Feeding):
+    """A run in which each query is where it can."""
+
+    def _kernel(self, bucket: int) -> Any:
+        return chosen(self.plan, "auto", self.made.outputs, _Makes(self.registry, bucket))
+
+    def _content(self, store: str) -> list[str]:
+        kernel = self.kernels[0]
+        rows = kernel.kernel if isinstance(kernel, ChosenKernel) else kernel
+        rows = rows.rows if isinstance(rows, MixedKernel) else rows
+        asked = bind_on_demand(parse_on_demand(f"from {store} select *"), self.plan, self.registry)
+        return [str(found.row) for found in rows.ask(asked) or ()]
+
+
+# ---- what is generated -----------------------------------------------------------------------------------------------
+
+ON_ROWS = (
+    "has no loop yet",
+    "compares strings other than attributes and constants",
+    "aggregators over matches in a partition have an operator only",
+)
+"""What may keep generated apps on rows: functions of texts where they are not computed ahead, and what is refused on purpose."""
+
+
+def runs_on_columns(plan: App) -> None:
+    """Go on with apps that are on columns as a whole: nearly all that are generated."""
+    found = islands(plan)
+    reasons = [found.why, *(found.queries[query.id].why for query in plan.queries)]
+    assert found.columns or any(why in one for one in reasons for why in ON_ROWS) or _makes_keys(plan), found.why
+    assume(found.columns)
+
+
+def _makes_keys(plan: App) -> bool:
+    """Whether a partition has keys that are no attributes, or inner streams."""
+    keys = [key for e in plan.elements if isinstance(e, Partition) for key in e.keys]
+    made = any(not (isinstance(key, ValueKey) and isinstance(key.value, Attr)) for key in keys)
+    return made or any(stream.partition is not None for stream in plan.streams.values())
+
+
+def accepted(made: Generated) -> App:
+    """The plan of a generated app; those that are refused do not count."""
+    try:
+        return planned(made)
+    except NadiError:
+        assume(False)
+        raise
+
+
+# ---- comparisons -----------------------------------------------------------------------------------------------------
+
+
+def fed(run: Feeding, sent: Sequence[Message], parts: Sequence[Cut] = ()) -> Feeding:
+    """Feed in parts, with restarts between them."""
+    start, count = 0, len(sent)
+    for cut in sorted(parts, key=lambda c: c.after % count):
+        end = cut.after % count + 1
+        following = sent[end].order if end < count else sent[-1].order + AFTER
+        run.feed(sent[start:end], min(sent[end - 1].order + cut.wait, following))
+        run.restart(cut.restart)
+        start = end
+    run.feed(sent[start:], sent[-1].order + AFTER)
+    return run
+
+
+def everywhere(sent: Sequence[Message], restart: str) -> list[Cut]:
+    """A cut behind each message."""
+    return [Cut(i, 0, restart) for i in range(len(sent))]
+
+
+def rows_of(run: Feeding) -> dict[str, list[str]]:
+    """What came out."""
+    return run.rows
+
+
+def all_of(run: Feeding) -> dict[str, Any]:
+    """What can be seen of a run, but for when the next timer is due: windows on columns have none."""
+    seen = run.seen()
+    del seen["next timer"]
+    return seen
+
+
+def same_as_rows(
+    made: Generated,
+    plan: App,
+    sent: Sequence[Message],
+    *splits: Sequence[Cut],
+    on: type[Feeding] = ColumnsFeeding,
+    rows: type[Feeding] = Feeding,
+    seen: Callable[[Feeding], Any] = rows_of,
+    streams: Sequence[str] = Feeding.streams,
+) -> Any:
+    """Each of some ways to split the input gives what rows give for all of it at once: that comes back."""
+
+    def found(kind: type[Feeding], parts: Sequence[Cut]) -> Any:
+        run = kind(made, plan)
+        run.streams = streams
+        return seen(fed(run, sent, parts))
+
+    expected = found(rows, ())
+    for parts in splits:
+        assert found(on, parts) == expected
+    return expected
+
+
+def same_for_each_key_group(made: Generated, sent: Sequence[Message], parts: Sequence[Cut], buckets: int) -> None:
+    """Each key-group gets from several buckets what it gets from one on rows."""
+    plan = planned(made)
+    assume(plan.sharding.kind == "key" and islands(plan).columns)
+    rows = fed(Feeding(made, plan), sent)
+    assert fed(ColumnsFeeding(made, plan, buckets), sent, parts).by_group == rows.by_group
