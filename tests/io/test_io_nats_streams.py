@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 from eventually import eventually
 from log_contract import check_log, contents, payloads
+from nats.aio.client import Client as Connection
 from sample import connector, delivery
 
 from nadi.errors import NadiError
@@ -264,6 +265,7 @@ def test_buckets_do_not_take_each_others_rows_for_their_own(nats: NatsServer, su
 PUBLISHER = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[4])
+from nats.aio.client import Client as Connection
 from sample import connector, delivery
 from nadi.io.contract import Place
 from nadi.io.registry import open_sink
@@ -359,3 +361,36 @@ def test_a_topic_carries_rows_from_one_app_to_others(nats: NatsServer, tmp_path:
     late = open_log(reader, Place("D", tmp_path / "D", nats.url))
     check_log(late)
     assert contents(late) == []
+
+
+class Clearing:
+    """A connection that takes a file out of the way as soon as the server refused for it."""
+
+    def __init__(self, connection: Connection, path: Path) -> None:
+        self.connection = connection
+        self.path = path
+        self.refused = 0
+
+    async def request(self, subject: str, *given: object, **more: object) -> object:
+        answer = await self.connection.request(subject, *given, **more)
+        if ".CREATE." in subject and b"error creating store" in answer.data:
+            self.refused += 1
+            self.path.unlink(missing_ok=True)  # this server takes it away itself
+        return answer
+
+
+def test_a_stream_whose_files_cannot_be_made_yet_is_made_when_they_can(tmp_path: Path) -> None:
+    with NatsServer(tmp_path / "nats") as server:
+        client = NatsClient(server.url)
+        client.call(lambda nc: ensure_stream(nc, stream_config("Other", ["other"])))
+        path = next((tmp_path / "nats").rglob("Other")).with_name("Late")
+        path.write_text("in the way")
+
+        async def made(connection: Connection) -> int:
+            clearing = Clearing(connection, path)
+            await ensure_stream(clearing, stream_config("Late", ["late"]))  # type: ignore[arg-type]
+            return clearing.refused
+
+        assert client.call(made) == 1
+        assert client.call(lambda nc: api(nc, "STREAM.INFO.Late"))["config"]["subjects"] == ["late"]
+        client.close()

@@ -20,6 +20,7 @@ from nats.aio.client import Client as Connection
 from nats.aio.msg import Msg
 
 from nadi.errors import error
+from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.natsclient import CALL_WITHIN, NatsClient, api, check
 from nadi.io.retention import Retention
 
@@ -27,6 +28,7 @@ PIECE_MESSAGES = 10_000
 PIECE_BYTES = 16 * 1024 * 1024  # larger than the largest message: a pull that one message exceeds is refused
 BOUNDS_AGE_MS = 10
 IN_FLIGHT = 512
+MADE_WITHIN = 5.0
 TELLING = 100  # messages in a stream from which on their times tell how many come
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -77,10 +79,22 @@ async def find_stream(connection: Connection, subject: str) -> str:
 
 
 async def ensure_stream(connection: Connection, config: Mapping[str, Any]) -> None:
-    """Make a stream with this configuration unless one of its name exists."""
-    name = config["name"]
-    if not await api(connection, f"STREAM.INFO.{name}"):
-        await api(connection, f"STREAM.CREATE.{name}", config)
+    """Make a stream with this configuration unless one of its name exists.
+
+    The server answers before the files of a deleted stream are gone and may then refuse a new one of that name for a moment.
+
+    Errors: CONNECTION_UNAVAILABLE (not within MADE_WITHIN seconds), REFUSED.
+    """
+    name, until = config["name"], time.monotonic() + MADE_WITHIN
+    while not await api(connection, f"STREAM.INFO.{name}"):
+        try:
+            await api(connection, f"STREAM.CREATE.{name}", config)
+        except ConnectionUnavailableException:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(0.05)
+        else:
+            return
 
 
 def stream_config(name: str, subjects: Sequence[str]) -> dict[str, Any]:

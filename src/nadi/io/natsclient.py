@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 CONNECT_WITHIN = 3.0  # seconds
 CALL_WITHIN = 10.0  # seconds
+NO_STORE = 10049  # JetStream's code where a stream's files could not be made
 WRONG_LAST = (10071, 10164)  # JetStream's codes for an expected last sequence that is not the last one
 
 
@@ -181,7 +182,7 @@ def shared(url: str) -> NatsClient:
 async def api(connection: Connection, subject: str, body: object = None, prefix: str = "$JS.API.") -> dict[str, Any]:
     """The answer of JetStream to a request; {} where what was asked for does not exist.
 
-    Errors: CONNECTION_UNAVAILABLE (JetStream is not ready), REFUSED.
+    Errors: CONNECTION_UNAVAILABLE (JetStream is not ready or cannot make files), REFUSED.
     """
     payload = b"" if body is None else json.dumps(body).encode()
     answer = await connection.request(prefix + subject, payload, timeout=CALL_WITHIN)
@@ -198,6 +199,8 @@ def check(found: dict[str, Any], what: str) -> dict[str, Any]:
         return {}
     if wrong.get("err_code") in WRONG_LAST:
         raise error("SEQUENCE_TAKEN", connector=what)
-    if wrong["code"] == 503:
+    if (
+        wrong["code"] == 503 or wrong.get("err_code") == NO_STORE
+    ):  # a full disk, files that a deleted stream leaves for a moment
         raise error("CONNECTION_UNAVAILABLE", connector=what, reason=wrong.get("description", "not ready"))
     raise error("REFUSED", connector=what, reason=wrong.get("description", str(wrong)))
