@@ -29,7 +29,7 @@ from nadi.kernel.contract import ArrivalBatch
 from nadi.pipeline import engine
 
 PEERS = "NADI_PEERS"
-BATCH = 100_000
+BATCHES = (100_000, 1_000)
 FEW = 200_000  # events that nadi is timed over
 REPEAT = 5
 MAVEN_WITHIN = 600.0  # seconds
@@ -157,29 +157,44 @@ def run_nadi(shape: Shape, fed: list[tuple[list[ArrivalBatch], int]], count: int
 
 
 def measure_peers(peers: Peers, shape: Shape, few: int, repeat: int, say: Say) -> dict[str, Any]:
-    """The figures of one shape. Errors: ChildFailedError, WrongOutputError where the rows of both are not the same."""
+    """The figures of one shape, nadi's in large and in small batches. Errors: ChildFailedError, WrongOutputError where the rows of both are not the same."""
     count = shape.few or few
     before = os.getloadavg()[0]
     say(f"{shape.label}: Siddhi, {shape.many:,} events {repeat} times")
-    theirs, _ = run_siddhi(peers, shape, shape.many, repeat, shape.many)
+    theirs = spread(run_siddhi(peers, shape, shape.many, repeat, shape.many)[0])
     wanted = run_siddhi(peers, shape, count, 1, 0)[1]
-    fed = list(arrivals(shape, peer_events(count, shape.keys), BATCH))
-    ours: list[float] = []
-    kernel = ""
-    for number in range(repeat + 1):  # the first one warms up
-        say(f"{shape.label}: nadi, {count:,} events, run {number} of {repeat}")
-        rate, values, kernel = run_nadi(shape, fed, count)
-        if not values.same(wanted, shape.averages):
-            raise WrongOutputError(f"{shape.peer}: nadi gave {values}, Siddhi {wanted}")
-        ours += [rate] if number else []
-    told: dict[str, Spread] = {"nadi": spread(ours), "siddhi": spread(theirs)}
+    large, small = (_batches(shape, count, size, repeat, wanted, say) for size in BATCHES)
     return {
         "label": shape.label,
-        "kernel": kernel,
+        "kernel": large.kernel,
         "events": count,
         "siddhi_events": shape.many,
-        "events_per_s": told,
-        "ratio": told["nadi"].median / told["siddhi"].median,
+        "events_per_s": {"nadi": large.rate, "small": small.rate, "siddhi": theirs},
+        "ratio": large.rate.median / theirs.median,
+        "small_ratio": small.rate.median / theirs.median,
+        "goal": shape.goal,
         "check": wanted,
         "load": (before, os.getloadavg()[0]),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Events/s in batches of one size, and the kernel that ran them."""
+
+    rate: Spread
+    kernel: str
+
+
+def _batches(shape: Shape, count: int, size: int, repeat: int, wanted: Values, say: Say) -> _Measured:
+    """nadi in batches of one size; the first run warms up. Errors: WrongOutputError."""
+    fed = list(arrivals(shape, peer_events(count, shape.keys), size))
+    rates: list[float] = []
+    kernel = ""
+    for number in range(repeat + 1):
+        say(f"{shape.label}: nadi, {count:,} events by {size:,}, run {number} of {repeat}")
+        rate, values, kernel = run_nadi(shape, fed, count)
+        if not values.same(wanted, shape.averages):
+            raise WrongOutputError(f"{shape.peer}, batches of {size:,}: nadi gave {values}, Siddhi {wanted}")
+        rates += [rate] if number else []
+    return _Measured(spread(rates), kernel)

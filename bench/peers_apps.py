@@ -36,12 +36,13 @@ _SEQUENCE = (
 @dataclass(frozen=True, slots=True)
 class Shape:
     """`peer` is what Siddhi's program calls it; it is timed over `many` events, nadi over `few` (0: as many as asked for). Doubles are compared by
-    their sum where they are `averages`: a running sum may round in another order."""
+    their sum where they are `averages`: a running sum may round in another order. `goal`: how many times as fast nadi is to be, in small batches half of it."""
 
     peer: str
     label: str
     text: str
     many: int
+    goal: float
     few: int = 0
     keys: int = 1_000
     averages: bool = False
@@ -62,18 +63,20 @@ def _keyed(body: str) -> str:
 SHAPES: dict[str, Shape] = {
     shape.peer: shape
     for shape in (
-        Shape("pass", "pass", f"{_IN}from In select ts, sym, price, vol insert into Out;", 10_000_000),
+        Shape("pass", "pass", f"{_IN}from In select ts, sym, price, vol insert into Out;", 10_000_000, 2),
         Shape(
             "filter",
             "filter, half pass",
             f"{_IN}from In[price > 50] select ts, sym, price, vol insert into Out;",
             10_000_000,
+            2,
         ),
         Shape(
             "timeavg",
             "time(1 s) avg group by 1,000",
             f"{_PLAY}{_IN}from In#window.time(1 sec) select sym, avg(price) as a group by sym insert into Out;",
             5_000_000,
+            10,
             averages=True,
         ),
         Shape(
@@ -81,6 +84,7 @@ SHAPES: dict[str, Shape] = {
             "length(1000) avg",
             f"{_PLAY}{_IN}from In#window.length(1000) select sym, avg(price) as a insert into Out;",
             5_000_000,
+            10,
             averages=True,
         ),
         Shape(
@@ -88,11 +92,12 @@ SHAPES: dict[str, Shape] = {
             "timeBatch(1 s) sum group by",
             f"{_PLAY}{_IN}from In#window.timeBatch(1 sec) select sym, sum(price) as s, count() as n group by sym insert into Out;",
             5_000_000,
+            10,
         ),
-        Shape("ppattern1k", "keyed pattern, 1,000 keys", _keyed(_PATTERN), 2_000_000),
-        Shape("ppattern100k", "keyed pattern, 100,000 keys", _keyed(_PATTERN), 2_000_000, keys=100_000),
-        Shape("pseq1k", "keyed sequence, 1,000 keys", _keyed(_SEQUENCE), 2_000_000),
-        Shape("pattern", "pattern, key equality", f"{_PLAY}{_IN}{_PATTERN}", 20_000, 20_000),
+        Shape("ppattern1k", "keyed pattern, 1,000 keys", _keyed(_PATTERN), 2_000_000, 20),
+        Shape("ppattern100k", "keyed pattern, 100,000 keys", _keyed(_PATTERN), 2_000_000, 20, keys=100_000),
+        Shape("pseq1k", "keyed sequence, 1,000 keys", _keyed(_SEQUENCE), 2_000_000, 20),
+        Shape("pattern", "pattern, key equality", f"{_PLAY}{_IN}{_PATTERN}", 20_000, 300, 20_000),
         Shape(
             "join",
             "window join on key",
@@ -100,6 +105,7 @@ SHAPES: dict[str, Shape] = {
             "from In#window.time(1 sec) as a join In2#window.time(1 sec) as b on a.sym == b.sym "
             "select a.sym as sym, a.price as p1, b.price as p2 insert into Out;",
             20_000,
+            20,
             20_000,
         ),
     )

@@ -200,7 +200,8 @@ def run_peers(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
                 result.add(name, figures)
                 rates, load = figures["events_per_s"], figures["load"][1]
                 both = f"nadi {rates['nadi'].median:,.0f} events/s, Siddhi {rates['siddhi'].median:,.0f}"
-                screen.say(f"{shape.label}: {both}, ratio {figures['ratio']:.3f}, load {load:.1f}")
+                ratios = f"ratio {figures['ratio']:.2f}, in batches of 1,000 {figures['small_ratio']:.2f}"
+                screen.say(f"{shape.label}: {both}, {ratios}, load {load:.1f}")
         if not asked.only or KAFKA in asked.only:
             with kafka(folder / "kafka") as servers:
                 into = folder / "spark"

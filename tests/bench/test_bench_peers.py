@@ -82,6 +82,7 @@ def test_the_ratio_is_nadi_to_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
     told = measure_peers(Peers(Path(), Path()), shape, 1_000, 3, lambda _line: None)
     assert told["events_per_s"]["siddhi"].median == 100.0
     assert told["ratio"] == pytest.approx(told["events_per_s"]["nadi"].median / 100.0)
+    assert told["small_ratio"] == pytest.approx(told["events_per_s"]["small"].median / 100.0)
 
 
 def test_the_filter_over_kafka_lets_through_what_its_text_says() -> None:
@@ -120,10 +121,15 @@ def test_the_report_has_a_line_for_each_shape() -> None:
             "machine": {**machine, "load": [0.0]},
             "settings": {"events": 5, "repeat": 3},
             "apps": {
-                "pass": {**told, "events_per_s": {"nadi": rates, "siddhi": rates}},
+                "pass": {
+                    **told,
+                    "events_per_s": {"nadi": rates, "small": rates, "siddhi": rates},
+                    "small_ratio": 0.125,
+                    "goal": 5.0,
+                },
                 "kafka": {**told, "label": "Kafka", "events_per_s": {"nadi": rates, "spark": rates}},
             },
         }
     )
-    assert "| pass | 2 [1–3] | siddhi | 2 [1–3] | 0.250 | rows | 0.1–0.2 |" in text
+    assert "| pass | 2 [1–3] | siddhi | 2 [1–3] | 0.25 | 5 | 2 [1–3] | 0.1 | 2.5 | rows | 0.1–0.2 |" in text
     assert "| Kafka | 2 [1–3] | spark |" in text
