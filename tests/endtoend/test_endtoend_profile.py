@@ -38,6 +38,7 @@ def test_the_app_of_the_documentation_is_profiled_as_it_is_shown(tmp_path: Path)
     assert told["slowest"] == "query means"
 
     shown = nadi("profile", "Readings", *where).stdout
+    assert shown in done.stdout  # the run has shown it at its end
     labels = re.findall(r"^│ ([a-z][^│]*?) +│", text, re.MULTILINE)
     assert len(labels) > 10
     assert all(label in shown for label in labels), shown

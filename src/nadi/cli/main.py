@@ -83,7 +83,9 @@ def run(
             help="A deployment.yaml: when revisions are made (state.persistence), where errors are kept (error.store)."
         ),
     ] = None,
-    profile: Annotated[bool, typer.Option("--profile", help="Note where the time goes, for 'nadi profile'.")] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Note where the time goes, for 'nadi profile'; show it at the end.")
+    ] = False,
 ) -> None:
     """Run apps until Ctrl-C; the next start goes on where this one stopped."""
     from nadi.cli.run import run as run_apps

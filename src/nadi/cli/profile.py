@@ -1,4 +1,4 @@
-"""`nadi profile`: where the time of an app goes that runs, or ran, with `nadi run --profile`."""
+"""`nadi profile`, and the end of `nadi run --profile`: where the time of an app goes."""
 
 from __future__ import annotations
 
@@ -48,12 +48,17 @@ def show(app: str, state: Path, as_json: bool) -> int:
     if as_json:
         print(json.dumps({**msgspec.to_builtins(found), "running": runs}, ensure_ascii=False, indent=2))
         return 0
+    print_profile(found, runs)
+    return 0
+
+
+def print_profile(found: Profile, runs: bool) -> None:
+    """Print a profile as headlines and tables."""
     console = Console()
     for line in headlines(found, runs):
         console.print(line, markup=False, highlight=False)
     console.print(phase_table(found))
     console.print(part_table(found))
-    return 0
 
 
 def headlines(found: Profile, runs: bool) -> Iterator[str]:

@@ -11,10 +11,12 @@ from types import FrameType
 
 from nadi.cli.apptext import app_text
 from nadi.cli.panel import Screen, screen
+from nadi.cli.profile import print_profile
 from nadi.config import ErrorStoring, Persistence, read_error_storing, read_persistence
 from nadi.errors import NadiError, error
 from nadi.lang import substitute
 from nadi.pipeline.node import AppProgress, AppText, ExitReport, NodeOptions
+from nadi.pipeline.profile import read_profile
 from nadi.pipeline.run import Node
 
 
@@ -77,7 +79,7 @@ def run(
     config: Path | None = None,
     profile: bool = False,
 ) -> int:
-    """Run apps; -> exit status. `profile` notes where the time goes, for `nadi profile`."""
+    """Run apps; -> exit status. `profile` notes where the time goes, for `nadi profile` and for the end."""
     persistence = Persistence() if config is None else read_persistence(config)
     texts = [read_app(path) for path in apps]
     storing = ErrorStoring() if config is None else read_error_storing(config)
@@ -94,4 +96,8 @@ def run(
         return 1
     for line in summary(report):
         shown.say(line)
+    if profile:
+        for ended in report.apps:
+            if (found := read_profile(state / ended.app)) is not None:
+                print_profile(found, runs=False)
     return 1 if report.failed else 0
