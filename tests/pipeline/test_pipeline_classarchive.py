@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nadi.pipeline import classarchive
+from nadi.pipeline import archiving
 from nadi.pipeline.classarchive import Later, archive, use
 from nadi.pipeline.session import java, java_options
 
@@ -66,12 +66,12 @@ def test_where_there_is_an_archive_nobody_makes_one(place: Path, tmp_path: Path)
 def test_archives_that_nobody_has_used_for_a_month_go_when_another_one_is_made(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(classarchive, "_make", lambda path: path.touch())
+    monkeypatch.setattr(archiving, "_make", lambda path: path.touch())
     gone, used = place.with_name("gone.jsa"), place.with_name("used.jsa")
     for other in (gone, used):
         other.touch()
-        os.utime(other, (0, time.time() - classarchive.KEPT + (60 if other is used else -60)))
-    assert classarchive.make(java()) == place
+        os.utime(other, (0, time.time() - archiving.KEPT + (60 if other is used else -60)))
+    assert archiving.make(java()) == place
     assert [p.name for p in sorted(place.parent.glob("*.jsa"))] == sorted([place.name, "used.jsa"])
     os.utime(place, (0, 0))
     assert use(java(), "")
@@ -106,4 +106,4 @@ def test_what_cannot_be_made_is_said_with_a_name(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(Exception, match=r"\[ARCHIVE_NOT_MADE\].*no java"):
-        classarchive.make(java())
+        archiving.make(java())

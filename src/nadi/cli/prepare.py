@@ -6,7 +6,8 @@ import sys
 import time
 
 from nadi.errors import NadiError
-from nadi.pipeline.classarchive import archive, make
+from nadi.pipeline.archiving import make
+from nadi.pipeline.classarchive import archive
 from nadi.pipeline.session import java
 
 
