@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nadi.pipeline import archiving
+from nadi.pipeline import archiving, classarchive
 from nadi.pipeline.classarchive import Later, archive, use
 from nadi.pipeline.session import java, java_options
 
@@ -56,6 +57,26 @@ def test_a_node_that_ends_sooner_leaves_no_process_that_would_make_one(place: Pa
     later.close()
     assert process.returncode == -9
     assert not place.exists()
+
+
+def test_what_makes_it_ends_with_the_node_and_so_does_its_java(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = tmp_path / "pid"
+    os.mkfifo(noted)
+    text = f"""import pathlib, subprocess
+java = subprocess.Popen(["sleep", "600"], start_new_session=True)
+pathlib.Path({str(noted)!r}).write_text(str(java.pid))
+java.wait()"""
+    monkeypatch.setattr(classarchive, "_BESIDE", text)
+    later = Later(java(), tmp_path / "logs")
+    ended = os.pidfd_open(int(noted.read_text()))  # the text is there as soon as it has started
+    try:
+        assert not select.select([ended], [], [], 0)[0]
+        later.close()
+        assert select.select([ended], [], [], 20)[0]
+    finally:
+        os.close(ended)
 
 
 def test_where_there_is_an_archive_nobody_makes_one(place: Path, tmp_path: Path) -> None:

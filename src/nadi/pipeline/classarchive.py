@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -67,7 +68,22 @@ class Later:
             )
 
     def close(self) -> None:
-        """End it where it is not through. Its Java ends with it, as nobody writes to that any more."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+        """End it where it is not through, and its Java, which would take its time to write what it has loaded."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGSTOP)  # from now on it starts nothing
+        started = _children(self._process.pid)
+        self._process.kill()
+        self._process.wait()
+        for pid in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that a process has started; none where the system does not tell."""
+    found: list[int] = []
+    for told in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, told.read_text().split())
+    return found
