@@ -22,6 +22,12 @@ _WINDOWS = (
     "[l > -9L]#window.externalTime(l, 30 milliseconds)",
     "[l > -9L]#window.externalTime(l, 1 sec)",
 )
+_LIVE = (
+    "#window.timeLength(30 milliseconds, 2)",
+    "#window.timeLength(12 milliseconds, 1)",
+    "#window.timeLength(1 sec, 3)",
+)
+"""Not in playback."""
 
 
 def _condition(m: Maker) -> str:
@@ -79,9 +85,9 @@ def _selection(m: Maker) -> str:
     return ", ".join(chosen)
 
 
-def _side(m: Maker, stream: str, name: str) -> str:
+def _side(m: Maker, stream: str, name: str, live: bool) -> str:
     filters = f"[{truth(m)}]" if m.rarely() else ""
-    return f"{stream}{filters}{m.of(_WINDOWS)} as {name}"
+    return f"{stream}{filters}{m.of(_WINDOWS if not live or m.maybe() else _LIVE)} as {name}"
 
 
 _FUNCTIONS = ("sum", "avg", "min", "max", "min", "max", "minForever", "maxForever", "stdDev")
@@ -126,16 +132,17 @@ def _finish(m: Maker, name: str, inside: bool) -> str:
     return made + (rate(m, ("", "all ", "last ")) if not inside and m.rarely() else "")
 
 
-def join(m: Maker, streams: tuple[str, str], target: str, totals: bool, inside: bool = False) -> str:
-    """A join of two streams. `totals`: aggregators may stand in its selection; `inside` of a partition. What other queries read has the common attributes."""
+def join(m: Maker, streams: tuple[str, str], target: str, live: bool, inside: bool = False) -> str:
+    """A join of two streams. `live`: not in playback, so that aggregators may stand in its selection; `inside` of a partition. What other queries read has
+    the common attributes."""
     kind = m.one("join", "join", "inner join", "left outer join", "right outer join", "full outer join")
-    one, other = _side(m, streams[0], "a"), _side(m, streams[1], "b")
+    one, other = _side(m, streams[0], "a", live), _side(m, streams[1], "b", live)
     where = m.number(0, 5)  # 0: the left side alone triggers, 1: the right one
     sides = f"{one}{' unidirectional' if where == 0 else ''} {kind} {other}{' unidirectional' if where == 1 else ''}"
     if target.startswith("Mid"):
         chosen = ", ".join(f"{m.one('a', 'b')}.{name} as {name}" for name, _type in ATTRIBUTES)
         return f"from {sides}{_on(m)} select {chosen} insert into {target};"
-    if totals and m.maybe():
+    if live and m.maybe():
         apart = not inside or ("outer" not in kind and "window" in one and "window" in other)
         selection, rest = _totals(m, apart, inside)
         on = _on(m).replace("eventTimestamp() > a.l", "b.l > a.l")
@@ -165,7 +172,7 @@ def joining(draw: st.DrawFn) -> Generated:
             queries += [plain(m, "S", middle), join(m, made, m.output(), not playback)]
         elif m.rarely():
             middle = f"Mid{len(queries)}"
-            queries += [join(m, streams, middle, False), m.of((plain, sliding, sliding))(m, middle, m.output())]
+            queries += [join(m, streams, middle, not playback), m.of((plain, sliding, sliding))(m, middle, m.output())]
         else:
             queries.append(join(m, streams, m.output(), not playback))
     clock = "@app:playback\n" if playback else ""

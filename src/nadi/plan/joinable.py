@@ -34,7 +34,7 @@ from nadi.plan.nodes import (
 from nadi.plan.render import written
 from nadi.plan.walk import inside, read
 
-WINDOWS = ("time", "length", "externalTime")
+WINDOWS = ("time", "length", "timeLength", "externalTime")
 AGGREGATORS = ("sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "distinctCount", "and", "or")
 CLOCKS = ("currentTimeMillis", "eventTimestamp")
 _COUNTING = ("count", "distinctCount")
@@ -95,6 +95,8 @@ def _of_window(source: SingleInput, call: WindowCall, app: App) -> Iterator[str]
         return
     if call.name in EXTERNAL:
         yield from of_time(source, call, app)
+    if call.name == "timeLength" and app.playback is not None:
+        yield "in playback every event of the app may let the timers of a window 'timeLength' fire, which the join would have to see"
     for argument in call.args[1:] if call.name in EXTERNAL else call.args:
         value = argument.value if isinstance(argument, Const) else None
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:

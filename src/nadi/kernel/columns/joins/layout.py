@@ -61,16 +61,24 @@ class Side:
 
     @property
     def span(self) -> int:
-        """The window's number: ms, or how many events."""
+        """The window's number: ms, or how many events; of `timeLength` the first one."""
+        return self._number(-1 if self.most is None else 0)
+
+    @property
+    def most(self) -> int | None:
+        """How many events `timeLength` holds; None of other windows."""
+        return self._number(1) if self.window is not None and self.window.name == "timeLength" else None
+
+    def _number(self, place: int) -> int:
         assert self.window is not None
-        argument = self.window.args[-1]
+        argument = self.window.args[place]
         assert isinstance(argument, Const)  # as islands says
         return int(argument.value or 0)
 
     @property
     def timed(self) -> bool:
         """Whether events leave the window by time."""
-        return self.window is not None and self.window.name == "time"
+        return self.window is not None and self.window.name in ("time", "timeLength")
 
     @property
     def clock(self) -> int | None:

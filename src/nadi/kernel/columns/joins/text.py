@@ -11,7 +11,7 @@ from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
 from nadi.kernel.columns.bags import CALLS
 from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
-from nadi.kernel.columns.joins import places
+from nadi.kernel.columns.joins import early, places
 from nadi.kernel.columns.joins.layout import Layout, Side, leaving, null_columns, read_columns, strings
 from nadi.kernel.columns.joins.places import AFTER, BITS, COUNT, FIXED, HASH, HEAD, NEXT, ROW, TS
 from nadi.kernel.columns.joins.totalling import Totalling
@@ -22,8 +22,10 @@ from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Const, Expr
 
 _CALLED: dict[str, object] = {
-    name: getattr(places, name) for name in ("mixed", "bucket", "made", "enter", "pop", "fire", "timer", "due", "fired")
+    name: getattr(places, name)
+    for name in ("mixed", "bucket", "made", "enter", "pop", "expire", "fire", "timer", "due", "fired")
 }
+_CALLED |= {name: getattr(early, name) for name in ("overflow", "fire_early", "due_early", "fired_early")}
 _OF_SOURCE = {
     "ts": "const int64[]",
     "now": "const int64[]",
@@ -70,6 +72,7 @@ class JoinText:
         self._summing = self.totalling if layout.aggregates else None  # what events that leave are taken off
         self._write()
         held = {f"{name}{s.slot}": dtype for s in layout.sides if s.held for name, dtype in _HELD.items()}
+        held |= {f"early{s.slot}": "int64[]" for s in layout.sides if s.held and s.most is not None}
         given = {f"{name}_{n}": dtype for n in range(len(layout.sources.names)) for name, dtype in _OF_SOURCE.items()}
         self.made = {**self._made, **dtypes(self.picked)}
         if self.totalling is not None:
@@ -191,6 +194,9 @@ class JoinText:
                 side,
                 f"while rows{n}[at + {HEAD}] != 0 and words{n}[rows{n}[at + {HEAD}] + {TS}] <= clock - {side.span}:",
             )
+            if side.most is not None:
+                self._writer.line(f"expire(words{n}, early{n}, at, meta{n}, heads{n}, clock - {side.span})")
+                self._let_go(side, f"if rows{n}[at + {COUNT}] >= {side.most}:", "overflow")
             self._writer.line(f"bits = timer(rows{n}, at, t, clock, {side.span}, arrival)")
             bits = ["bits"]
         elif side.clock is not None:
@@ -222,17 +228,19 @@ class JoinText:
             self._writer.close()
         self._writer.line(f"touched{n}[g] = True")
 
-    def _let_go(self, side: Side, head: str) -> None:
+    def _let_go(self, side: Side, head: str, how: str = "pop") -> None:
         """The oldest event of a side leaves; where there are aggregators, what it is joined with is taken off."""
         n = side.slot
+        queues = f"rows{n}" if how == "pop" else f"rows{n}, early{n}"
+        call = f"{how}(words{n}, {queues}, at, meta{n}, heads{n})"
         self._writer.open(head)
         if self._summing is not None:
-            self._leave(side, self._summing)
+            self._leave(side, self._summing, call)
         else:
-            self._writer.line(f"pop(words{n}, rows{n}, at, meta{n}, heads{n})")
+            self._writer.line(call)
         self._writer.close()
 
-    def _leave(self, side: Side, totalling: Totalling) -> None:
+    def _leave(self, side: Side, totalling: Totalling, call: str) -> None:
         n, other = side.slot, self._layout.sides[1 - side.slot]
         self._writer.line(f"gone = rows{n}[at + {HEAD}]")
         self._recall(side, 2, "gone", "e")
@@ -240,7 +248,7 @@ class JoinText:
             self._writer.line(f"hashed = words{n}[gone + {FIXED + HASH}] - 1")
         if side.group:
             self._writer.line(f"group_gone = words{n}[gone + {side.group_word}]")
-        self._writer.line(f"pop(words{n}, rows{n}, at, meta{n}, heads{n})")
+        self._writer.line(call)
         self._writer.line(f"touched{n}[g] = True")
         if not (side.triggers and (other.held or side.outer)):
             return
@@ -275,12 +283,14 @@ class JoinText:
             )
         for side in timed:
             n = side.slot
-            self._writer.line(f"due_{n} = due(words{n}, rows{n}, at, clock, {side.span}, arrival)")
+            call = f"due(words{n}, rows{n}," if side.most is None else f"due_early(words{n}, rows{n}, early{n},"
+            self._writer.line(f"due_{n} = {call} at, clock, {side.span}, arrival)")
         for side in timed:
             n = side.slot
             first = f"due_{n} <= clock" + (" and due_0 <= due_1" if n == 0 and len(timed) == 2 else "")
             self._writer.open(f"if {first}:")
-            self._writer.line(f"late_{n} = fired(rows{n}, at, due_{n}, {side.span}, arrival)")
+            call = f"fired(rows{n}, at," if side.most is None else f"fired_early({_queues(side)},"
+            self._writer.line(f"late_{n} = {call} due_{n}, {side.span}, arrival)")
             self._writer.line(f"touched{n}[g] = True")
             self._writer.line("continue")
             self._writer.close()
@@ -315,6 +325,8 @@ class JoinText:
             return
         if other.timed and self._summing is None:
             call = f"fire(words{n}, rows{n}, at, meta{n}, heads{n}, clock - {other.span}, arrival)"
+            if other.most is not None:
+                call = f"fire_early({_queues(other)}, clock, {other.span}, arrival)"
             self._writer.line(f"if {call}: touched{n}[g] = True")
         if other.index:
             first = f"heads{n}[bucket(meta{n}, {self._hash(side)})]"
@@ -414,6 +426,12 @@ class JoinText:
         if isinstance(value, Attr):
             return self._writer.bound[value.slot, value.position]
         return Term("")
+
+
+def _queues(side: Side) -> str:
+    """The two queues of a `timeLength` window."""
+    n = side.slot
+    return f"words{n}, rows{n}, early{n}, at, meta{n}, heads{n}"
 
 
 def _picked(values: tuple[Expr, ...]) -> tuple[Picked, ...]:
