@@ -19,6 +19,8 @@ _WINDOWS = (
     "#window.length(1)",
     "#window.length(3)",
     "#window.length(20)",
+    "#window.batch()",
+    "#window.batch(2)",
     "[l > -9L]#window.externalTime(l, 30 milliseconds)",
     "[l > -9L]#window.externalTime(l, 1 sec)",
 )
@@ -143,7 +145,8 @@ def join(m: Maker, streams: tuple[str, str], target: str, live: bool, inside: bo
         chosen = ", ".join(f"{m.one('a', 'b')}.{name} as {name}" for name, _type in ATTRIBUTES)
         return f"from {sides}{_on(m)} select {chosen} insert into {target};"
     if live and m.maybe():
-        apart = not inside or ("outer" not in kind and "window" in one and "window" in other)
+        resets = any("window" not in side or "atch(" in side for side in (one, other))
+        apart = not inside or ("outer" not in kind and not resets)
         selection, rest = _totals(m, apart, inside)
         on = _on(m).replace("eventTimestamp() > a.l", "b.l > a.l")
         return f"from {sides}{on} select {selection}{rest} insert into {target};"

@@ -8,7 +8,7 @@ from nadi.lang.tree import Type
 from nadi.plan import matchable
 from nadi.plan.arriving import inputs_of, unmerged
 from nadi.plan.certainty import failing
-from nadi.plan.islandwindows import EXTERNAL, of_rate, of_time
+from nadi.plan.islandwindows import BATCHES, EXTERNAL, of_rate, of_time
 from nadi.plan.nodes import (
     OUTPUT,
     Aggregate,
@@ -34,7 +34,7 @@ from nadi.plan.nodes import (
 from nadi.plan.render import written
 from nadi.plan.walk import inside, read
 
-WINDOWS = ("time", "length", "timeLength", "externalTime")
+WINDOWS = ("time", "length", "timeLength", "externalTime", "batch")
 AGGREGATORS = ("sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "distinctCount", "and", "or")
 CLOCKS = ("currentTimeMillis", "eventTimestamp")
 _COUNTING = ("count", "distinctCount")
@@ -89,6 +89,12 @@ def _of_side(side: JoinSide, app: App) -> Iterator[str]:
                 yield from _of_window(side.input, call, app)
 
 
+def _empties(side: JoinSide) -> bool:
+    """Whether events of a side end with a reset, or batches begin with one, which empties all groups of aggregators."""
+    window = side.input.window
+    return side.triggers and (window is None or window.name in BATCHES)
+
+
 def _of_window(source: SingleInput, call: WindowCall, app: App) -> Iterator[str]:
     if call.name not in WINDOWS:
         yield f"the window '{call.name}' has no operator in joins yet"
@@ -140,9 +146,9 @@ def _of_rate(query: Query, app: App) -> Iterator[str]:
     assert isinstance(join, JoinInput)
     yield from of_rate(query, app)
     plain = not query.selection.aggregates and not query.selection.group_by
-    resets = any(side.triggers and side.input.window is None for side in (join.left, join.right))
+    resets = any(_empties(side) for side in (join.left, join.right))
     if rate is not None and rate.kind == "first" and plain and resets:
-        yield "output first counts the ends of events that have no window"
+        yield "output first counts the ends of events that have no window, and of batches"
 
 
 def _of_aggregates(query: Query, app: App) -> Iterator[str]:
@@ -176,8 +182,8 @@ def _of_groups(query: Query) -> Iterator[str]:
     sides = (join.left, join.right)
     if any(side.outer for slot, side in enumerate(sides) if slot not in slots):
         yield "group by attributes of a joined event that may be absent has no operator inside a partition yet"
-    if selection.aggregates and any(side.triggers and side.input.window is None for side in sides):
-        yield "group by over a side without a window, which empties all groups of a key, has no operator inside a partition yet"
+    if selection.aggregates and any(map(_empties, sides)):
+        yield "group by over a side without a window, or with one of batches, which empties all groups of a key, has no operator inside a partition yet"
 
 
 def _of_argument(aggregate: Aggregate) -> Iterator[str]:

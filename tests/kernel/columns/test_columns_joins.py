@@ -62,6 +62,13 @@ LOOPS = {
     " on a.k == b.k select a.k as x, b.f as q, sum(b.l) as s, max(a.d) as n group by b.b insert into Out;",
     "a time and a length in a partition": "partition with (k of S, k of R) begin from S#window.timeLength(30 milliseconds, 2) as a"
     " join R#window.timeLength(12 milliseconds, 1) as b on a.v == b.v select a.k as x, b.d as q insert into Out; end;",
+    "chunks": "from S#window.batch(2) as a full outer join R#window.batch() as b on a.k == b.k"
+    " select a.k as x, b.f as q, sum(b.l) as s, max(a.d) as n, count() as c group by a.k insert into Out;",
+    "chunks in a partition": "partition with (k of S, k of R) begin from S#window.batch(2) as a join R#window.time(30 milliseconds) as b"
+    " select a.v as x, b.d as q, count() as c insert into Out; end;",
+    "chunks of chunks": "partition with (k of S, k of R) begin from S#window.batch() as a left outer join R#window.batch() as b on a.v == b.v"
+    " select a.v as x, sum(b.d) as q insert into Out; end;",
+    "chunks of one stream": "from S#window.batch() as a join S#window.batch(2) as b select a.v as x, b.d as q, count() as c insert into Out;",
     "self": "from S#window.time(30 milliseconds) as a left outer join S#window.time(12 milliseconds) as b on a.v == b.v and a.l < b.l"
     " select a.k as x, b.k as y, b.l as p insert into Out;",
     "partition": "partition with (k of S, k of R) begin from S#window.time(1 sec) as a join R#window.time(30 milliseconds) as b on a.v == b.v"

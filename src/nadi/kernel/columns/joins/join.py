@@ -11,7 +11,7 @@ from nadi.kernel.columns.joins.held import Held
 from nadi.kernel.columns.joins.layout import lay_out
 from nadi.kernel.columns.joins.reading import Reading
 from nadi.kernel.columns.joins.rows import Rows
-from nadi.kernel.columns.joins.text import MADE, SERIAL, STOP, JoinText
+from nadi.kernel.columns.joins.text import MADE, SERIAL, JoinText
 from nadi.kernel.columns.joins.totals import Totals
 from nadi.kernel.columns.keytable import KeyTable
 from nadi.kernel.columns.stretch import Stretch
@@ -69,7 +69,7 @@ class Join:
             own |= held.own
         room = min(int(events * self._ratio * 1.1), 2 * self._made + events) + _LEAST
         rows = Rows(self._text.picked, self._text.made, room)
-        stop = np.zeros(STOP, np.int64)
+        stop = np.zeros(len(self._text.stop), np.int64)
         stop[SERIAL] = self._serial
         own |= {"base": self._chunks, "stop": stop}
         ends = [len(given[name]) if name in given else 0 for name in self._names]

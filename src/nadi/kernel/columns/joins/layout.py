@@ -69,6 +69,21 @@ class Side:
         """How many events `timeLength` holds; None of other windows."""
         return self._number(1) if self.window is not None and self.window.name == "timeLength" else None
 
+    @property
+    def batches(self) -> bool:
+        """Whether the window holds the last chunk: its next one lets all go, and empties aggregators."""
+        return self.window is not None and self.window.name == "batch"
+
+    @property
+    def piece(self) -> int | None:
+        """The length of the pieces into which such a window cuts a chunk; None where it does not."""
+        return self._number(0) if self.batches and self.window is not None and self.window.args else None
+
+    @property
+    def empties(self) -> bool:
+        """Whether its events empty all groups: without a window behind each of them, in batches before the first."""
+        return self.triggers and (self.window is None or self.batches)
+
     def _number(self, place: int) -> int:
         assert self.window is not None
         argument = self.window.args[place]
@@ -83,7 +98,7 @@ class Side:
     @property
     def clock(self) -> int | None:
         """The attribute that is the window's clock; None where time is that of the app, or none."""
-        first = None if self.window is None else self.window.args[0]
+        first = self.window.args[0] if self.window is not None and self.window.args else None
         return first.position if isinstance(first, Attr) else None
 
     @property
@@ -134,6 +149,12 @@ class Layout:
     def grouped(self) -> bool:
         """Whether output is grouped by attributes."""
         return any(side.group for side in self.sides)
+
+    @property
+    def cuts(self) -> bool:
+        """Whether what comes of a chunk may be several ones."""
+        alone = len(self.sources.names) == 1  # its events are chunks by themselves
+        return not alone and any(side.triggers and side.piece is not None for side in self.sides)
 
     @property
     def partitioned(self) -> bool:

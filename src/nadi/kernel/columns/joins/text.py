@@ -37,10 +37,10 @@ _OF_SOURCE = {
 _FIXED = {"base": "int64", "stop": "int64[]"}
 """`base`: what the batch's chunks are counted on from. `stop`: where to begin, and where the loop stopped for want of room, as the names below say."""
 _STOP = ("i_0", "i_1", "k", "begin", "node", "found", "run", "last_chunk", "last_key", "serial")
-STOP = len(_STOP)
 MADE, SERIAL = _STOP.index("k"), _STOP.index("serial")
 """The events to begin with; how many output rows there are; the side (from 1) that had been begun, the node that it had come to, whether one before it met
-the event; the run of a key, its chunk and its key; a number for what each event brings."""
+the event; the run of a key, its chunk and its key; a number for what each event brings. Behind these, of a window `batch`, whether the chunk has begun, and how many
+events of its piece came."""
 _HELD = {
     "words": "int64[]",
     "floats": "float64[]",
@@ -67,6 +67,12 @@ class JoinText:
         self._writer = Writer(layout.sources.types)
         self._own: dict[str, str] = {}
         self._both = len(layout.sources.names) == 1
+        batches = [] if self._both else [side for side in layout.sides if side.batches]
+        self.stop = (
+            *_STOP,
+            *(f"begun_{side.slot}" for side in batches),
+            *(f"size_{side.slot}" for side in batches if side.piece is not None),
+        )
         self.picked = _picked(layout.sides[0].values)
         self.totalling = Totalling(layout, self._writer) if layout.aggregates or layout.grouped else None
         self._summing = self.totalling if layout.aggregates else None  # what events that leave are taken off
@@ -85,7 +91,7 @@ class JoinText:
         self.source = "\n".join(
             [
                 f"def join({', '.join(parameters)}):",
-                *(f"    {name} = stop[{n}]" for n, name in enumerate(_STOP) if name != "found"),
+                *(f"    {name} = stop[{n}]" for n, name in enumerate(self.stop) if name != "found"),
                 f"    found = stop[{_STOP.index('found')}] != 0",
                 f"    while {more}:",
                 *self._writer.lines,
@@ -127,13 +133,9 @@ class JoinText:
         if self._layout.partitioned:
             self._writer.line(f"g = int(key_{number}[i])")
             self._writer.line("if g < 0: continue")
-            if not self._both:
-                self._writer.open(f"if chunk_{number}[i] != last_chunk or g != last_key:")
-                for text in ("run += 1", f"last_chunk = chunk_{number}[i]", "last_key = g"):
-                    self._writer.line(text)
-                self._writer.close()
         else:
             self._writer.line("g = 0")
+        self._run(number)
         self._writer.line(f"at = g * {ROW}")
         self._writer.line(f"ts, now = ts_{number}, now_{number}")  # as functions of clocks call them
         self._writer.line("t = int(ts[i])")
@@ -144,6 +146,19 @@ class JoinText:
         self._load(sides)
         for side in sides:
             self._side(side)
+
+    def _run(self, number: int) -> None:
+        """A run of one key, or of batches a chunk, begins."""
+        begun = [name for name in self.stop if name.startswith("begun_")]
+        if self._both or not (self._layout.partitioned or begun):
+            return
+        key = self._layout.partitioned
+        self._writer.open(f"if chunk_{number}[i] != last_chunk{' or g != last_key' if key else ''}:")
+        for text in ("run += 1", f"last_chunk = chunk_{number}[i]", *(["last_key = g"] if key else [])):
+            self._writer.line(text)
+        for name in begun:
+            self._writer.line(f"{name} = 0")
+        self._writer.close()
 
     def _load(self, sides: list[Side]) -> None:
         """The attributes at hand that anything reads, before any branch."""
@@ -171,6 +186,8 @@ class JoinText:
         self._writer.line("meets = False")
         self._writer.open("if resumed == 0:" if side.slot == 0 else "if resumed != 2:")
         blocks = self._writer.open_all(side.filters)
+        if side.batches:
+            self._renew(side)
         if side.held:
             self._enter(side)
         if meets:
@@ -207,7 +224,7 @@ class JoinText:
                 side,
                 f"while rows{n}[at + {HEAD}] != 0 and {time} >= {LONG_MIN + side.span} and {first} <= {time} - {side.span}:",
             )
-        else:
+        elif not side.batches:
             self._let_go(side, f"if rows{n}[at + {COUNT}] >= {side.span}:")
         self._writer.line(f"entered = made({queue})")
         self._writer.line(f"words{n}[entered + {TS}] = t")
@@ -227,6 +244,34 @@ class JoinText:
             self._writer.line(f"enter(words{n}, heads{n}, meta{n}, entered, {self._hash(side)})")
             self._writer.close()
         self._writer.line(f"touched{n}[g] = True")
+
+    def _renew(self, side: Side) -> None:
+        """The first event of a chunk lets those of the one before go, and empties aggregators; so does one that begins a piece, but that nothing leaves."""
+        n = side.slot
+        if not self._both:
+            piece = "" if side.piece is None else f" or size_{n} == {side.piece}"
+            self._writer.open(f"if begun_{n} == 0{piece}:")
+        if side.empties and self._summing is not None:
+            self._summing.reset()
+        if self._both:
+            self._empty(side)
+            return
+        if self._layout.cuts:
+            self._writer.line("run += 1")
+        if side.piece is not None:
+            self._writer.line(f"size_{n} = 0")
+        self._writer.open(f"if begun_{n} == 0:")
+        self._empty(side)
+        self._writer.line(f"begun_{n} = 1")
+        self._writer.close(2)
+        if side.piece is not None:
+            self._writer.line(f"size_{n} += 1")
+
+    def _empty(self, side: Side) -> None:
+        """All events of a side leave."""
+        n = side.slot
+        if side.held:
+            self._writer.line(f"while rows{n}[at + {HEAD}] != 0: pop(words{n}, rows{n}, at, meta{n}, heads{n})")
 
     def _let_go(self, side: Side, head: str, how: str = "pop") -> None:
         """The oldest event of a side leaves; where there are aggregators, what it is joined with is taken off."""
@@ -390,7 +435,7 @@ class JoinText:
         self._writer.open(f"if k == len(opened){'' if self.totalling is None else self.totalling.full()}:")
         for text in (
             *(f"i_{side.source} = i", f"begin = {side.slot + 1}"),
-            *(f"stop[{n}] = {'1 if found else 0' if name == 'found' else name}" for n, name in enumerate(_STOP)),
+            *(f"stop[{n}] = {'1 if found else 0' if name == 'found' else name}" for n, name in enumerate(self.stop)),
             "return",
         ):
             self._writer.line(text)
@@ -401,7 +446,7 @@ class JoinText:
         self._writer.outputs = terms
         blocks = self._writer.open_all(() if side.having is None else (side.having,))
         number = side.source
-        opened = "run" if self._layout.partitioned else f"chunk_{number}[i]"
+        opened = "run" if self._layout.partitioned or self._layout.cuts else f"chunk_{number}[i]"
         told = {
             "ts_out": "t",
             "opened": f"2 * i + {side.slot}" if self._both else opened,
