@@ -30,6 +30,19 @@ _LIVE = (
     "#window.timeLength(1 sec, 3)",
 )
 """Not in playback."""
+_BATCHES = (
+    "#window.lengthBatch(1)",
+    "#window.lengthBatch(2)",
+    "#window.lengthBatch(3)",
+    "[l > -9L]#window.externalTimeBatch(l, 30 milliseconds)",
+    "[l > -9L]#window.externalTimeBatch(l, 12 milliseconds, 5)",
+)
+_TIMED = (
+    "#window.timeBatch(30 milliseconds)",
+    "#window.timeBatch(12 milliseconds)",
+    "#window.timeBatch(75 milliseconds, 5)",
+)
+"""Neither in playback nor before other timers."""
 
 
 def _condition(m: Maker) -> str:
@@ -87,9 +100,10 @@ def _selection(m: Maker) -> str:
     return ", ".join(chosen)
 
 
-def _side(m: Maker, stream: str, name: str, live: bool) -> str:
+def _side(m: Maker, stream: str, name: str, live: bool, timed: bool) -> str:
     filters = f"[{truth(m)}]" if m.rarely() else ""
-    return f"{stream}{filters}{m.of(_WINDOWS if not live or m.maybe() else _LIVE)} as {name}"
+    kinds = [_WINDOWS, _WINDOWS, _BATCHES, *([_LIVE] if live else []), *([_TIMED] if live and timed else [])]
+    return f"{stream}{filters}{m.of(m.of(kinds))} as {name}"
 
 
 _FUNCTIONS = ("sum", "avg", "min", "max", "min", "max", "minForever", "maxForever", "stdDev")
@@ -138,7 +152,8 @@ def join(m: Maker, streams: tuple[str, str], target: str, live: bool, inside: bo
     """A join of two streams. `live`: not in playback, so that aggregators may stand in its selection; `inside` of a partition. What other queries read has
     the common attributes."""
     kind = m.one("join", "join", "inner join", "left outer join", "right outer join", "full outer join")
-    one, other = _side(m, streams[0], "a", live), _side(m, streams[1], "b", live)
+    timed = not target.startswith("Mid")
+    one, other = (_side(m, stream, name, live, timed) for stream, name in zip(streams, "ab"))
     where = m.number(0, 5)  # 0: the left side alone triggers, 1: the right one
     sides = f"{one}{' unidirectional' if where == 0 else ''} {kind} {other}{' unidirectional' if where == 1 else ''}"
     if target.startswith("Mid"):

@@ -55,7 +55,7 @@ def _keeps_chunks(query: Query, app: App) -> bool:
             return window is None or window.name in SLIDING | UNORDERED
         case JoinInput(left=left, right=right):
             windows = [side.input.window for side in (left, right)]
-            cuts = any(window is not None and window.name in BATCHES and window.args for window in windows)
+            cuts = any(window is not None and window.name in BATCHES and window.args for window in windows)  # or waits
             return left.input.source != right.input.source and not cuts
         case _:
             return False

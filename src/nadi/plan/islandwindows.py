@@ -32,6 +32,8 @@ from nadi.plan.walk import inside, read
 
 SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
 BATCHES = frozenset({"timeBatch", "lengthBatch", "batch", "externalTimeBatch"})
+STAGED_IN_JOINS = BATCHES - {"batch"}
+"""Batch windows whose events wait: in front of the join, which takes what they let go on."""
 UNIQUE = frozenset({"unique:ever", "unique:first", "unique:length", "unique:time"})
 UNIQUE_BATCHES = frozenset(
     {"unique:lengthBatch", "unique:firstLengthBatch", "unique:timeBatch", "unique:firstTimeBatch"}
@@ -58,10 +60,14 @@ def of_window(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     elif call.name not in SLIDING | BATCHES:
         yield f"the window '{call.name}' has no operator yet"
         return
-    args = call.args
     if call.name in EXTERNAL:
         yield from of_time(query.input, call, app)
-        args = args[1:]
+    yield from of_numbers(call)
+
+
+def of_numbers(call: WindowCall) -> Iterator[str]:
+    """What keeps a sliding or batch window on rows because of its lengths and times."""
+    args = call.args[1:] if call.name in EXTERNAL else call.args
     if len(args) > 2:
         yield f"the window '{call.name}' with so many parameters has no operator yet"
     for number, argument in enumerate(args):
@@ -261,10 +267,15 @@ def looks_at_clock(expr: Expr) -> bool:
 
 def is_timed(query: Query) -> bool:
     """Whether a query puts out something by itself, when it is time."""
-    window = query.input.window if isinstance(query.input, SingleInput) else None
+    inputs: tuple[SingleInput, ...] = ()
+    match query.input:
+        case SingleInput() as source:
+            inputs = (source,)
+        case JoinInput(left=left, right=right):
+            inputs = (left.input, right.input)
     ticks = query.rate is not None and query.rate.every is not None and query.rate.kind != "first"
     absent = isinstance(query.input, StateInput) and has_absent(query.input.root)
-    return ticks or absent or (window is not None and window.name in TIMED)
+    return ticks or absent or any(one.window is not None and one.window.name in TIMED for one in inputs)
 
 
 def of_timers(app: App) -> dict[str, str]:

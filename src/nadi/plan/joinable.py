@@ -8,7 +8,7 @@ from nadi.lang.tree import Type
 from nadi.plan import matchable
 from nadi.plan.arriving import inputs_of, unmerged
 from nadi.plan.certainty import failing
-from nadi.plan.islandwindows import BATCHES, EXTERNAL, of_rate, of_time
+from nadi.plan.islandwindows import BATCHES, EXTERNAL, SLIDING, of_numbers, of_rate, of_time
 from nadi.plan.nodes import (
     OUTPUT,
     Aggregate,
@@ -34,9 +34,9 @@ from nadi.plan.nodes import (
 from nadi.plan.render import written
 from nadi.plan.walk import inside, read
 
-WINDOWS = ("time", "length", "timeLength", "externalTime", "batch")
 AGGREGATORS = ("sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "distinctCount", "and", "or")
 CLOCKS = ("currentTimeMillis", "eventTimestamp")
+_TIMED = ("timeLength", "timeBatch")  # what their timers do depends on when each of them fires
 _COUNTING = ("count", "distinctCount")
 
 _MOST = 60  # attributes, each of which has a bit in one word
@@ -96,17 +96,14 @@ def _empties(side: JoinSide) -> bool:
 
 
 def _of_window(source: SingleInput, call: WindowCall, app: App) -> Iterator[str]:
-    if call.name not in WINDOWS:
+    if call.name not in SLIDING | BATCHES:
         yield f"the window '{call.name}' has no operator in joins yet"
         return
     if call.name in EXTERNAL:
         yield from of_time(source, call, app)
-    if call.name == "timeLength" and app.playback is not None:
-        yield "in playback every event of the app may let the timers of a window 'timeLength' fire, which the join would have to see"
-    for argument in call.args[1:] if call.name in EXTERNAL else call.args:
-        value = argument.value if isinstance(argument, Const) else None
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            yield f"{written(argument)} is no number of at least 1, which the window '{call.name}' must have on columns"
+    if call.name in _TIMED and app.playback is not None:
+        yield f"in playback every event of the app may let the timers of a window '{call.name}' fire, which the join would have to see"
+    yield from of_numbers(call)
 
 
 def _of_sources(query: Query, app: App) -> Iterator[str]:

@@ -90,9 +90,13 @@ class Held:
     def fire(self, now: int) -> None:
         """Let go what timers have let go by now, if there would be no room without: nobody looks at keys that have no events any more."""
         side = self._side
-        if not side.timed or 3 * int(self.meta[LIVE]) * side.node_width <= 2 * len(self.words):
+        if 3 * int(self.meta[LIVE]) * side.node_width <= 2 * len(self.words):
             return
-        if side.most is None:
+        if side.period is not None:
+            places.lapse_all(self.words, self.rows, self.touched, self.meta, self.heads, now - side.period)
+        elif not side.timed:
+            return
+        elif side.most is None:
             places.fire_all(self.words, self.rows, self.touched, self.meta, self.heads, now - side.span, 0)
         else:
             early.fire_all_early(

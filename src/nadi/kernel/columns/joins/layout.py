@@ -71,13 +71,19 @@ class Side:
 
     @property
     def batches(self) -> bool:
-        """Whether the window holds the last chunk: its next one lets all go, and empties aggregators."""
-        return self.window is not None and self.window.name == "batch"
+        """Whether the window holds the last chunk: the next one lets all of it go, and empties aggregators."""
+        return self.window is not None and self.window.name in ("batch", "timeBatch")
+
+    @property
+    def period(self) -> int | None:
+        """For how long it holds a chunk, where that has an end (ms)."""
+        return self._number(0) if self.window is not None and self.window.name == "timeBatch" else None
 
     @property
     def piece(self) -> int | None:
-        """The length of the pieces into which such a window cuts a chunk; None where it does not."""
-        return self._number(0) if self.batches and self.window is not None and self.window.args else None
+        """The length of the pieces into which `batch` cuts a chunk; None where it does not."""
+        cut = self.window is not None and self.window.name == "batch" and self.window.args
+        return self._number(0) if cut else None
 
     @property
     def empties(self) -> bool:

@@ -13,7 +13,7 @@ from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.joins import early, places
 from nadi.kernel.columns.joins.layout import Layout, Side, leaving, null_columns, read_columns, strings
-from nadi.kernel.columns.joins.places import AFTER, BITS, COUNT, FIXED, HASH, HEAD, NEXT, ROW, TS
+from nadi.kernel.columns.joins.places import AFTER, BITS, COUNT, FIXED, HASH, HEAD, NEXT, ROW, TS, WHEN
 from nadi.kernel.columns.joins.totalling import Totalling
 from nadi.kernel.columns.patterns.picking import Interned, Picked, dtypes
 from nadi.kernel.columns.selecting import Computed, Same
@@ -56,10 +56,17 @@ _ZERO = {Type.FLOAT: "0.0", Type.DOUBLE: "0.0", Type.BOOL: "False"}
 
 
 class JoinText:
-    """Writes the loop. What it found: `picked`, the output columns; what Arrow is to compare before."""
+    """Writes the loop. What it found: `picked`, the output columns; what Arrow is to compare before.
 
-    def __init__(self, layout: Layout, grouped: bool, read: bool, ordered: bool = False) -> None:
+    `staged`: some events come when their batch ends; `place` tells of each with which arrival, or between which ones.
+    """
+
+    def __init__(
+        self, layout: Layout, grouped: bool, read: bool, ordered: bool = False, staged: bool = False
+    ) -> None:
         self._layout = layout
+        self.staged = staged
+        self._now = "clock"  # up to when timers have fired
         self._ordered = ordered
         self._made = {"ts_out": "int64", "opened": "int64"}
         self._made |= ({"group_out": "int64"} if grouped else {}) | ({"now_out": "int64"} if read else {})
@@ -79,7 +86,8 @@ class JoinText:
         self._write()
         held = {f"{name}{s.slot}": dtype for s in layout.sides if s.held for name, dtype in _HELD.items()}
         held |= {f"early{s.slot}": "int64[]" for s in layout.sides if s.held and s.most is not None}
-        given = {f"{name}_{n}": dtype for n in range(len(layout.sources.names)) for name, dtype in _OF_SOURCE.items()}
+        of_source = _OF_SOURCE | ({"place": "const int64[]"} if staged else {})
+        given = {f"{name}_{n}": dtype for n in range(len(layout.sources.names)) for name, dtype in of_source.items()}
         self.made = {**self._made, **dtypes(self.picked)}
         if self.totalling is not None:
             given |= self.totalling.parameters
@@ -140,9 +148,13 @@ class JoinText:
         self._writer.line(f"ts, now = ts_{number}, now_{number}")  # as functions of clocks call them
         self._writer.line("t = int(ts[i])")
         self._writer.line("clock = int(now[i])")
-        self._writer.line(f"arrival = base + int(chunk_{number}[i]) + 1")
+        self._writer.line(f"arrival = base + int({'place' if self.staged else 'chunk'}_{number}[i]) + 1")
+        # a batch that ends by time does so before the timers that the other side, where it is the right one, has at this very time
+        self._now = "clock - 1" if any(side.slot == 0 and side.period is not None for side in sides) else "clock"
         if self._summing is not None:
             self._catch_up(self._summing)
+        for side in self._layout.sides:
+            self._lapse(side, f"<= {self._now}")
         self._load(sides)
         for side in sides:
             self._side(side)
@@ -262,6 +274,8 @@ class JoinText:
             self._writer.line(f"size_{n} = 0")
         self._writer.open(f"if begun_{n} == 0:")
         self._empty(side)
+        if side.held and side.period is not None:
+            self._writer.line(f"rows{n}[at + {WHEN}] = clock")
         self._writer.line(f"begun_{n} = 1")
         self._writer.close(2)
         if side.piece is not None:
@@ -272,6 +286,16 @@ class JoinText:
         n = side.slot
         if side.held:
             self._writer.line(f"while rows{n}[at + {HEAD}] != 0: pop(words{n}, rows{n}, at, meta{n}, heads{n})")
+
+    def _lapse(self, side: Side, when: str) -> None:
+        """What a window holds for a period leaves if no other batch has come by then."""
+        if not side.held or side.period is None:
+            return
+        n = side.slot
+        self._writer.open(f"if rows{n}[at + {HEAD}] != 0 and rows{n}[at + {WHEN}] + {side.period} {when}:")
+        self._empty(side)
+        self._writer.line(f"touched{n}[g] = True")
+        self._writer.close()
 
     def _let_go(self, side: Side, head: str, how: str = "pop") -> None:
         """The oldest event of a side leaves; where there are aggregators, what it is joined with is taken off."""
@@ -329,11 +353,13 @@ class JoinText:
         for side in timed:
             n = side.slot
             call = f"due(words{n}, rows{n}," if side.most is None else f"due_early(words{n}, rows{n}, early{n},"
-            self._writer.line(f"due_{n} = {call} at, clock, {side.span}, arrival)")
+            self._writer.line(f"due_{n} = {call} at, {self._now}, {side.span}, arrival)")
         for side in timed:
             n = side.slot
-            first = f"due_{n} <= clock" + (" and due_0 <= due_1" if n == 0 and len(timed) == 2 else "")
+            first = f"due_{n} <= {self._now}" + (" and due_0 <= due_1" if n == 0 and len(timed) == 2 else "")
             self._writer.open(f"if {first}:")
+            other = self._layout.sides[1 - n]
+            self._lapse(other, f"{'<=' if other.slot == 0 else '<'} due_{n}")
             call = f"fired(rows{n}, at," if side.most is None else f"fired_early({_queues(side)},"
             self._writer.line(f"late_{n} = {call} due_{n}, {side.span}, arrival)")
             self._writer.line(f"touched{n}[g] = True")
@@ -369,9 +395,9 @@ class JoinText:
             self._writer.line("node = 0")
             return
         if other.timed and self._summing is None:
-            call = f"fire(words{n}, rows{n}, at, meta{n}, heads{n}, clock - {other.span}, arrival)"
+            call = f"fire(words{n}, rows{n}, at, meta{n}, heads{n}, {self._now} - {other.span}, arrival)"
             if other.most is not None:
-                call = f"fire_early({_queues(other)}, clock, {other.span}, arrival)"
+                call = f"fire_early({_queues(other)}, {self._now}, {other.span}, arrival)"
             self._writer.line(f"if {call}: touched{n}[g] = True")
         if other.index:
             first = f"heads{n}[bucket(meta{n}, {self._hash(side)})]"
