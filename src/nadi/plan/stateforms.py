@@ -90,7 +90,7 @@ def _of_join(query: Query, join: JoinInput) -> Form | None:
     sides = (join.left, join.right)
     windows = [side.input.window for side in sides]
     waits = any(window is not None and window.name in STAGED_IN_JOINS for window in windows)
-    if waits or any(side.kind != "stream" for side in sides):
+    if (waits and query.partition is not None) or any(side.kind != "stream" for side in sides):
         return None
     selection = query.selection
     computed = [a for a in selection.aggregates if a.function not in AGGREGATORS]

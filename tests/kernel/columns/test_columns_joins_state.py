@@ -156,8 +156,43 @@ _PLAYED = "@app:playback\n"
     ("query", "reason"),
     [
         (
-            "from S#window.timeBatch(1 sec) as a join R as b select a.v as v insert into Out;",
+            "from S#window.sort(2, v) as a join R as b select a.v as v insert into Out;",
             "no operator in joins yet",
+        ),
+        (
+            "from S#window.timeBatch(1 sec, true) as a join R as b select a.v as v insert into Out;",
+            "stream.current.event",
+        ),
+        (
+            "define stream L (v int, t long); from L#window.externalTimeBatch(t, 1 sec) as a join R as b select a.v as v insert into Out;",
+            "fails where its time",
+        ),
+        (
+            _PLAYED + "from S#window.timeBatch(1 sec) as a join R as b select a.v as v insert into Out;",
+            "which the join would have to see",
+        ),
+        (
+            _PLAYED + "from S#window.timeLength(1 sec, 2) as a join R as b select a.v as v insert into Out;",
+            "which the join would have to see",
+        ),
+        (
+            "partition with (k of S, k of R) begin from S#window.length(2) as a join R#window.lengthBatch(2) as b"
+            " select sum(a.v) as v group by a.v insert into Out; end;",
+            "empties all groups",
+        ),
+        (
+            "from S#window.lengthBatch(2) as a join R#window.length(2) as b select a.v as v output first every 2 events insert into Out;",
+            "and of batches",
+        ),
+        (
+            "define stream T (v int); from S#window.batch(2) as a join R#window.length(2) as b select a.v as v insert into M;"
+            " from M#window.length(2) as a join T as b select a.v as v insert into Out;",
+            "merged in order",
+        ),
+        (
+            "from S#window.timeBatch(1 sec) as a join R#window.length(2) as b select a.v as v insert into M;"
+            " from M#window.timeBatch(1 sec) select sum(v) as v insert into Out;",
+            "both put out something by themselves",
         ),
         ("from S#window.length(2) as a join R as b on a.k == 'x' select a.v as v insert into Out;", "with a constant"),
         ("from S#window.length(2) as a join R as b select a.v as v order by b.v insert into Out;", "no output column"),
