@@ -343,7 +343,11 @@ CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "a new attribute before a join with a chunk": (S + LAST, WIDER + LAST, {"j"}),
     "another filter of a join of batches": (S + HELD, S + HELD.replace("from S#", "from S[v > 0]#"), {"j"}),
     "a new attribute before a join of batches": (S + HELD, WIDER + HELD, {"j"}),
-    "what a join of batches selects": (S + HELD, S + HELD.replace("a.d as x, b.d as y", "b.d as x, a.d * 2 as y"), {"j"}),
+    "what a join of batches selects": (
+        S + HELD,
+        S + HELD.replace("a.d as x, b.d as y", "b.d as x, a.d * 2 as y"),
+        {"j"},
+    ),
     "what a join selects": (S + JOIN, S + JOIN.replace("a.d as x, b.d as y", "b.d as x, a.d * 2 as y"), {"j"}),
     "a key in rows": (S + KEYED, S + KEYED.replace("select k", "select UUID() as k"), set()),
 }

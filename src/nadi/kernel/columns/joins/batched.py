@@ -160,9 +160,7 @@ def _turns(parts: list[_Part | None]) -> Iterator[Longs]:
     some = [part for part in parts if part is not None]
     if not some:
         return iter([_NO] * len(parts))
-    order, time, unit = (
-        np.concatenate([getattr(part, name) for part in some]) for name in ("order", "time", "unit")
-    )
+    order, time, unit = (np.concatenate([getattr(part, name) for part in some]) for name in ("order", "time", "unit"))
     side = np.repeat(np.arange(len(parts)), sizes)
     by = np.lexsort((side, time, order))
     opens = np.concatenate([[False], (np.diff(side[by]) != 0) | (np.diff(unit[by]) != 0)])

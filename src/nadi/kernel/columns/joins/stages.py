@@ -40,7 +40,10 @@ from nadi.plan.walk import inside
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where the events of a side come from: the stream `source`, by a stage or without; the join reads them as `name`. `timed`: its batches end by themselves."""
+    """Where the events of a side come from: the stream `source`, by a stage or without; the join reads them as `name`.
+
+    `timed`: batches end by themselves.
+    """
 
     source: str
     name: str

@@ -12,8 +12,9 @@ from nadi.kernel.columns.bags import CALLS
 from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.joins import early, places
+from nadi.kernel.columns.joins.chunktext import ChunkText
 from nadi.kernel.columns.joins.layout import Layout, Side, leaving, null_columns, read_columns, strings
-from nadi.kernel.columns.joins.places import AFTER, BITS, COUNT, FIXED, HASH, HEAD, NEXT, ROW, TS, WHEN
+from nadi.kernel.columns.joins.places import AFTER, BITS, COUNT, FIXED, HASH, HEAD, NEXT, ROW, TS
 from nadi.kernel.columns.joins.totalling import Totalling
 from nadi.kernel.columns.patterns.picking import Interned, Picked, dtypes
 from nadi.kernel.columns.selecting import Computed, Same
@@ -39,8 +40,7 @@ _FIXED = {"base": "int64", "stop": "int64[]"}
 _STOP = ("i_0", "i_1", "k", "begin", "node", "found", "run", "last_chunk", "last_key", "serial")
 MADE, SERIAL = _STOP.index("k"), _STOP.index("serial")
 """The events to begin with; how many output rows there are; the side (from 1) that had been begun, the node that it had come to, whether one before it met
-the event; the run of a key, its chunk and its key; a number for what each event brings. Behind these, of a window `batch`, whether the chunk has begun, and how many
-events of its piece came."""
+the event; the run of a key, its chunk and its key; a number for what each event brings. Behind these stand the names of `ChunkText`."""
 _HELD = {
     "words": "int64[]",
     "floats": "float64[]",
@@ -61,9 +61,7 @@ class JoinText:
     `staged`: some events come when their batch ends; `place` tells of each with which arrival, or between which ones.
     """
 
-    def __init__(
-        self, layout: Layout, grouped: bool, read: bool, ordered: bool = False, staged: bool = False
-    ) -> None:
+    def __init__(self, layout: Layout, grouped: bool, read: bool, ordered: bool = False, staged: bool = False) -> None:
         self._layout = layout
         self.staged = staged
         self._now = "clock"  # up to when timers have fired
@@ -74,12 +72,8 @@ class JoinText:
         self._writer = Writer(layout.sources.types)
         self._own: dict[str, str] = {}
         self._both = len(layout.sources.names) == 1
-        batches = [] if self._both else [side for side in layout.sides if side.batches]
-        self.stop = (
-            *_STOP,
-            *(f"begun_{side.slot}" for side in batches),
-            *(f"size_{side.slot}" for side in batches if side.piece is not None),
-        )
+        self._chunks = ChunkText(layout, self._writer)
+        self.stop = (*_STOP, *self._chunks.names)
         self.picked = _picked(layout.sides[0].values)
         self.totalling = Totalling(layout, self._writer) if layout.aggregates or layout.grouped else None
         self._summing = self.totalling if layout.aggregates else None  # what events that leave are taken off
@@ -143,7 +137,7 @@ class JoinText:
             self._writer.line("if g < 0: continue")
         else:
             self._writer.line("g = 0")
-        self._run(number)
+        self._chunks.run(number)
         self._writer.line(f"at = g * {ROW}")
         self._writer.line(f"ts, now = ts_{number}, now_{number}")  # as functions of clocks call them
         self._writer.line("t = int(ts[i])")
@@ -154,23 +148,10 @@ class JoinText:
         if self._summing is not None:
             self._catch_up(self._summing)
         for side in self._layout.sides:
-            self._lapse(side, f"<= {self._now}")
+            self._chunks.lapse(side, f"<= {self._now}")
         self._load(sides)
         for side in sides:
             self._side(side)
-
-    def _run(self, number: int) -> None:
-        """A run of one key, or of batches a chunk, begins."""
-        begun = [name for name in self.stop if name.startswith("begun_")]
-        if self._both or not (self._layout.partitioned or begun):
-            return
-        key = self._layout.partitioned
-        self._writer.open(f"if chunk_{number}[i] != last_chunk{' or g != last_key' if key else ''}:")
-        for text in ("run += 1", f"last_chunk = chunk_{number}[i]", *(["last_key = g"] if key else [])):
-            self._writer.line(text)
-        for name in begun:
-            self._writer.line(f"{name} = 0")
-        self._writer.close()
 
     def _load(self, sides: list[Side]) -> None:
         """The attributes at hand that anything reads, before any branch."""
@@ -199,7 +180,7 @@ class JoinText:
         self._writer.open("if resumed == 0:" if side.slot == 0 else "if resumed != 2:")
         blocks = self._writer.open_all(side.filters)
         if side.batches:
-            self._renew(side)
+            self._chunks.begin(side, self._summing)
         if side.held:
             self._enter(side)
         if meets:
@@ -256,46 +237,6 @@ class JoinText:
             self._writer.line(f"enter(words{n}, heads{n}, meta{n}, entered, {self._hash(side)})")
             self._writer.close()
         self._writer.line(f"touched{n}[g] = True")
-
-    def _renew(self, side: Side) -> None:
-        """The first event of a chunk lets those of the one before go, and empties aggregators; so does one that begins a piece, but that nothing leaves."""
-        n = side.slot
-        if not self._both:
-            piece = "" if side.piece is None else f" or size_{n} == {side.piece}"
-            self._writer.open(f"if begun_{n} == 0{piece}:")
-        if side.empties and self._summing is not None:
-            self._summing.reset()
-        if self._both:
-            self._empty(side)
-            return
-        if self._layout.cuts:
-            self._writer.line("run += 1")
-        if side.piece is not None:
-            self._writer.line(f"size_{n} = 0")
-        self._writer.open(f"if begun_{n} == 0:")
-        self._empty(side)
-        if side.held and side.period is not None:
-            self._writer.line(f"rows{n}[at + {WHEN}] = clock")
-        self._writer.line(f"begun_{n} = 1")
-        self._writer.close(2)
-        if side.piece is not None:
-            self._writer.line(f"size_{n} += 1")
-
-    def _empty(self, side: Side) -> None:
-        """All events of a side leave."""
-        n = side.slot
-        if side.held:
-            self._writer.line(f"while rows{n}[at + {HEAD}] != 0: pop(words{n}, rows{n}, at, meta{n}, heads{n})")
-
-    def _lapse(self, side: Side, when: str) -> None:
-        """What a window holds for a period leaves if no other batch has come by then."""
-        if not side.held or side.period is None:
-            return
-        n = side.slot
-        self._writer.open(f"if rows{n}[at + {HEAD}] != 0 and rows{n}[at + {WHEN}] + {side.period} {when}:")
-        self._empty(side)
-        self._writer.line(f"touched{n}[g] = True")
-        self._writer.close()
 
     def _let_go(self, side: Side, head: str, how: str = "pop") -> None:
         """The oldest event of a side leaves; where there are aggregators, what it is joined with is taken off."""
@@ -359,7 +300,7 @@ class JoinText:
             first = f"due_{n} <= {self._now}" + (" and due_0 <= due_1" if n == 0 and len(timed) == 2 else "")
             self._writer.open(f"if {first}:")
             other = self._layout.sides[1 - n]
-            self._lapse(other, f"{'<=' if other.slot == 0 else '<'} due_{n}")
+            self._chunks.lapse(other, f"{'<=' if other.slot == 0 else '<'} due_{n}")
             call = f"fired(rows{n}, at," if side.most is None else f"fired_early({_queues(side)},"
             self._writer.line(f"late_{n} = {call} due_{n}, {side.span}, arrival)")
             self._writer.line(f"touched{n}[g] = True")
