@@ -37,6 +37,13 @@ _BATCHES = (
     "[l > -9L]#window.externalTimeBatch(l, 30 milliseconds)",
     "[l > -9L]#window.externalTimeBatch(l, 12 milliseconds, 5)",
 )
+_UNIQUE = (
+    "#window.unique:lengthBatch(k, 2)",
+    "#window.unique:firstLengthBatch(v, 3)",
+    "#window.unique:lengthBatch(b, 2)",
+)
+_UNIQUE_TIMED = ("#window.unique:timeBatch(k, 30 milliseconds)", "#window.unique:firstTimeBatch(v, 12 milliseconds)")
+"""Not in partitions."""
 _TIMED = (
     "#window.timeBatch(30 milliseconds)",
     "#window.timeBatch(12 milliseconds)",
@@ -100,9 +107,11 @@ def _selection(m: Maker) -> str:
     return ", ".join(chosen)
 
 
-def _side(m: Maker, stream: str, name: str, live: bool, timed: bool) -> str:
+def _side(m: Maker, stream: str, name: str, live: bool, timed: bool, inside: bool) -> str:
     filters = f"[{truth(m)}]" if m.rarely() else ""
     kinds = [_WINDOWS, _WINDOWS, _BATCHES, *([_LIVE] if live else []), *([_TIMED] if live and timed else [])]
+    if not inside and m.rarely():
+        kinds = [_UNIQUE, *([_UNIQUE_TIMED] if live and timed else [])]
     return f"{stream}{filters}{m.of(m.of(kinds))} as {name}"
 
 
@@ -153,7 +162,7 @@ def join(m: Maker, streams: tuple[str, str], target: str, live: bool, inside: bo
     the common attributes."""
     kind = m.one("join", "join", "inner join", "left outer join", "right outer join", "full outer join")
     timed = not target.startswith("Mid")
-    one, other = (_side(m, stream, name, live, timed) for stream, name in zip(streams, "ab"))
+    one, other = (_side(m, stream, name, live, timed, inside) for stream, name in zip(streams, "ab"))
     where = m.number(0, 5)  # 0: the left side alone triggers, 1: the right one
     sides = f"{one}{' unidirectional' if where == 0 else ''} {kind} {other}{' unidirectional' if where == 1 else ''}"
     if target.startswith("Mid"):

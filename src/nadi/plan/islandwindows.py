@@ -32,12 +32,12 @@ from nadi.plan.walk import inside, read
 
 SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
 BATCHES = frozenset({"timeBatch", "lengthBatch", "batch", "externalTimeBatch"})
-STAGED_IN_JOINS = BATCHES - {"batch"}
-"""Batch windows whose events wait: in front of the join, which takes what they let go on."""
 UNIQUE = frozenset({"unique:ever", "unique:first", "unique:length", "unique:time"})
 UNIQUE_BATCHES = frozenset(
     {"unique:lengthBatch", "unique:firstLengthBatch", "unique:timeBatch", "unique:firstTimeBatch"}
 )
+STAGED_IN_JOINS = (BATCHES | UNIQUE_BATCHES) - {"batch"}
+"""Batch windows whose events wait: in front of the join, which takes what they let go on."""
 UNORDERED = UNIQUE | {"sort", "session"}
 """Windows that events leave in another order than they came."""
 PASSING = frozenset({"unique:first", "session"})
@@ -53,7 +53,7 @@ TIMED = frozenset({"timeBatch", "delay", "unique:timeBatch", "unique:firstTimeBa
 def of_window(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     """What keeps a window on rows."""
     if call.name in UNORDERED | UNIQUE_BATCHES:
-        yield from _of_unordered(query, call, app)
+        yield from of_unordered(query, query.input, call, app)
         return
     if call.name == "delay":
         yield from _of_delay(query, app)
@@ -126,8 +126,8 @@ _KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 _MOST_SORTED = 100
 
 
-def _of_unordered(query: Query, call: WindowCall, app: App) -> Iterator[str]:
-    """What keeps a window on rows that holds its events in an order of its own."""
+def of_unordered(query: Query, source: object, call: WindowCall, app: App) -> Iterator[str]:
+    """What keeps a window on rows that holds its events in an order of its own; `source` is the input of the query that has it."""
     attributes = [argument for argument in call.args if not isinstance(argument, Const)]
     numbers = [argument.value for argument in call.args if isinstance(argument, Const)]
     first = numbers[:1] if call.name in UNIQUE_BATCHES else numbers  # a start time may be any
@@ -146,7 +146,7 @@ def _of_unordered(query: Query, call: WindowCall, app: App) -> Iterator[str]:
                 yield f"the key {written(attribute)} is no attribute of a type whose text Arrow makes as Java does"
         elif not isinstance(attribute, Attr) or attribute.type is Type.STRING:
             yield "a window 'sort' by strings has no operator yet"
-        elif not _never_null(query.input, attribute, app):
+        elif not _never_null(source, attribute, app):
             yield (
                 f"the window 'sort' fails where {written(attribute)} is null: "
                 f"a filter such as [not ({written(attribute)} is null)] before it would do"

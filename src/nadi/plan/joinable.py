@@ -8,7 +8,16 @@ from nadi.lang.tree import Type
 from nadi.plan import matchable
 from nadi.plan.arriving import inputs_of, unmerged
 from nadi.plan.certainty import failing
-from nadi.plan.islandwindows import BATCHES, EXTERNAL, SLIDING, of_numbers, of_rate, of_time
+from nadi.plan.islandwindows import (
+    BATCHES,
+    EXTERNAL,
+    SLIDING,
+    UNIQUE_BATCHES,
+    of_numbers,
+    of_rate,
+    of_time,
+    of_unordered,
+)
 from nadi.plan.nodes import (
     OUTPUT,
     Aggregate,
@@ -47,7 +56,7 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     join = query.input
     assert isinstance(join, JoinInput)  # the caller has looked
     for side in (join.left, join.right):
-        yield from _of_side(side, app)
+        yield from _of_side(query, side, app)
     yield from _of_sources(query, app)
     yield from _of_selection(query, app)
     kept = {(part.slot, part.position) for part in inside((join.on, query.selection)) if isinstance(part, Attr)}
@@ -74,7 +83,7 @@ def expressions(query: Query) -> Iterator[Expr]:
         )
 
 
-def _of_side(side: JoinSide, app: App) -> Iterator[str]:
+def _of_side(query: Query, side: JoinSide, app: App) -> Iterator[str]:
     if side.kind != "stream":
         yield f"it joins the {side.kind} '{side.input.source}'"
     windowed = False
@@ -86,16 +95,19 @@ def _of_side(side: JoinSide, app: App) -> Iterator[str]:
                 yield "a filter after the window of a join has no operator"
             case WindowStep(call):
                 windowed = True
-                yield from _of_window(side.input, call, app)
+                yield from _of_window(query, side.input, call, app)
 
 
 def _empties(side: JoinSide) -> bool:
     """Whether events of a side end with a reset, or batches begin with one, which empties all groups of aggregators."""
     window = side.input.window
-    return side.triggers and (window is None or window.name in BATCHES)
+    return side.triggers and (window is None or window.name in BATCHES | UNIQUE_BATCHES)
 
 
-def _of_window(source: SingleInput, call: WindowCall, app: App) -> Iterator[str]:
+def _of_window(query: Query, source: SingleInput, call: WindowCall, app: App) -> Iterator[str]:
+    if call.name in UNIQUE_BATCHES:
+        yield from of_unordered(query, source, call, app)
+        return
     if call.name not in SLIDING | BATCHES:
         yield f"the window '{call.name}' has no operator in joins yet"
         return

@@ -79,6 +79,8 @@ LOOPS = {
     " full outer join R#window.timeBatch(30 milliseconds) as b on a.v <= b.v select a.k as x, b.d as q, a.v as v insert into Out; end;",
     "batches of an external time": "from S[l >= 0L]#window.externalTimeBatch(l, 30 milliseconds) as a join R#window.lengthBatch(2) as b on a.k == b.k"
     " select a.l as x, b.f as q, sum(b.l) as s insert into Out;",
+    "batches of keys": "from S[v > 0]#window.unique:lengthBatch(k, 2) as a full outer join R#window.unique:timeBatch(v, 30 milliseconds) as b"
+    " select a.k as x, b.f as q, sum(b.l) as s, max(a.d) as n insert into Out;",
     "batches of one stream": "from S#window.lengthBatch(2) as a left outer join S#window.timeBatch(30 milliseconds) as b on a.k != b.k"
     " select a.v as x, b.d as q insert into Out;",
     "self": "from S#window.time(30 milliseconds) as a left outer join S#window.time(12 milliseconds) as b on a.v == b.v and a.l < b.l"
@@ -156,6 +158,8 @@ _LATE = {
     "of batches in a partition, added up": "partition with (k of S, k of R) begin from S#window.time(12 milliseconds) as a"
     " join R#window.timeBatch(30 milliseconds) as b select sum(a.d * b.d) as s, count() as n insert into Out; end;",
     "of batches of one stream": "from S#window.time(12 milliseconds) as a full outer join S#window.lengthBatch(2) as b"
+    " select a.v as v, b.v as w insert into Out;",
+    "of batches of keys": "from S#window.unique:timeBatch(v, 12 milliseconds) as a full outer join R#window.unique:firstTimeBatch(k, 30 milliseconds) as b"
     " select a.v as v, b.v as w insert into Out;",
     "of timed batches of one stream": "from S#window.timeBatch(12 milliseconds) as a full outer join S#window.time(30 milliseconds) as b"
     " select a.v as v, b.v as w insert into Out;",

@@ -1,7 +1,7 @@
 """A join with batch windows as a join of chunks: in front of each such side a stage lets events wait for the end of their batch, which goes on as one chunk.
 
-What such a window shows the other side is the batch that went on last: that is the window `batch` over what the stage gives. Of `timeBatch` it is gone after
-another period, in which the batch stayed empty: `timeBatch` remains the window there.
+What such a window shows the other side is the batch that went on last: that is the window `batch` over what the stage gives. Where batches end by themselves it
+is gone after another period, in which the batch stayed empty: the window is `timeBatch` there.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from nadi.kernel.columns.collecting import Collecting
 from nadi.kernel.columns.contract import Input
-from nadi.kernel.columns.endings import ENDINGS
 from nadi.kernel.columns.gathering import Gathering
 from nadi.kernel.columns.keying import key_of
 from nadi.kernel.columns.staging import Stage
 from nadi.kernel.columns.stretch import Stretch
 from nadi.kernel.columns.waiting import Waiting
 from nadi.kernel.columns.wholerows import nothing
-from nadi.plan.islandwindows import STAGED_IN_JOINS
+from nadi.plan.islandwindows import STAGED_IN_JOINS, TIMED, UNIQUE_BATCHES
 from nadi.plan.nodes import (
     OUTPUT,
     App,
@@ -92,15 +92,16 @@ def staged(query: Query, app: App) -> tuple[Query, App, tuple[Entry, Entry]]:
         name = f"{side.input.source} of {window.id}"
         inner = _with_stream(query, inner, side.input.source, name)
         sides.append(_behind(side, window, name))
-        timed = ENDINGS[window.name].timed
-        entries.append(Entry(side.input.source, name, _stage(query, app, side, slot), timed))
+        entries.append(Entry(side.input.source, name, _stage(query, app, side, slot), window.name in TIMED))
     made = replace(query, input=replace(join, left=sides[0], right=sides[1]))
     return made, inner, (entries[0], entries[1])
 
 
 def _behind(side: JoinSide, window: WindowCall, name: str) -> JoinSide:
     """A side as it stands behind its stage."""
-    kept = window if window.name == "timeBatch" else WindowCall(window.id, "batch", ())
+    kept = WindowCall(window.id, "batch", ())
+    if window.name in TIMED:
+        kept = WindowCall(window.id, "timeBatch", window.args[1:] if window.name in UNIQUE_BATCHES else window.args)
     return replace(side, input=replace(side.input, source=name, steps=(WindowStep(kept),)))
 
 
@@ -120,6 +121,8 @@ def _stage(query: Query, app: App, side: JoinSide, slot: int) -> Stage:
     waiting = replace(query, input=single, selection=Selection(values, schema), rate=None)
     filters = tuple(step.condition for step in side.input.steps if isinstance(step, FilterStep))
     given = Input(types, filters, None if key is None else key.position, app.sharding.kind == "key")
+    if side.input.window is not None and side.input.window.name in UNIQUE_BATCHES:
+        return Collecting(waiting, given)
     return Whole(waiting, given) if key is None else Gathering(waiting, given)
 
 
