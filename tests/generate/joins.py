@@ -19,9 +19,37 @@ _WINDOWS = (
     "#window.length(1)",
     "#window.length(3)",
     "#window.length(20)",
+    "#window.batch()",
+    "#window.batch(2)",
     "[l > -9L]#window.externalTime(l, 30 milliseconds)",
     "[l > -9L]#window.externalTime(l, 1 sec)",
 )
+_LIVE = (
+    "#window.timeLength(30 milliseconds, 2)",
+    "#window.timeLength(12 milliseconds, 1)",
+    "#window.timeLength(1 sec, 3)",
+)
+"""Not in playback."""
+_BATCHES = (
+    "#window.lengthBatch(1)",
+    "#window.lengthBatch(2)",
+    "#window.lengthBatch(3)",
+    "[l > -9L]#window.externalTimeBatch(l, 30 milliseconds)",
+    "[l > -9L]#window.externalTimeBatch(l, 12 milliseconds, 5)",
+)
+_UNIQUE = (
+    "#window.unique:lengthBatch(k, 2)",
+    "#window.unique:firstLengthBatch(v, 3)",
+    "#window.unique:lengthBatch(b, 2)",
+)
+_UNIQUE_TIMED = ("#window.unique:timeBatch(k, 30 milliseconds)", "#window.unique:firstTimeBatch(v, 12 milliseconds)")
+"""Not in partitions."""
+_TIMED = (
+    "#window.timeBatch(30 milliseconds)",
+    "#window.timeBatch(12 milliseconds)",
+    "#window.timeBatch(75 milliseconds, 5)",
+)
+"""Neither in playback nor before other timers."""
 
 
 def _condition(m: Maker) -> str:
@@ -79,9 +107,12 @@ def _selection(m: Maker) -> str:
     return ", ".join(chosen)
 
 
-def _side(m: Maker, stream: str, name: str) -> str:
+def _side(m: Maker, stream: str, name: str, live: bool, timed: bool, inside: bool) -> str:
     filters = f"[{truth(m)}]" if m.rarely() else ""
-    return f"{stream}{filters}{m.of(_WINDOWS)} as {name}"
+    kinds = [_WINDOWS, _WINDOWS, _BATCHES, *([_LIVE] if live else []), *([_TIMED] if live and timed else [])]
+    if not inside and m.rarely():
+        kinds = [_UNIQUE, *([_UNIQUE_TIMED] if live and timed else [])]
+    return f"{stream}{filters}{m.of(m.of(kinds))} as {name}"
 
 
 _FUNCTIONS = ("sum", "avg", "min", "max", "min", "max", "minForever", "maxForever", "stdDev")
@@ -126,17 +157,20 @@ def _finish(m: Maker, name: str, inside: bool) -> str:
     return made + (rate(m, ("", "all ", "last ")) if not inside and m.rarely() else "")
 
 
-def join(m: Maker, streams: tuple[str, str], target: str, totals: bool, inside: bool = False) -> str:
-    """A join of two streams. `totals`: aggregators may stand in its selection; `inside` of a partition. What other queries read has the common attributes."""
+def join(m: Maker, streams: tuple[str, str], target: str, live: bool, inside: bool = False) -> str:
+    """A join of two streams. `live`: not in playback, so that aggregators may stand in its selection; `inside` of a partition. What other queries read has
+    the common attributes."""
     kind = m.one("join", "join", "inner join", "left outer join", "right outer join", "full outer join")
-    one, other = _side(m, streams[0], "a"), _side(m, streams[1], "b")
+    timed = not target.startswith("Mid")
+    one, other = (_side(m, stream, name, live, timed, inside) for stream, name in zip(streams, "ab"))
     where = m.number(0, 5)  # 0: the left side alone triggers, 1: the right one
     sides = f"{one}{' unidirectional' if where == 0 else ''} {kind} {other}{' unidirectional' if where == 1 else ''}"
     if target.startswith("Mid"):
         chosen = ", ".join(f"{m.one('a', 'b')}.{name} as {name}" for name, _type in ATTRIBUTES)
         return f"from {sides}{_on(m)} select {chosen} insert into {target};"
-    if totals and m.maybe():
-        apart = not inside or ("outer" not in kind and "window" in one and "window" in other)
+    if live and m.maybe():
+        resets = any("window" not in side or "atch(" in side for side in (one, other))
+        apart = not inside or ("outer" not in kind and not resets)
         selection, rest = _totals(m, apart, inside)
         on = _on(m).replace("eventTimestamp() > a.l", "b.l > a.l")
         return f"from {sides}{on} select {selection}{rest} insert into {target};"
@@ -165,7 +199,7 @@ def joining(draw: st.DrawFn) -> Generated:
             queries += [plain(m, "S", middle), join(m, made, m.output(), not playback)]
         elif m.rarely():
             middle = f"Mid{len(queries)}"
-            queries += [join(m, streams, middle, False), m.of((plain, sliding, sliding))(m, middle, m.output())]
+            queries += [join(m, streams, middle, not playback), m.of((plain, sliding, sliding))(m, middle, m.output())]
         else:
             queries.append(join(m, streams, m.output(), not playback))
     clock = "@app:playback\n" if playback else ""

@@ -283,6 +283,14 @@ JOIN = (
     "@info(name='j') from S#window.time(60) as a join S#window.length(3) as b on a.k == b.k and a.v > b.v"
     " select a.k as k, a.d as x, b.d as y insert into Out;"
 )
+LAST = (
+    "@info(name='j') from S#window.timeLength(60, 2) as a join S#window.batch() as b on a.k == b.k"
+    " select a.k as k, sum(a.d) as x, b.d as y insert into Out;"
+)
+HELD = (
+    "@info(name='j') from S#window.lengthBatch(3) as a join S#window.timeBatch(100) as b on a.k == b.k"
+    " select a.k as k, a.d as x, b.d as y insert into Out;"
+)
 
 CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "a longer time": (S + WINDOW, S + WINDOW.replace("100", "1000"), {"w"}),
@@ -331,6 +339,15 @@ CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "ticks on rows": (S + TICKED, S + FAILING + TICKED, set()),
     "another filter of a join": (S + JOIN, S + JOIN.replace("from S#", "from S[v > 0]#"), {"j"}),
     "a new attribute before a join": (S + JOIN, WIDER + JOIN, {"j"}),
+    "another filter of a join with a chunk": (S + LAST, S + LAST.replace("from S#", "from S[v > 0]#"), {"j"}),
+    "a new attribute before a join with a chunk": (S + LAST, WIDER + LAST, {"j"}),
+    "another filter of a join of batches": (S + HELD, S + HELD.replace("from S#", "from S[v > 0]#"), {"j"}),
+    "a new attribute before a join of batches": (S + HELD, WIDER + HELD, {"j"}),
+    "what a join of batches selects": (
+        S + HELD,
+        S + HELD.replace("a.d as x, b.d as y", "b.d as x, a.d * 2 as y"),
+        {"j"},
+    ),
     "what a join selects": (S + JOIN, S + JOIN.replace("a.d as x, b.d as y", "b.d as x, a.d * 2 as y"), {"j"}),
     "a key in rows": (S + KEYED, S + KEYED.replace("select k", "select UUID() as k"), set()),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from nadi.plan.islandwindows import SLIDING, UNORDERED
+from nadi.plan.islandwindows import BATCHES, SLIDING, UNIQUE_BATCHES, UNORDERED
 from nadi.plan.nodes import App, JoinInput, Query, SingleInput
 from nadi.plan.streams import producers
 from nadi.plan.touching import touched
@@ -54,6 +54,10 @@ def _keeps_chunks(query: Query, app: App) -> bool:
         case SingleInput(window=window):
             return window is None or window.name in SLIDING | UNORDERED
         case JoinInput(left=left, right=right):
-            return left.input.source != right.input.source
+            windows = [side.input.window for side in (left, right)]
+            cuts = any(
+                window is not None and window.name in BATCHES | UNIQUE_BATCHES and window.args for window in windows
+            )
+            return left.input.source != right.input.source and not cuts
         case _:
             return False

@@ -36,6 +36,8 @@ UNIQUE = frozenset({"unique:ever", "unique:first", "unique:length", "unique:time
 UNIQUE_BATCHES = frozenset(
     {"unique:lengthBatch", "unique:firstLengthBatch", "unique:timeBatch", "unique:firstTimeBatch"}
 )
+STAGED_IN_JOINS = (BATCHES | UNIQUE_BATCHES) - {"batch"}
+"""Batch windows whose events wait: in front of the join, which takes what they let go on."""
 UNORDERED = UNIQUE | {"sort", "session"}
 """Windows that events leave in another order than they came."""
 PASSING = frozenset({"unique:first", "session"})
@@ -51,17 +53,21 @@ TIMED = frozenset({"timeBatch", "delay", "unique:timeBatch", "unique:firstTimeBa
 def of_window(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     """What keeps a window on rows."""
     if call.name in UNORDERED | UNIQUE_BATCHES:
-        yield from _of_unordered(query, call, app)
+        yield from of_unordered(query, query.input, call, app)
         return
     if call.name == "delay":
         yield from _of_delay(query, app)
     elif call.name not in SLIDING | BATCHES:
         yield f"the window '{call.name}' has no operator yet"
         return
-    args = call.args
     if call.name in EXTERNAL:
         yield from of_time(query.input, call, app)
-        args = args[1:]
+    yield from of_numbers(call)
+
+
+def of_numbers(call: WindowCall) -> Iterator[str]:
+    """What keeps a sliding or batch window on rows because of its lengths and times."""
+    args = call.args[1:] if call.name in EXTERNAL else call.args
     if len(args) > 2:
         yield f"the window '{call.name}' with so many parameters has no operator yet"
     for number, argument in enumerate(args):
@@ -120,8 +126,8 @@ _KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 _MOST_SORTED = 100
 
 
-def _of_unordered(query: Query, call: WindowCall, app: App) -> Iterator[str]:
-    """What keeps a window on rows that holds its events in an order of its own."""
+def of_unordered(query: Query, source: object, call: WindowCall, app: App) -> Iterator[str]:
+    """What keeps a window on rows that holds its events in an order of its own; `source` is the input of the query that has it."""
     attributes = [argument for argument in call.args if not isinstance(argument, Const)]
     numbers = [argument.value for argument in call.args if isinstance(argument, Const)]
     first = numbers[:1] if call.name in UNIQUE_BATCHES else numbers  # a start time may be any
@@ -140,7 +146,7 @@ def _of_unordered(query: Query, call: WindowCall, app: App) -> Iterator[str]:
                 yield f"the key {written(attribute)} is no attribute of a type whose text Arrow makes as Java does"
         elif not isinstance(attribute, Attr) or attribute.type is Type.STRING:
             yield "a window 'sort' by strings has no operator yet"
-        elif not _never_null(query.input, attribute, app):
+        elif not _never_null(source, attribute, app):
             yield (
                 f"the window 'sort' fails where {written(attribute)} is null: "
                 f"a filter such as [not ({written(attribute)} is null)] before it would do"
@@ -261,10 +267,15 @@ def looks_at_clock(expr: Expr) -> bool:
 
 def is_timed(query: Query) -> bool:
     """Whether a query puts out something by itself, when it is time."""
-    window = query.input.window if isinstance(query.input, SingleInput) else None
+    inputs: tuple[SingleInput, ...] = ()
+    match query.input:
+        case SingleInput() as source:
+            inputs = (source,)
+        case JoinInput(left=left, right=right):
+            inputs = (left.input, right.input)
     ticks = query.rate is not None and query.rate.every is not None and query.rate.kind != "first"
     absent = isinstance(query.input, StateInput) and has_absent(query.input.root)
-    return ticks or absent or (window is not None and window.name in TIMED)
+    return ticks or absent or any(one.window is not None and one.window.name in TIMED for one in inputs)
 
 
 def of_timers(app: App) -> dict[str, str]:

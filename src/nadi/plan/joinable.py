@@ -8,7 +8,16 @@ from nadi.lang.tree import Type
 from nadi.plan import matchable
 from nadi.plan.arriving import inputs_of, unmerged
 from nadi.plan.certainty import failing
-from nadi.plan.islandwindows import EXTERNAL, of_rate, of_time
+from nadi.plan.islandwindows import (
+    BATCHES,
+    EXTERNAL,
+    SLIDING,
+    UNIQUE_BATCHES,
+    of_numbers,
+    of_rate,
+    of_time,
+    of_unordered,
+)
 from nadi.plan.nodes import (
     OUTPUT,
     Aggregate,
@@ -34,9 +43,9 @@ from nadi.plan.nodes import (
 from nadi.plan.render import written
 from nadi.plan.walk import inside, read
 
-WINDOWS = ("time", "length", "externalTime")
 AGGREGATORS = ("sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "distinctCount", "and", "or")
 CLOCKS = ("currentTimeMillis", "eventTimestamp")
+_TIMED = ("timeLength", "timeBatch")  # what their timers do depends on when each of them fires
 _COUNTING = ("count", "distinctCount")
 
 _MOST = 60  # attributes, each of which has a bit in one word
@@ -47,7 +56,7 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     join = query.input
     assert isinstance(join, JoinInput)  # the caller has looked
     for side in (join.left, join.right):
-        yield from _of_side(side, app)
+        yield from _of_side(query, side, app)
     yield from _of_sources(query, app)
     yield from _of_selection(query, app)
     kept = {(part.slot, part.position) for part in inside((join.on, query.selection)) if isinstance(part, Attr)}
@@ -74,7 +83,7 @@ def expressions(query: Query) -> Iterator[Expr]:
         )
 
 
-def _of_side(side: JoinSide, app: App) -> Iterator[str]:
+def _of_side(query: Query, side: JoinSide, app: App) -> Iterator[str]:
     if side.kind != "stream":
         yield f"it joins the {side.kind} '{side.input.source}'"
     windowed = False
@@ -86,19 +95,27 @@ def _of_side(side: JoinSide, app: App) -> Iterator[str]:
                 yield "a filter after the window of a join has no operator"
             case WindowStep(call):
                 windowed = True
-                yield from _of_window(side.input, call, app)
+                yield from _of_window(query, side.input, call, app)
 
 
-def _of_window(source: SingleInput, call: WindowCall, app: App) -> Iterator[str]:
-    if call.name not in WINDOWS:
+def _empties(side: JoinSide) -> bool:
+    """Whether events of a side end with a reset, or batches begin with one, which empties all groups of aggregators."""
+    window = side.input.window
+    return side.triggers and (window is None or window.name in BATCHES | UNIQUE_BATCHES)
+
+
+def _of_window(query: Query, source: SingleInput, call: WindowCall, app: App) -> Iterator[str]:
+    if call.name in UNIQUE_BATCHES:
+        yield from of_unordered(query, source, call, app)
+        return
+    if call.name not in SLIDING | BATCHES:
         yield f"the window '{call.name}' has no operator in joins yet"
         return
     if call.name in EXTERNAL:
         yield from of_time(source, call, app)
-    for argument in call.args[1:] if call.name in EXTERNAL else call.args:
-        value = argument.value if isinstance(argument, Const) else None
-        if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            yield f"{written(argument)} is no number of at least 1, which the window '{call.name}' must have on columns"
+    if call.name in _TIMED and app.playback is not None:
+        yield f"in playback every event of the app may let the timers of a window '{call.name}' fire, which the join would have to see"
+    yield from of_numbers(call)
 
 
 def _of_sources(query: Query, app: App) -> Iterator[str]:
@@ -138,9 +155,9 @@ def _of_rate(query: Query, app: App) -> Iterator[str]:
     assert isinstance(join, JoinInput)
     yield from of_rate(query, app)
     plain = not query.selection.aggregates and not query.selection.group_by
-    resets = any(side.triggers and side.input.window is None for side in (join.left, join.right))
+    resets = any(_empties(side) for side in (join.left, join.right))
     if rate is not None and rate.kind == "first" and plain and resets:
-        yield "output first counts the ends of events that have no window"
+        yield "output first counts the ends of events that have no window, and of batches"
 
 
 def _of_aggregates(query: Query, app: App) -> Iterator[str]:
@@ -174,8 +191,8 @@ def _of_groups(query: Query) -> Iterator[str]:
     sides = (join.left, join.right)
     if any(side.outer for slot, side in enumerate(sides) if slot not in slots):
         yield "group by attributes of a joined event that may be absent has no operator inside a partition yet"
-    if selection.aggregates and any(side.triggers and side.input.window is None for side in sides):
-        yield "group by over a side without a window, which empties all groups of a key, has no operator inside a partition yet"
+    if selection.aggregates and any(map(_empties, sides)):
+        yield "group by over a side without a window, or with one of batches, which empties all groups of a key, has no operator inside a partition yet"
 
 
 def _of_argument(aggregate: Aggregate) -> Iterator[str]:

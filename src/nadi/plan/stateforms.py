@@ -6,7 +6,7 @@ state.
 
 from __future__ import annotations
 
-from nadi.plan.islandwindows import gathers
+from nadi.plan.islandwindows import STAGED_IN_JOINS, UNIQUE_BATCHES, gathers
 from nadi.plan.matching import by_name
 from nadi.plan.nodes import (
     App,
@@ -88,7 +88,10 @@ def _of_batches(query: Query, source: SingleInput, app: App) -> Form | None:
 def _of_join(query: Query, join: JoinInput) -> Form | None:
     """Of an event are kept the attributes that `on`, the selection and aggregators look at, in the order of its stream."""
     sides = (join.left, join.right)
-    if any(side.kind != "stream" for side in sides):
+    windows = [side.input.window for side in sides]
+    staged = [window.name for window in windows if window is not None and window.name in STAGED_IN_JOINS]
+    kept_by_place = query.partition is not None or any(name in UNIQUE_BATCHES for name in staged)
+    if (staged and kept_by_place) or any(side.kind != "stream" for side in sides):
         return None
     selection = query.selection
     computed = [a for a in selection.aggregates if a.function not in AGGREGATORS]

@@ -58,6 +58,31 @@ LOOPS = {
     " select a.k as x, b.k as y, b.v as p, coalesce(a.d, b.d) as q having not (b.d > 1.0) insert into Out;",
     "external": "from S[l >= 0L]#window.externalTime(l, 30 milliseconds) as a left outer join R#window.length(3) as b on a.k == b.k"
     " select a.k as x, a.d as p, sum(b.l) as s, count() as n group by a.k insert into Out;",
+    "a time and a length": "from S#window.timeLength(30 milliseconds, 2) as a left outer join R#window.timeLength(75 milliseconds, 3) as b"
+    " on a.k == b.k select a.k as x, b.f as q, sum(b.l) as s, max(a.d) as n group by b.b insert into Out;",
+    "a time and a length in a partition": "partition with (k of S, k of R) begin from S#window.timeLength(30 milliseconds, 2) as a"
+    " join R#window.timeLength(12 milliseconds, 1) as b on a.v == b.v select a.k as x, b.d as q insert into Out; end;",
+    "chunks": "from S#window.batch(2) as a full outer join R#window.batch() as b on a.k == b.k"
+    " select a.k as x, b.f as q, sum(b.l) as s, max(a.d) as n, count() as c group by a.k insert into Out;",
+    "chunks in a partition": "partition with (k of S, k of R) begin from S#window.batch(2) as a join R#window.time(30 milliseconds) as b"
+    " select a.v as x, b.d as q, count() as c insert into Out; end;",
+    "chunks of chunks": "partition with (k of S, k of R) begin from S#window.batch() as a left outer join R#window.batch() as b on a.v == b.v"
+    " select a.v as x, sum(b.d) as q insert into Out; end;",
+    "chunks of one stream": "from S#window.batch() as a join S#window.batch(2) as b select a.v as x, b.d as q, count() as c insert into Out;",
+    "batches of a length": "from S[v > 0]#window.lengthBatch(3) as a full outer join R#window.lengthBatch(2) as b on a.k == b.k"
+    " select a.k as x, b.f as q, sum(b.l) as s, max(a.d) as n, count() as c group by a.k insert into Out;",
+    "batches of a time": "from S#window.timeBatch(30 milliseconds) as a left outer join R#window.time(30 milliseconds) as b on a.v == b.v"
+    " select a.k as x, b.b as q, eventTimestamp() as t, currentTimeMillis() as w insert into Out;",
+    "batches of a time on both sides": "from S#window.timeBatch(12 milliseconds) as a join R#window.timeBatch(30 milliseconds) as b"
+    " select a.k as x, b.d as q, sum(a.v) as s insert into Out;",
+    "batches of a time in a partition": "partition with (k of S, k of R) begin from S#window.timeBatch(12 milliseconds) as a"
+    " full outer join R#window.timeBatch(30 milliseconds) as b on a.v <= b.v select a.k as x, b.d as q, a.v as v insert into Out; end;",
+    "batches of an external time": "from S[l >= 0L]#window.externalTimeBatch(l, 30 milliseconds) as a join R#window.lengthBatch(2) as b on a.k == b.k"
+    " select a.l as x, b.f as q, sum(b.l) as s insert into Out;",
+    "batches of keys": "from S[v > 0]#window.unique:lengthBatch(k, 2) as a full outer join R#window.unique:timeBatch(v, 30 milliseconds) as b"
+    " select a.k as x, b.f as q, sum(b.l) as s, max(a.d) as n insert into Out;",
+    "batches of one stream": "from S#window.lengthBatch(2) as a left outer join S#window.timeBatch(30 milliseconds) as b on a.k != b.k"
+    " select a.v as x, b.d as q insert into Out;",
     "self": "from S#window.time(30 milliseconds) as a left outer join S#window.time(12 milliseconds) as b on a.v == b.v and a.l < b.l"
     " select a.k as x, b.k as y, b.l as p insert into Out;",
     "partition": "partition with (k of S, k of R) begin from S#window.time(1 sec) as a join R#window.time(30 milliseconds) as b on a.v == b.v"
@@ -110,6 +135,34 @@ _LATE = {
     " on a.k == b.k select a.v as v, b.v as w insert into Out;",
     "by a time of its own, added up": "from S[l >= 0L]#window.externalTime(l, 2 milliseconds) as a join R[l >= 0L]#window.externalTime(l, 1 millisecond) as b"
     " select sum(a.d * b.d) as s, count() as n insert into Out;",
+    "of a time and a length": "from S#window.timeLength(12 milliseconds, 1) as a join R#window.timeLength(30 milliseconds, 2) as b"
+    " select a.v as v, b.v as w insert into Out;",
+    "of a time and a length, by equal attributes": "from S#window.timeLength(12 milliseconds, 2) as a full outer join R#window.length(3) as b on a.v == b.v"
+    " select a.v as v, b.d as w insert into Out;",
+    "of a time and a length in a partition": "partition with (k of S, k of R) begin from S#window.timeLength(12 milliseconds, 1) as a"
+    " join R#window.timeLength(30 milliseconds, 2) as b on a.v >= b.v select a.v as v, b.v as w, count() as n insert into Out; end;",
+    "of a time and a length, added up": "from S#window.timeLength(12 milliseconds, 1) as a left outer join R#window.timeLength(30 milliseconds, 2) as b"
+    " on a.k == b.k select sum(a.d * b.d) as s, count() as n, min(b.v) as m insert into Out;",
+    "of a batch beside a time": "from S#window.timeBatch(12 milliseconds) as a full outer join R#window.time(12 milliseconds) as b"
+    " select a.v as v, b.v as w insert into Out;",
+    "of a time beside a batch": "from S#window.time(30 milliseconds) as a full outer join R#window.timeBatch(30 milliseconds) as b"
+    " select a.v as v, b.v as w insert into Out;",
+    "of batches": "from S#window.timeBatch(12 milliseconds) as a full outer join R#window.timeBatch(12 milliseconds) as b"
+    " select a.v as v, b.v as w insert into Out;",
+    "of batches, added up": "from S#window.timeBatch(12 milliseconds) as a left outer join R#window.time(30 milliseconds) as b"
+    " select sum(a.d * b.d) as s, count() as n, min(b.v) as m insert into Out;",
+    "of a time beside batches, added up": "from S#window.timeLength(12 milliseconds, 2) as a join R#window.timeBatch(12 milliseconds) as b"
+    " on a.k == b.k select sum(a.d * b.d) as s, count() as n, max(b.v) as m insert into Out;",
+    "of batches in a partition": "partition with (k of S, k of R) begin from S#window.timeBatch(12 milliseconds) as a"
+    " full outer join R#window.time(12 milliseconds) as b select a.v as v, b.v as w, a.k as k insert into Out; end;",
+    "of batches in a partition, added up": "partition with (k of S, k of R) begin from S#window.time(12 milliseconds) as a"
+    " join R#window.timeBatch(30 milliseconds) as b select sum(a.d * b.d) as s, count() as n insert into Out; end;",
+    "of batches of one stream": "from S#window.time(12 milliseconds) as a full outer join S#window.lengthBatch(2) as b"
+    " select a.v as v, b.v as w insert into Out;",
+    "of batches of keys": "from S#window.unique:timeBatch(v, 12 milliseconds) as a full outer join R#window.unique:firstTimeBatch(k, 30 milliseconds) as b"
+    " select a.v as v, b.v as w insert into Out;",
+    "of timed batches of one stream": "from S#window.timeBatch(12 milliseconds) as a full outer join S#window.time(30 milliseconds) as b"
+    " select a.v as v, b.v as w insert into Out;",
     "of one stream, added up": "from S#window.time(30 milliseconds) as a join S#window.time(12 milliseconds) as b"
     " select sum(a.d * b.d) as s, count() as n insert into Out;",
 }

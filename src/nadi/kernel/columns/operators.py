@@ -14,7 +14,7 @@ from nadi.kernel.columns.delaying import Delaying
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.gathering import Gathering
-from nadi.kernel.columns.joins import Join
+from nadi.kernel.columns.joins import join
 from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import Summed, pattern
 from nadi.kernel.columns.sliding import Sliding
@@ -105,7 +105,7 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
     if isinstance(source, StateInput):
         return pattern(query, app)
     if isinstance(source, JoinInput):
-        return Join(query, app, is_read)
+        return join(query, app, is_read)
     assert isinstance(source, SingleInput)  # as islands says
     types, key = app.streams[source.source].schema.types, key_of(query, source.source, app)
     if key is not None and key.position == len(types):  # made for the partition

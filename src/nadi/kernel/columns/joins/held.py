@@ -5,6 +5,8 @@ Blocks have the letter `j`. Texts (of keys, and of strings that are kept) stand 
 - `key`: the keys that it tells of; outside of partitions there is one without a text;
 - `row`: for each its numbers (`holding.TOLD`);
 - `nodes`: of those that came, key by key, the timestamp, the bits and the attributes.
+
+Of the second queues of a `timeLength` window (`early.py`) there are blocks with the letter `e`, whose nodes are timestamps.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
-from nadi.kernel.columns.joins import holding, places
+from nadi.kernel.columns.joins import early, holding, places
 from nadi.kernel.columns.joins.layout import NO_BIT, Side
 from nadi.kernel.columns.joins.places import BITS, END, INDEXED, LIVE, MASK, META, NEVER, ROW, TS, WIDTH
 from nadi.kernel.columns.keytable import KeyTable, longer
@@ -26,6 +28,7 @@ from nadi.lang.tree import Type
 
 _ROOM = 1024  # nodes and buckets at first
 _NO = np.zeros(0, np.int64)
+_STAMP = np.array([TS], np.int64)
 
 
 class Held:
@@ -49,7 +52,7 @@ class Held:
         for _ in self._all(0, _NO):  # a forked process must not have to compile what this calls
             pass
         holding.mark_keys(self.rows, np.zeros(len(self.touched), np.bool_))
-        self._block(0, _NO, holding.told_rows(self.rows, _NO, _NO), _NO)
+        self._block("j", 0, _NO, holding.told_rows(self.rows, _NO, _NO), _NO)
         self._settle(_NO)
 
     def clear(self) -> None:
@@ -60,7 +63,13 @@ class Held:
         self.words = aligned(_ROOM * side.node_width)
         self.heads = np.zeros(2 * _ROOM if side.index else 0, np.int64)
         self.rows, self.touched = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        self._early = np.zeros(0, np.int64)  # second queues, where there are any
         self._follow()
+
+    @property
+    def _queues(self) -> dict[str, Longs]:
+        """The queues, by the letter of their blocks."""
+        return {"j": self.rows} if self._side.most is None else {"j": self.rows, "e": self._early}
 
     # ---- room
 
@@ -80,8 +89,19 @@ class Held:
 
     def fire(self, now: int) -> None:
         """Let go what timers have let go by now, if there would be no room without: nobody looks at keys that have no events any more."""
-        if self._side.timed and 3 * int(self.meta[LIVE]) * self._side.node_width > 2 * len(self.words):
-            places.fire_all(self.words, self.rows, self.touched, self.meta, self.heads, now - self._side.span, 0)
+        side = self._side
+        if 3 * int(self.meta[LIVE]) * side.node_width <= 2 * len(self.words):
+            return
+        if side.period is not None:
+            places.lapse_all(self.words, self.rows, self.touched, self.meta, self.heads, now - side.period)
+        elif not side.timed:
+            return
+        elif side.most is None:
+            places.fire_all(self.words, self.rows, self.touched, self.meta, self.heads, now - side.span, 0)
+        else:
+            early.fire_all_early(
+                self.words, self.rows, self._early, self.touched, self.meta, self.heads, now, side.span
+            )
 
     def _follow(self) -> None:
         """Arrays by key grow with the table."""
@@ -89,13 +109,16 @@ class Held:
         if room > before:
             self.rows = longer(self.rows, room * ROW)
             self.rows[before * ROW + places.LATEST :: ROW] = NEVER
+            self._early = longer(self._early, room * ROW if self._side.most is not None else 0)
             self.touched = longer(self.touched, room)
 
     @property
     def own(self) -> dict[str, Array | int]:
         """What a loop gets."""
         n = self._side.slot
+        second = {} if self._side.most is None else {f"early{n}": self._early}
         return {
+            **second,
             f"words{n}": self.words,
             f"floats{n}": self.words.view(np.float64),
             f"rows{n}": self.rows,
@@ -121,10 +144,12 @@ class Held:
         """What went and what came, of the keys that were touched."""
         keys = np.flatnonzero(self.touched)
         if len(keys):
-            nodes = holding.fresh(self.words, self.rows, keys, False)
-            told = self._block(0, keys, holding.told_rows(self.rows, keys, nodes[1]), nodes[0])
+            told = []
+            for letter, rows in self._queues.items():
+                nodes, counts = holding.fresh(self.words, rows, keys, False)
+                told.append(self._block(letter, 0, keys, holding.told_rows(rows, keys, counts), nodes))
             self._settle(keys)
-            yield told
+            yield from told
 
     def contents(self) -> Iterator[Block]:
         """All of it, in blocks of about a megabyte."""
@@ -134,13 +159,15 @@ class Held:
             holding.mark_keys(self.rows, used)
             keys = np.flatnonzero(used)
         for group, mine in by_group(self._table, keys, self._grouped) if len(keys) else ():
-            yield from self._all(group, mine)
+            for letter in self._queues:
+                yield from self._all(group, mine, letter)
         self._settle(keys)
 
-    def _all(self, group: int, keys: Longs) -> Iterator[Block]:
+    def _all(self, group: int, keys: Longs, letter: str = "j") -> Iterator[Block]:
         """The keys of a group; one with many events comes in several blocks."""
+        queues = self._queues[letter]
         most = max(1, BLOCK_BYTES // (8 * max(len(self._told), holding.TOLD)))
-        nodes, counts = holding.fresh(self.words, self.rows, keys, True)
+        nodes, counts = holding.fresh(self.words, queues, keys, True)
         ends = np.cumsum(counts)
         first = done = 0
         while first < len(keys):
@@ -153,26 +180,28 @@ class Held:
                 told = counts[first:last].copy()
                 if last == first + 1:
                     told[0] = end - begin
-                rows = holding.told_rows(self.rows, some, told)
+                rows = holding.told_rows(queues, some, told)
                 rows[4 :: holding.TOLD] = 0  # what went was told of an earlier state
-                yield self._block(group, some, rows, nodes[begin:end], int(begin == done))
+                yield self._block(letter, group, some, rows, nodes[begin:end], int(begin == done))
                 begin = end
                 if begin >= ends[last - 1]:
                     break
             first, done = last, int(ends[last - 1])
 
     def _settle(self, keys: Longs) -> None:
-        holding.settle(self.rows, keys)
+        for rows in self._queues.values():
+            holding.settle(rows, keys)
         self.touched[keys] = False
 
     def _strings(self, matrix: Array) -> list[tuple[Array, Bools]]:
         return strings_of(matrix, matrix[:, 1], self._columns, self._bits)
 
-    def _block(self, group: int, keys: Longs, rows: Longs, nodes: Longs, begins: int = 1) -> Block:
-        matrix = words_of(self.words, self._told, nodes)
-        arrays = named(self._table, self._strings(matrix), {"key": keys}, self._side.partitioned)
+    def _block(self, letter: str, group: int, keys: Longs, rows: Longs, nodes: Longs, begins: int = 1) -> Block:
+        held = letter == "j"
+        matrix = words_of(self.words, self._told if held else _STAMP, nodes)
+        arrays = named(self._table, self._strings(matrix) if held else [], {"key": keys}, self._side.partitioned)
         arrays |= {"row": rows, "nodes": matrix.reshape(-1)}
-        return Block(self.element, group, "j", arrays, keys=begins * len(keys))
+        return Block(self.element, group, letter, arrays, keys=begins * len(keys) if held else 0)
 
     # ---- put back
 
@@ -181,6 +210,13 @@ class Held:
         given = block.arrays
         ids, keys = ids_of(self._table, given), given["key"].astype(np.int64)
         keys = ids[keys] if self._side.partitioned else keys
+        if block.letter == "e":
+            self.ready(len(given["nodes"]))
+            early.put_early(
+                self.words, self._early, self.heads, self.meta, keys, given["row"], holding.TOLD, given["nodes"]
+            )
+            self._settle(keys)
+            return
         matrix = given["nodes"].reshape(-1, len(self._told)).copy()
         put_back(self._strings(matrix), ids)
         self.ready(len(matrix))

@@ -11,10 +11,10 @@ from nadi.kernel.columns.joins.held import Held
 from nadi.kernel.columns.joins.layout import lay_out
 from nadi.kernel.columns.joins.reading import Reading
 from nadi.kernel.columns.joins.rows import Rows
-from nadi.kernel.columns.joins.text import MADE, SERIAL, STOP, JoinText
+from nadi.kernel.columns.joins.text import MADE, SERIAL, JoinText
 from nadi.kernel.columns.joins.totals import Totals
 from nadi.kernel.columns.keytable import KeyTable
-from nadi.kernel.columns.stretch import Stretch
+from nadi.kernel.columns.stretch import Longs, Stretch
 from nadi.plan.nodes import App, Query
 
 _LEAST = 256  # output rows that there is room for at first
@@ -24,17 +24,20 @@ _SWEEP = 1024  # texts from which on one looks for such that nothing refers to
 class Join:
     """A query over two streams, or one that stands on both sides.
 
+    `staged`: some of its events come when their batch ends (`batched.py`); the origin of each is then with which arrival it comes, or between which ones.
+
     Has no timers: an event that is late leaves before anybody looks. What a timer lets out on rows joins, too, but only current events come out.
     """
 
-    def __init__(self, query: Query, app: App, read: bool) -> None:
+    def __init__(self, query: Query, app: App, read: bool, staged: bool = False) -> None:
         layout = lay_out(query, app)
         sharded = app.sharding.kind == "key"
         self._names = layout.sources.names
         self._table = KeyTable()
         selection = query.selection
         ordered = bool(selection.order_by or selection.limit is not None or selection.offset)
-        self._text = JoinText(layout, sharded, read, ordered)
+        self._text = JoinText(layout, sharded, read, ordered, staged)
+        self._staged = staged
         self._held = tuple(Held(s, self._table, sharded) for s in layout.sides if s.held)
         named = layout.partitioned or layout.grouped
         totalling = self._text.totalling
@@ -69,7 +72,7 @@ class Join:
             own |= held.own
         room = min(int(events * self._ratio * 1.1), 2 * self._made + events) + _LEAST
         rows = Rows(self._text.picked, self._text.made, room)
-        stop = np.zeros(STOP, np.int64)
+        stop = np.zeros(len(self._text.stop), np.int64)
         stop[SERIAL] = self._serial
         own |= {"base": self._chunks, "stop": stop}
         ends = [len(given[name]) if name in given else 0 for name in self._names]
@@ -85,7 +88,7 @@ class Join:
                 own |= totals.bags.own(rows.room)
         self._ratio, self._made = made / events, made
         self._serial, self._clock = int(stop[SERIAL]), until
-        self._chunks += 1 + max(int(stretch.chunk[-1]) for stretch in given.values())
+        self._chunks += 1 + max(int(_arrivals(stretch, self._staged)[-1]) for stretch in given.values())
         result = rows.stretch(made, self._table) if made else None
         self._sweep()
         return result
@@ -136,3 +139,11 @@ class Join:
     def size(self) -> dict[str, int]:
         """Events held, by window, and groups that hold anything."""
         return {element: part.size() for element, part in self._by_element.items()}
+
+
+def _arrivals(stretch: Stretch, staged: bool) -> Longs:
+    """The arrivals that events come with."""
+    if not staged:
+        return stretch.chunk
+    assert stretch.origin is not None
+    return stretch.origin

@@ -61,21 +61,50 @@ class Side:
 
     @property
     def span(self) -> int:
-        """The window's number: ms, or how many events."""
+        """The window's number: ms, or how many events; of `timeLength` the first one."""
+        return self._number(-1 if self.most is None else 0)
+
+    @property
+    def most(self) -> int | None:
+        """How many events `timeLength` holds; None of other windows."""
+        return self._number(1) if self.window is not None and self.window.name == "timeLength" else None
+
+    @property
+    def batches(self) -> bool:
+        """Whether the window holds the last chunk: the next one lets all of it go, and empties aggregators."""
+        return self.window is not None and self.window.name in ("batch", "timeBatch")
+
+    @property
+    def period(self) -> int | None:
+        """For how long it holds a chunk, where that has an end (ms)."""
+        return self._number(0) if self.window is not None and self.window.name == "timeBatch" else None
+
+    @property
+    def piece(self) -> int | None:
+        """The length of the pieces into which `batch` cuts a chunk; None where it does not."""
+        cut = self.window is not None and self.window.name == "batch" and self.window.args
+        return self._number(0) if cut else None
+
+    @property
+    def empties(self) -> bool:
+        """Whether its events empty all groups: without a window behind each of them, in batches before the first."""
+        return self.triggers and (self.window is None or self.batches)
+
+    def _number(self, place: int) -> int:
         assert self.window is not None
-        argument = self.window.args[-1]
+        argument = self.window.args[place]
         assert isinstance(argument, Const)  # as islands says
         return int(argument.value or 0)
 
     @property
     def timed(self) -> bool:
         """Whether events leave the window by time."""
-        return self.window is not None and self.window.name == "time"
+        return self.window is not None and self.window.name in ("time", "timeLength")
 
     @property
     def clock(self) -> int | None:
         """The attribute that is the window's clock; None where time is that of the app, or none."""
-        first = None if self.window is None else self.window.args[0]
+        first = self.window.args[0] if self.window is not None and self.window.args else None
         return first.position if isinstance(first, Attr) else None
 
     @property
@@ -126,6 +155,12 @@ class Layout:
     def grouped(self) -> bool:
         """Whether output is grouped by attributes."""
         return any(side.group for side in self.sides)
+
+    @property
+    def cuts(self) -> bool:
+        """Whether what comes of a chunk may be several ones."""
+        alone = len(self.sources.names) == 1  # its events are chunks by themselves
+        return not alone and any(side.triggers and side.piece is not None for side in self.sides)
 
     @property
     def partitioned(self) -> bool:

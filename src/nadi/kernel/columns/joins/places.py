@@ -198,6 +198,17 @@ def fire_all(words, rows, touched, meta, heads, before, arrival):  # type: ignor
 
 
 @loop
+def lapse_all(words, rows, touched, meta, heads, before):  # type: ignore[no-untyped-def]
+    """What queues hold for a period leaves, where it has ended; those that began until `before`."""
+    for key in range(len(rows) // ROW):
+        at = key * ROW
+        if rows[at + HEAD] != 0 and rows[at + WHEN] <= before:
+            touched[key] = True
+            while rows[at + HEAD] != 0:
+                pop(words, rows, at, meta, heads)
+
+
+@loop
 def reindex(words, old, heads, meta):  # type: ignore[no-untyped-def]
     """Puts the nodes of all buckets into new ones; `meta` has the new number of them."""
     for place in range(0, len(old), 2):

@@ -25,6 +25,7 @@ class Reading:
     def __init__(self, text: JoinText, layout: Layout, table: KeyTable) -> None:
         self._sources = sources = layout.sources
         self._table = table
+        self._staged = text.staged
         self._prepared = tuple(text.prepared)
         self._named = tuple(
             (name, name[0], int(name[1:])) for name in text.parameters if name[1:].isdigit() and name[0] in "cmtp"
@@ -47,6 +48,8 @@ class Reading:
         for source, name in enumerate(self._sources.names):
             stretch = given.get(name)
             columns += self._nothing[source] if stretch is None else stretch.columns
+            if self._staged:
+                found[f"place_{source}"] = _NO if stretch is None or stretch.origin is None else stretch.origin
             for own in ("ts", "now", "chunk", "group"):
                 found[f"{own}_{source}"] = _NO if stretch is None or (array := getattr(stretch, own)) is None else array
         numbers = {column: self._ids(columns[column], column) for column in self._numbered}

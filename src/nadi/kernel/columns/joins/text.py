@@ -11,7 +11,8 @@ from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
 from nadi.kernel.columns.bags import CALLS
 from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
-from nadi.kernel.columns.joins import places
+from nadi.kernel.columns.joins import early, places
+from nadi.kernel.columns.joins.chunktext import ChunkText
 from nadi.kernel.columns.joins.layout import Layout, Side, leaving, null_columns, read_columns, strings
 from nadi.kernel.columns.joins.places import AFTER, BITS, COUNT, FIXED, HASH, HEAD, NEXT, ROW, TS
 from nadi.kernel.columns.joins.totalling import Totalling
@@ -22,8 +23,10 @@ from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Const, Expr
 
 _CALLED: dict[str, object] = {
-    name: getattr(places, name) for name in ("mixed", "bucket", "made", "enter", "pop", "fire", "timer", "due", "fired")
+    name: getattr(places, name)
+    for name in ("mixed", "bucket", "made", "enter", "pop", "expire", "fire", "timer", "due", "fired")
 }
+_CALLED |= {name: getattr(early, name) for name in ("overflow", "fire_early", "due_early", "fired_early")}
 _OF_SOURCE = {
     "ts": "const int64[]",
     "now": "const int64[]",
@@ -35,10 +38,9 @@ _OF_SOURCE = {
 _FIXED = {"base": "int64", "stop": "int64[]"}
 """`base`: what the batch's chunks are counted on from. `stop`: where to begin, and where the loop stopped for want of room, as the names below say."""
 _STOP = ("i_0", "i_1", "k", "begin", "node", "found", "run", "last_chunk", "last_key", "serial")
-STOP = len(_STOP)
 MADE, SERIAL = _STOP.index("k"), _STOP.index("serial")
 """The events to begin with; how many output rows there are; the side (from 1) that had been begun, the node that it had come to, whether one before it met
-the event; the run of a key, its chunk and its key; a number for what each event brings."""
+the event; the run of a key, its chunk and its key; a number for what each event brings. Behind these stand the names of `ChunkText`."""
 _HELD = {
     "words": "int64[]",
     "floats": "float64[]",
@@ -54,10 +56,15 @@ _ZERO = {Type.FLOAT: "0.0", Type.DOUBLE: "0.0", Type.BOOL: "False"}
 
 
 class JoinText:
-    """Writes the loop. What it found: `picked`, the output columns; what Arrow is to compare before."""
+    """Writes the loop. What it found: `picked`, the output columns; what Arrow is to compare before.
 
-    def __init__(self, layout: Layout, grouped: bool, read: bool, ordered: bool = False) -> None:
+    `staged`: some events come when their batch ends; `place` tells of each with which arrival, or between which ones.
+    """
+
+    def __init__(self, layout: Layout, grouped: bool, read: bool, ordered: bool = False, staged: bool = False) -> None:
         self._layout = layout
+        self.staged = staged
+        self._now = "clock"  # up to when timers have fired
         self._ordered = ordered
         self._made = {"ts_out": "int64", "opened": "int64"}
         self._made |= ({"group_out": "int64"} if grouped else {}) | ({"now_out": "int64"} if read else {})
@@ -65,12 +72,16 @@ class JoinText:
         self._writer = Writer(layout.sources.types)
         self._own: dict[str, str] = {}
         self._both = len(layout.sources.names) == 1
+        self._chunks = ChunkText(layout, self._writer)
+        self.stop = (*_STOP, *self._chunks.names)
         self.picked = _picked(layout.sides[0].values)
         self.totalling = Totalling(layout, self._writer) if layout.aggregates or layout.grouped else None
         self._summing = self.totalling if layout.aggregates else None  # what events that leave are taken off
         self._write()
         held = {f"{name}{s.slot}": dtype for s in layout.sides if s.held for name, dtype in _HELD.items()}
-        given = {f"{name}_{n}": dtype for n in range(len(layout.sources.names)) for name, dtype in _OF_SOURCE.items()}
+        held |= {f"early{s.slot}": "int64[]" for s in layout.sides if s.held and s.most is not None}
+        of_source = _OF_SOURCE | ({"place": "const int64[]"} if staged else {})
+        given = {f"{name}_{n}": dtype for n in range(len(layout.sources.names)) for name, dtype in of_source.items()}
         self.made = {**self._made, **dtypes(self.picked)}
         if self.totalling is not None:
             given |= self.totalling.parameters
@@ -82,7 +93,7 @@ class JoinText:
         self.source = "\n".join(
             [
                 f"def join({', '.join(parameters)}):",
-                *(f"    {name} = stop[{n}]" for n, name in enumerate(_STOP) if name != "found"),
+                *(f"    {name} = stop[{n}]" for n, name in enumerate(self.stop) if name != "found"),
                 f"    found = stop[{_STOP.index('found')}] != 0",
                 f"    while {more}:",
                 *self._writer.lines,
@@ -124,20 +135,20 @@ class JoinText:
         if self._layout.partitioned:
             self._writer.line(f"g = int(key_{number}[i])")
             self._writer.line("if g < 0: continue")
-            if not self._both:
-                self._writer.open(f"if chunk_{number}[i] != last_chunk or g != last_key:")
-                for text in ("run += 1", f"last_chunk = chunk_{number}[i]", "last_key = g"):
-                    self._writer.line(text)
-                self._writer.close()
         else:
             self._writer.line("g = 0")
+        self._chunks.run(number)
         self._writer.line(f"at = g * {ROW}")
         self._writer.line(f"ts, now = ts_{number}, now_{number}")  # as functions of clocks call them
         self._writer.line("t = int(ts[i])")
         self._writer.line("clock = int(now[i])")
-        self._writer.line(f"arrival = base + int(chunk_{number}[i]) + 1")
+        self._writer.line(f"arrival = base + int({'place' if self.staged else 'chunk'}_{number}[i]) + 1")
+        # a batch that ends by time does so before the timers that the other side, where it is the right one, has at this very time
+        self._now = "clock - 1" if any(side.slot == 0 and side.period is not None for side in sides) else "clock"
         if self._summing is not None:
             self._catch_up(self._summing)
+        for side in self._layout.sides:
+            self._chunks.lapse(side, f"<= {self._now}")
         self._load(sides)
         for side in sides:
             self._side(side)
@@ -168,6 +179,8 @@ class JoinText:
         self._writer.line("meets = False")
         self._writer.open("if resumed == 0:" if side.slot == 0 else "if resumed != 2:")
         blocks = self._writer.open_all(side.filters)
+        if side.batches:
+            self._chunks.begin(side, self._summing)
         if side.held:
             self._enter(side)
         if meets:
@@ -191,6 +204,9 @@ class JoinText:
                 side,
                 f"while rows{n}[at + {HEAD}] != 0 and words{n}[rows{n}[at + {HEAD}] + {TS}] <= clock - {side.span}:",
             )
+            if side.most is not None:
+                self._writer.line(f"expire(words{n}, early{n}, at, meta{n}, heads{n}, clock - {side.span})")
+                self._let_go(side, f"if rows{n}[at + {COUNT}] >= {side.most}:", "overflow")
             self._writer.line(f"bits = timer(rows{n}, at, t, clock, {side.span}, arrival)")
             bits = ["bits"]
         elif side.clock is not None:
@@ -201,7 +217,7 @@ class JoinText:
                 side,
                 f"while rows{n}[at + {HEAD}] != 0 and {time} >= {LONG_MIN + side.span} and {first} <= {time} - {side.span}:",
             )
-        else:
+        elif not side.batches:
             self._let_go(side, f"if rows{n}[at + {COUNT}] >= {side.span}:")
         self._writer.line(f"entered = made({queue})")
         self._writer.line(f"words{n}[entered + {TS}] = t")
@@ -222,17 +238,19 @@ class JoinText:
             self._writer.close()
         self._writer.line(f"touched{n}[g] = True")
 
-    def _let_go(self, side: Side, head: str) -> None:
+    def _let_go(self, side: Side, head: str, how: str = "pop") -> None:
         """The oldest event of a side leaves; where there are aggregators, what it is joined with is taken off."""
         n = side.slot
+        queues = f"rows{n}" if how == "pop" else f"rows{n}, early{n}"
+        call = f"{how}(words{n}, {queues}, at, meta{n}, heads{n})"
         self._writer.open(head)
         if self._summing is not None:
-            self._leave(side, self._summing)
+            self._leave(side, self._summing, call)
         else:
-            self._writer.line(f"pop(words{n}, rows{n}, at, meta{n}, heads{n})")
+            self._writer.line(call)
         self._writer.close()
 
-    def _leave(self, side: Side, totalling: Totalling) -> None:
+    def _leave(self, side: Side, totalling: Totalling, call: str) -> None:
         n, other = side.slot, self._layout.sides[1 - side.slot]
         self._writer.line(f"gone = rows{n}[at + {HEAD}]")
         self._recall(side, 2, "gone", "e")
@@ -240,7 +258,7 @@ class JoinText:
             self._writer.line(f"hashed = words{n}[gone + {FIXED + HASH}] - 1")
         if side.group:
             self._writer.line(f"group_gone = words{n}[gone + {side.group_word}]")
-        self._writer.line(f"pop(words{n}, rows{n}, at, meta{n}, heads{n})")
+        self._writer.line(call)
         self._writer.line(f"touched{n}[g] = True")
         if not (side.triggers and (other.held or side.outer)):
             return
@@ -275,12 +293,16 @@ class JoinText:
             )
         for side in timed:
             n = side.slot
-            self._writer.line(f"due_{n} = due(words{n}, rows{n}, at, clock, {side.span}, arrival)")
+            call = f"due(words{n}, rows{n}," if side.most is None else f"due_early(words{n}, rows{n}, early{n},"
+            self._writer.line(f"due_{n} = {call} at, {self._now}, {side.span}, arrival)")
         for side in timed:
             n = side.slot
-            first = f"due_{n} <= clock" + (" and due_0 <= due_1" if n == 0 and len(timed) == 2 else "")
+            first = f"due_{n} <= {self._now}" + (" and due_0 <= due_1" if n == 0 and len(timed) == 2 else "")
             self._writer.open(f"if {first}:")
-            self._writer.line(f"late_{n} = fired(rows{n}, at, due_{n}, {side.span}, arrival)")
+            other = self._layout.sides[1 - n]
+            self._chunks.lapse(other, f"{'<=' if other.slot == 0 else '<'} due_{n}")
+            call = f"fired(rows{n}, at," if side.most is None else f"fired_early({_queues(side)},"
+            self._writer.line(f"late_{n} = {call} due_{n}, {side.span}, arrival)")
             self._writer.line(f"touched{n}[g] = True")
             self._writer.line("continue")
             self._writer.close()
@@ -314,7 +336,9 @@ class JoinText:
             self._writer.line("node = 0")
             return
         if other.timed and self._summing is None:
-            call = f"fire(words{n}, rows{n}, at, meta{n}, heads{n}, clock - {other.span}, arrival)"
+            call = f"fire(words{n}, rows{n}, at, meta{n}, heads{n}, {self._now} - {other.span}, arrival)"
+            if other.most is not None:
+                call = f"fire_early({_queues(other)}, {self._now}, {other.span}, arrival)"
             self._writer.line(f"if {call}: touched{n}[g] = True")
         if other.index:
             first = f"heads{n}[bucket(meta{n}, {self._hash(side)})]"
@@ -378,7 +402,7 @@ class JoinText:
         self._writer.open(f"if k == len(opened){'' if self.totalling is None else self.totalling.full()}:")
         for text in (
             *(f"i_{side.source} = i", f"begin = {side.slot + 1}"),
-            *(f"stop[{n}] = {'1 if found else 0' if name == 'found' else name}" for n, name in enumerate(_STOP)),
+            *(f"stop[{n}] = {'1 if found else 0' if name == 'found' else name}" for n, name in enumerate(self.stop)),
             "return",
         ):
             self._writer.line(text)
@@ -389,7 +413,7 @@ class JoinText:
         self._writer.outputs = terms
         blocks = self._writer.open_all(() if side.having is None else (side.having,))
         number = side.source
-        opened = "run" if self._layout.partitioned else f"chunk_{number}[i]"
+        opened = "run" if self._layout.partitioned or self._layout.cuts else f"chunk_{number}[i]"
         told = {
             "ts_out": "t",
             "opened": f"2 * i + {side.slot}" if self._both else opened,
@@ -414,6 +438,12 @@ class JoinText:
         if isinstance(value, Attr):
             return self._writer.bound[value.slot, value.position]
         return Term("")
+
+
+def _queues(side: Side) -> str:
+    """The two queues of a `timeLength` window."""
+    n = side.slot
+    return f"words{n}, rows{n}, early{n}, at, meta{n}, heads{n}"
 
 
 def _picked(values: tuple[Expr, ...]) -> tuple[Picked, ...]:

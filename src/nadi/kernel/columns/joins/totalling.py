@@ -35,9 +35,7 @@ class Totalling:
         self.holds = bool(layout.aggregates)  # without, groups tell no more than how many rows come out
         self.apart = self.holds and layout.grouped and layout.partitioned  # groups for each key
         self.null = BETWEEN.join("null" for side in layout.sides for _ in side.group) or "null"
-        self.empties = (
-            self.holds and layout.grouped and any(side.triggers and side.window is None for side in layout.sides)
-        )
+        self.empties = self.holds and layout.grouped and any(side.empties for side in layout.sides)
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -115,7 +113,7 @@ class Totalling:
         return "place"
 
     def reset(self) -> None:
-        """The lines after an event of a side without a window: all groups are empty again."""
+        """The lines that empty all groups: after an event of a side without a window, before a batch."""
         line = self._writer.line
         if self.empties:
             line("for each in range(counts[0]):")
