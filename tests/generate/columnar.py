@@ -355,6 +355,12 @@ def partitioned(m: Maker, source: str, target: str) -> str:
     return f"partition with ({partition_key(m)} of {source}) begin\n{body}\nend;"
 
 
+def keyed_rates(m: Maker, source: str, target: str) -> str:
+    """A query with an output rate in a partition, and mostly another one beside it."""
+    inside = [rated(m, source, target), *([rated(m, source, m.output())] if m.maybe() else [])]
+    return f"partition with ({partition_key(m)} of {source}) begin\n" + "\n".join(inside) + "\nend;"
+
+
 def purge(m: Maker) -> str:
     """An annotation that lets idle keys be forgotten."""
     idle, every = m.one(12, 30, 75, 400), m.one(1, 1, 12, 75)
@@ -405,15 +411,25 @@ def aggregated(m: Maker, source: str, target: str) -> str:
     made = batched(m, source, target, inside=True) if m.maybe() else sliding(m, source, target)
     if not m.rarely():
         made = re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
-    plain = "Batch" in made and not re.search(r"select (count|sum|avg|min|max|minForever|maxForever|stdDev)\(", made)
-    if m.rarely() and not plain and not (m.prelude and "timeBatch" in made):
-        limit = rate(m, ("first ", "last "))
-        if "last" not in limit or ("events" in limit and "group by" not in made):
-            made = made.replace(" insert into", f"{limit} insert into")
     return made
 
 
-INSIDE = (plain, aggregated, aggregated, keyed, delayed)
+def rated(m: Maker, source: str, target: str) -> str:
+    """With an output rate, in a partition."""
+    made = m.of((plain, sliding, aggregated, latest))(m, source, target)
+    if " output " in made:
+        return made
+    limit = rate(m)
+    if "#window" not in made and not m.prelude and not re.search(" limit | offset | order by ", made) and m.rarely():
+        limit = f" output snapshot every {m.one(12, 40, 400)} milliseconds"
+    if "atch(" in made and not re.search(r"select (count|sum|avg|min|max|minForever|maxForever|stdDev)\(", made):
+        limit = limit.replace(" first ", " last ")
+    if m.prelude and "timeBatch" in made and "milliseconds" in limit:
+        limit = ""
+    return made.replace(" insert into", f"{limit} insert into")
+
+
+INSIDE = (plain, aggregated, aggregated, keyed, delayed, rated, rated)
 Shape = Callable[[Maker, str, str], str]
 SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, unordered, delayed, batched, limited, latest, partitioned, purged)
 """Makers of queries (maker, source, target); an operator adds its own."""

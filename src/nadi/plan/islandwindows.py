@@ -19,6 +19,7 @@ from nadi.plan.nodes import (
     Logic,
     Negation,
     NullCheck,
+    Partition,
     Query,
     SingleInput,
     StateInput,
@@ -228,9 +229,10 @@ def of_rate(query: Query, app: App) -> Iterator[str]:
     if rate.kind == "snapshot":
         yield from _of_snapshot(query, app)
     if query.partition is not None:
-        single = rate.kind == "first" or (rate.kind == "last" and rate.events is not None and not selection.group_by)
-        if not single or not isinstance(query.input, SingleInput):
-            yield f"output {rate.kind} has no operator inside a partition yet"
+        if not isinstance(query.input, SingleInput):
+            yield f"output {rate.kind} of joins and matches has no operator inside a partition yet"
+        elif rate.every is not None and rate.kind != "first":
+            yield from _of_key_ticks(query, query.input.source, app)
         target = app.streams.get(getattr(query.output, "target", ""))
         if target is not None and target.partition is not None:
             yield "an output rate before an inner stream has no operator yet"
@@ -241,6 +243,15 @@ def of_rate(query: Query, app: App) -> Iterator[str]:
     plain = not selection.aggregates and not selection.group_by
     if rate.kind == "first" and plain and window is not None and window.name in BATCHES | UNIQUE_BATCHES:
         yield "output first counts the ends of batches"
+
+
+def _of_key_ticks(query: Query, source: str, app: App) -> Iterator[str]:
+    """What keeps a rate on rows whose ticks begin with the keys of a partition."""
+    partition = next(e for e in app.elements if isinstance(e, Partition) and e.id == query.partition)
+    inner = {name for name, stream in app.streams.items() if stream.partition is not None}
+    others = {name for q in partition.queries for name in read(q).values()} - {source, *inner, *app.tables}
+    if source in inner or others:
+        yield "its output rate begins when a key comes, which may be with an event of another stream: that has no operator yet"
 
 
 def _of_snapshot(query: Query, app: App) -> Iterator[str]:

@@ -27,6 +27,7 @@ from nadi.plan.ahead import ahead
 from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers
 from nadi.plan.nodes import (
     App,
+    Attr,
     Column,
     Expr,
     FilterStep,
@@ -64,7 +65,9 @@ def _whole(query: Query, app: App, is_read: bool, alone: bool = True) -> Operato
     if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
         return _around(query, app, is_read, alone)
     rows = _around(_with_columns(query, keys), app, True, alone)  # the clocks of its rows count
-    return Finishing(query, rows, tuple(key.type for key in keys), app.sharding.kind == "key")
+    home = _home(query, app)
+    position = None if home is None else home.position
+    return Finishing(query, rows, tuple(key.type for key in keys), app.sharding.kind == "key", position)
 
 
 def _around(query: Query, app: App, is_read: bool, alone: bool) -> Operator:
@@ -89,13 +92,16 @@ def _with_columns(query: Query, keys: tuple[Expr, ...]) -> Query:
 
 def _limited_by(query: Query, app: App) -> tuple[Expr, ...]:
     """The values that the output rate of a query looks at beside its rows: the key of its partition, and those of `group by`."""
-    if query.rate is None or query.rate.kind == "all" or isinstance(query.input, StateInput):
+    if query.rate is None or isinstance(query.input, StateInput):
         return ()
-    if isinstance(query.input, JoinInput):
-        return query.selection.group_by
-    home = key_of(query, query.input.source, app)
-    by = query.selection.group_by
+    home = _home(query, app)
+    by = () if query.rate.kind == "all" else query.selection.group_by
     return by if home is None else (home, *by)
+
+
+def _home(query: Query, app: App) -> Attr | None:
+    """The key of its partition, where a query reads one stream."""
+    return key_of(query, query.input.source, app) if isinstance(query.input, SingleInput) else None
 
 
 def _operator(query: Query, app: App, is_read: bool) -> Operator:
