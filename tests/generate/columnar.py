@@ -207,6 +207,33 @@ def latest(m: Maker, source: str, target: str) -> str:
     return f"from {source}{_filters(m)}{window} select {chosen} group by {group}{limit} insert into {target};"
 
 
+def shown(m: Maker, source: str, target: str) -> str:
+    """A snapshot of what a window holds."""
+    if m.prelude:  # in playback it stays on rows
+        return sliding(m, source, target)
+    window = m.one(
+        "time(30 milliseconds)",
+        "time(12 milliseconds)",
+        "time(75 milliseconds)",
+        "length(1)",
+        "length(3)",
+        "externalTime(l, 30 milliseconds)",
+    )
+    asked = "[l >= -9L and l < 900000L]" if "(l" in window else ""
+    made = [_aggregate(m, i) for i in range(m.number(0, 2))]
+    extra = m.one("k", "v", "k, b", f"{number(m, 'int', clocks=False)} as w", "'same' as s, d", *([""] if made else []))
+    extra = extra if made else m.one(extra, "str:concat(k, v) as t, f")
+    group = m.one("", "", " group by k", " group by v", " group by k, b")
+    having = "" if made else m.one("", "", " having k == 'a'" if extra.startswith("k") else " having v > 1")
+    extra = f"{extra}, v" if "v > 1" in having and extra != "v" else extra
+    chosen = ", ".join(filter(None, [*made, extra]))
+    every = m.one(5, 12, 40, 400)
+    return (
+        f"from {source}{_filters(m)}{asked}#window.{window}{_behind(m)} select {chosen}{group}{having}"
+        f" output snapshot every {every} milliseconds insert all events into {target};"
+    )
+
+
 def _aggregate(m: Maker, i: int) -> str:
     """Number `i` of a query's aggregators; the first one is a number."""
     match m.number(0, 11):

@@ -16,7 +16,7 @@ from nadi.plan.ahead import ahead
 from nadi.plan.annotations import found
 from nadi.plan.certainty import failing
 from nadi.plan.elements import has_absent
-from nadi.plan.islandwindows import BATCHES, PASSING, of_batches, of_rate, of_timers, of_window
+from nadi.plan.islandwindows import BATCHES, PASSING, of_batches, of_rate, of_timers, of_window, shows_window
 from nadi.plan.looped import CLOCKS, looped
 from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
@@ -255,6 +255,8 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
     made = ahead(query, app, alone=found is None)
     if changing and (made.before or made.behind is not None):
         yield "it changes the table that it looks into, and computes what has no loop"
+    if made.behind is not None and query.selection.aggregates and shows_window(query):
+        yield "texts of what an output snapshot of aggregators shows have no operator yet"
     yield from _of_shape(made.query, made.app)
 
 
@@ -328,10 +330,15 @@ def _of_output(query: Query, app: App) -> Iterator[str]:
         return  # `tabling` has looked
     if not isinstance(output, InsertIntoStream) or output.target not in app.streams:
         yield "it does not insert into a stream"
-    elif output.events is not Events.CURRENT:
+    elif output.events is not Events.CURRENT and not (output.events is Events.ALL and _shows(query)):
         yield "its output has expired events"
     elif app.streams[output.target].schema.types != query.selection.schema.types:
         yield f"its columns are not of the types of '{output.target}'"
+
+
+def _shows(query: Query) -> bool:
+    """Whether all that comes out of a query are current events, whatever its output asks for."""
+    return query.rate is not None and query.rate.kind == "snapshot"
 
 
 def _of_steps(query: Query, source: SingleInput, app: App) -> Iterator[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from nadi.lang.tree import Type
+from nadi.lang.tree import Events, Type
 from nadi.plan.elements import has_absent
+from nadi.plan.looped import CLOCKS
 from nadi.plan.nodes import (
+    Aggregate,
     App,
     Attr,
     Call,
@@ -29,7 +31,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.render import written
 from nadi.plan.streams import producers
-from nadi.plan.walk import inside, read
+from nadi.plan.walk import inside, read, replaced
 
 SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
 BATCHES = frozenset({"timeBatch", "lengthBatch", "batch", "externalTimeBatch"})
@@ -45,6 +47,8 @@ EXTERNAL = frozenset({"externalTime", "externalTimeBatch"})
 """Windows whose clock is their first parameter, an attribute."""
 STARTING = frozenset({"timeBatch", "externalTimeBatch"})
 """Windows with a start time behind their period."""
+SHOWN = frozenset({"time", "length", "externalTime"})
+"""Windows of which `output snapshot` shows what they hold."""
 TIMED = frozenset({"timeBatch", "delay", "unique:timeBatch", "unique:firstTimeBatch"})
 """Windows that put something out by themselves."""
 
@@ -256,13 +260,50 @@ def _of_key_ticks(query: Query, source: str, app: App) -> Iterator[str]:
 
 def _of_snapshot(query: Query, app: App) -> Iterator[str]:
     selection = query.selection
-    if not isinstance(query.input, SingleInput) or query.input.window is not None:
-        yield "output snapshot of what a window holds has no operator yet"
+    if not isinstance(query.input, SingleInput):
+        yield "output snapshot of joins and matches has no operator yet"
+    elif query.input.window is not None:
+        yield from _of_shown_window(query, query.input.window, app)
     if app.playback is not None:
         yield "output snapshot goes by the clock of arrivals in playback"
     cuts = selection.order_by or selection.limit is not None or selection.offset
-    if cuts and (selection.aggregates or selection.group_by):
+    if cuts and (selection.aggregates or selection.group_by or shows_window(query)):
         yield "order by, limit and offset of each event, as output snapshot has them, have no operator yet"
+
+
+def _of_shown_window(query: Query, window: WindowCall, app: App) -> Iterator[str]:
+    """What keeps a snapshot of what a window holds on rows."""
+    selection = query.selection
+    if window.name not in SHOWN or query.partition is not None:
+        where = " inside a partition" if query.partition is not None else ""
+        yield f"output snapshot of the window '{window.name}'{where} has no operator yet"
+    if query.output.events is not Events.ALL:
+        yield "output snapshot of a window never learns that an event has left: 'insert all events' would tell it"
+    if selection.having is not None and selection.aggregates:
+        yield "having with aggregators may keep an event in an output snapshot that has left its window"
+    for value in selection.values:
+        if aggregated(value) and any(isinstance(part, Attr) for part in inside(_without_aggregates(value))):
+            yield f"{written(value)} looks at an aggregator and at the event that came or left last"
+    looking = (*selection.values, *(() if selection.having is None else (selection.having,)))
+    if any(isinstance(part, Call) and part.function in CLOCKS for value in looking for part in inside(value)):
+        yield "an output snapshot that looks at a clock does not find what it holds"
+    if window.name == "time":
+        yield from _of_chunks(query, app)
+
+
+def _without_aggregates(value: Expr) -> Expr:
+    return replaced(value, lambda leaf: Const(None, leaf.type) if isinstance(leaf, Aggregate) else leaf, Aggregate)
+
+
+def shows_window(query: Query) -> bool:
+    """Whether the output rate of a query shows what its window holds."""
+    windowed = isinstance(query.input, SingleInput) and query.input.window is not None
+    return windowed and query.rate is not None and query.rate.kind == "snapshot"
+
+
+def aggregated(value: Expr) -> bool:
+    """Whether an aggregator stands in an expression."""
+    return any(isinstance(part, Aggregate) for part in inside(value))
 
 
 def looks_at_clock(expr: Expr) -> bool:

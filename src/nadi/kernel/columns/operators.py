@@ -18,13 +18,14 @@ from nadi.kernel.columns.joins import Join
 from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import Summed, pattern
 from nadi.kernel.columns.sliding import Sliding
+from nadi.kernel.columns.snapshots import SnapshotOfWindow
 from nadi.kernel.columns.staging import Staged
 from nadi.kernel.columns.tables import HeldTable, Looking, LookingOn
 from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
 from nadi.plan import tabling
 from nadi.plan.ahead import ahead
-from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers
+from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers, shows_window
 from nadi.plan.nodes import (
     App,
     Attr,
@@ -62,7 +63,8 @@ def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTab
 def _whole(query: Query, app: App, is_read: bool, alone: bool = True) -> Operator:
     """The operator of a query that looks into no table."""
     selection, keys = query.selection, _limited_by(query, app)
-    if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
+    plain = query.rate is None and not selection.order_by and selection.limit is None and not selection.offset
+    if plain or shows_window(query):
         return _around(query, app, is_read, alone)
     rows = _around(_with_columns(query, keys), app, True, alone)  # the clocks of its rows count
     home = _home(query, app)
@@ -145,6 +147,8 @@ def _single(query: Query, given: Input) -> Operator:
     """The operator of a query that reads one stream, whose window lets events go on as they come or in batches."""
     source = query.input
     assert isinstance(source, SingleInput)
+    if shows_window(query):
+        return SnapshotOfWindow(query, given)
     if source.window is not None and source.window.name in BATCHES:
         each = not query.selection.aggregates and not query.selection.group_by
         if not each:
