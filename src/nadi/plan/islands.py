@@ -287,8 +287,7 @@ def _of_shape(query: Query, app: App) -> Iterator[str]:
 
 def _of_sums(query: Query, app: App) -> Iterator[str]:
     """What keeps aggregators and groups over matches on rows: what keeps either half there."""
-    if query.rate is not None:
-        yield "an output rate behind aggregators over matches has no operator yet"
+    yield from of_rate(query, app)
     if isinstance(query.input, StateInput) and has_absent(query.input.root):
         yield "aggregators over matches that wait for an absence have no operator yet"
     if query.selection.group_by and not query.selection.aggregates:

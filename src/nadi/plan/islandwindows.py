@@ -260,9 +260,9 @@ def _of_key_ticks(query: Query, source: str, app: App) -> Iterator[str]:
 
 def _of_snapshot(query: Query, app: App) -> Iterator[str]:
     selection = query.selection
-    if not isinstance(query.input, SingleInput):
-        yield "output snapshot of joins and matches has no operator yet"
-    elif query.input.window is not None:
+    if isinstance(query.input, JoinInput):
+        yield "output snapshot of joins has no operator yet"
+    elif isinstance(query.input, SingleInput) and query.input.window is not None:
         yield from _of_shown_window(query, query.input.window, app)
     if app.playback is not None:
         yield "output snapshot goes by the clock of arrivals in playback"

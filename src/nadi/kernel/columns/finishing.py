@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nadi.kernel.columns.contract import Forgets, Operator, Stateful
+from nadi.kernel.columns.contract import Begins, Forgets, Operator, Stateful
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.grouplimits import LastOfGroups, OneOfKeys
 from nadi.kernel.columns.keylast import LastOfKeys
@@ -56,6 +56,8 @@ class Finishing:
 
     def begin(self, now: int) -> None:
         """The app starts."""
+        if isinstance(self._inner, Begins):
+            self._inner.begin(now)
         if self._limiter is not None:
             self._limiter.begin(now)
 

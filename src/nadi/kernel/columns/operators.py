@@ -94,7 +94,7 @@ def _with_columns(query: Query, keys: tuple[Expr, ...]) -> Query:
 
 def _limited_by(query: Query, app: App) -> tuple[Expr, ...]:
     """The values that the output rate of a query looks at beside its rows: the key of its partition, and those of `group by`."""
-    if query.rate is None or isinstance(query.input, StateInput):
+    if query.rate is None:
         return ()
     home = _home(query, app)
     by = () if query.rate.kind == "all" else query.selection.group_by
