@@ -16,7 +16,16 @@ from nadi.plan.ahead import ahead
 from nadi.plan.annotations import found
 from nadi.plan.certainty import failing
 from nadi.plan.elements import has_absent
-from nadi.plan.islandwindows import BATCHES, PASSING, of_batches, of_rate, of_timers, of_window, shows_window
+from nadi.plan.islandwindows import (
+    BATCHES,
+    PASSING,
+    of_batches,
+    of_rate,
+    of_shown_texts,
+    of_timers,
+    of_window,
+    shows_window,
+)
 from nadi.plan.looped import CLOCKS, looped
 from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
@@ -255,8 +264,8 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
     made = ahead(query, app, alone=found is None)
     if changing and (made.before or made.behind is not None):
         yield "it changes the table that it looks into, and computes what has no loop"
-    if made.behind is not None and query.selection.aggregates and shows_window(query):
-        yield "texts of what an output snapshot of aggregators shows have no operator yet"
+    if made.behind is not None and shows_window(query):
+        yield from of_shown_texts(query, made.query)
     yield from _of_shape(made.query, made.app)
 
 

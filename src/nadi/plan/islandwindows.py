@@ -281,14 +281,25 @@ def _of_shown_window(query: Query, window: WindowCall, app: App) -> Iterator[str
         yield "output snapshot of a window never learns that an event has left: 'insert all events' would tell it"
     if selection.having is not None and selection.aggregates:
         yield "having with aggregators may keep an event in an output snapshot that has left its window"
-    for value in selection.values:
-        if aggregated(value) and any(isinstance(part, Attr) for part in inside(_without_aggregates(value))):
-            yield f"{written(value)} looks at an aggregator and at the event that came or left last"
+    yield from _of_both(query)
     looking = (*selection.values, *(() if selection.having is None else (selection.having,)))
     if any(isinstance(part, Call) and part.function in CLOCKS for value in looking for part in inside(value)):
         yield "an output snapshot that looks at a clock does not find what it holds"
     if window.name == "time":
         yield from _of_chunks(query, app)
+
+
+def of_shown_texts(query: Query, inner: Query) -> Iterator[str]:
+    """What keeps a snapshot of what a window holds on rows where texts are made behind its operator, which runs another query."""
+    yield from _of_both(query)
+    if all(map(aggregated, query.selection.values)) != all(map(aggregated, inner.selection.values)):
+        yield "an output snapshot of aggregators and constants has no operator where texts are made"
+
+
+def _of_both(query: Query) -> Iterator[str]:
+    for value in query.selection.values:
+        if aggregated(value) and any(isinstance(part, Attr) for part in inside(_without_aggregates(value))):
+            yield f"{written(value)} looks at an aggregator and at the event that came or left last"
 
 
 def _without_aggregates(value: Expr) -> Expr:
