@@ -218,9 +218,11 @@ def shown(m: Maker, source: str, target: str) -> str:
         "length(1)",
         "length(3)",
         "externalTime(l, 30 milliseconds)",
+        *(one for one in BATCHES if one != "batch(2)"),
     )
     asked = "[l >= -9L and l < 900000L]" if "(l" in window else ""
     made = [_aggregate(m, i) for i in range(m.number(0, 2))]
+    made = [one.replace("distinctCount(", "count(") if "atch(" in window else one for one in made]
     extra = m.one("k", "v", "k, b", f"{number(m, 'int', clocks=False)} as w", "'same' as s, d", *([""] if made else []))
     extra = extra if made else m.one(extra, "str:concat(k, v) as t, f")
     group = m.one("", "", " group by k", " group by v", " group by k, b")

@@ -47,7 +47,7 @@ EXTERNAL = frozenset({"externalTime", "externalTimeBatch"})
 """Windows whose clock is their first parameter, an attribute."""
 STARTING = frozenset({"timeBatch", "externalTimeBatch"})
 """Windows with a start time behind their period."""
-SHOWN = frozenset({"time", "length", "externalTime"})
+SHOWN = frozenset({"time", "length", "externalTime"}) | BATCHES
 """Windows of which `output snapshot` shows what they hold."""
 TIMED = frozenset({"timeBatch", "delay", "unique:timeBatch", "unique:firstTimeBatch"})
 """Windows that put something out by themselves."""
@@ -279,6 +279,10 @@ def _of_shown_window(query: Query, window: WindowCall, app: App) -> Iterator[str
         yield f"output snapshot of the window '{window.name}'{where} has no operator yet"
     if query.output.events is not Events.ALL:
         yield "output snapshot of a window never learns that an event has left: 'insert all events' would tell it"
+    if window.name == "batch" and window.args:
+        yield "output snapshot of the window 'batch' of a length has no operator yet"
+    if window.name in BATCHES and any(a.function == "distinctCount" for a in selection.aggregates):
+        yield f"output snapshot of distinctCount() over the window '{window.name}' has no operator yet"
     if selection.having is not None and selection.aggregates:
         yield "having with aggregators may keep an event in an output snapshot that has left its window"
     yield from _of_both(query)

@@ -150,11 +150,7 @@ def accumulators(
 
 def taken(write: Writer, aggregators: Sequence[Aggregator], arguments: Sequence[Expr]) -> None:
     """The lines that take the event at place `j` off the aggregators of its group `h`: its arguments are held as `h_a<n>`, and `h_z<n>` tells nulls."""
-    values = []
-    for number, argument in enumerate(arguments):
-        write.line(f"b{number} = {_CONVERTED[np.dtype(DTYPES[argument.type]).kind]}(h_a{number}[j])")
-        write.line(f"y{number} = h_z{number}[j]")
-        values.append(Term(f"b{number}", f"y{number}"))
+    values = loaded_arguments(write, arguments)
     for one in aggregators:
         one.take(write, Term("") if one.argument is None else values[one.argument], "h")
     sums = [f"s{a.number}" for a in aggregators if a.arrays.get(f"s{a.number}") == "float64"]
@@ -162,6 +158,16 @@ def taken(write: Writer, aggregators: Sequence[Aggregator], arguments: Sequence[
         write.line(f"if {' and '.join(a.fresh() for a in aggregators)}:")
         for name in sums:
             write.line(f"    {name}[h] = 0.0")
+
+
+def loaded_arguments(write: Writer, arguments: Sequence[Expr]) -> tuple[Term, ...]:
+    """The lines that look at the arguments of the event at place `j`, and how these are called."""
+    values = []
+    for number, argument in enumerate(arguments):
+        write.line(f"b{number} = {_CONVERTED[np.dtype(DTYPES[argument.type]).kind]}(h_a{number}[j])")
+        write.line(f"y{number} = h_z{number}[j]")
+        values.append(Term(f"b{number}", f"y{number}"))
+    return tuple(values)
 
 
 def loaded(write: Writer, one: Aggregator, group: str) -> None:

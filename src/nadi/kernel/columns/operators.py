@@ -8,6 +8,7 @@ from dataclasses import replace
 from nadi.kernel.columns.around import Around, AroundState
 from nadi.kernel.columns.asking import Asking
 from nadi.kernel.columns.batching import Batching
+from nadi.kernel.columns.batchsnapshots import SnapshotOfBatch
 from nadi.kernel.columns.collecting import Collecting
 from nadi.kernel.columns.contract import Input, Operator, Stateful
 from nadi.kernel.columns.delaying import Delaying
@@ -18,11 +19,11 @@ from nadi.kernel.columns.joins import Join
 from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import Summed, pattern
 from nadi.kernel.columns.sliding import Sliding
-from nadi.kernel.columns.snapshots import SnapshotOfWindow
 from nadi.kernel.columns.staging import Staged
 from nadi.kernel.columns.tables import HeldTable, Looking, LookingOn
 from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
+from nadi.kernel.columns.windowsnapshots import SnapshotOfWindow
 from nadi.plan import tabling
 from nadi.plan.ahead import ahead
 from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers, shows_window
@@ -148,7 +149,8 @@ def _single(query: Query, given: Input) -> Operator:
     source = query.input
     assert isinstance(source, SingleInput)
     if shows_window(query):
-        return SnapshotOfWindow(query, given)
+        batches = source.window is not None and source.window.name in BATCHES
+        return SnapshotOfBatch(query, given) if batches else SnapshotOfWindow(query, given)
     if source.window is not None and source.window.name in BATCHES:
         each = not query.selection.aggregates and not query.selection.group_by
         if not each:

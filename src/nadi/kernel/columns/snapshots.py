@@ -1,25 +1,23 @@
-"""`output snapshot every t insert all events` behind a sliding window: at each tick the rows of the events that are in the window, and what aggregators have
-come to by then (language text §14).
+"""`output snapshot every t insert all events` behind a window: at each tick the rows of the events that are in the window, and what aggregators have come to by
+then (language text §14).
 
-An event leaves the window in the order in which it came, so that what rows look for among what they hold is always the oldest. What is shown:
+Events leave the windows that are here in the order in which they came, so that what rows look for among what they hold is always the oldest. What is shown:
 
 - without aggregators the rows of all events;
 - with some, and without groups, the same, each with what the aggregators have come to; with groups the newest row of each, in the order of their oldest;
 - aggregators alone: a row of each group that has ever been, with the time of the last event that came or left (`at` by group, `place` their order).
 
-A batch is taken in parts, up to each tick. Between two events timers let go of what is late: in `time` an event that is later than all before sets one
-(`wake`); `w` is the first event whose timer may still fire, `late` the clock of one that was due already when its event came, and fires behind the arrival.
+A batch is taken in parts, up to each tick. What happens between them is written by `windowsnapshots` and `batchsnapshots`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from nadi.functions.arithmetic import LONG_MIN
-from nadi.kernel.columns.accumulating import Aggregator, accumulators, loaded, taken
+from nadi.kernel.columns.accumulating import Aggregator, accumulators, loaded
 from nadi.kernel.columns.code import Term, Writer
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.distinct import Distinct, Pairs
@@ -38,12 +36,24 @@ from nadi.plan.islands import having_of
 from nadi.plan.islandwindows import aggregated
 from nadi.plan.nodes import Attr, Const, Expr, Query, Selection, SingleInput, WindowCall
 
-START, FIRED, LATEST, SEEN, GROUPS = range(5)
-"""The numbers of its state: when the app began, up to when ticks and timers have fired, the latest time of an event, whether there was one, how many groups."""
+START, FIRED, GROUPS, OWN = range(4)
+"""The first numbers of its state: when the app began, up to when ticks and timers have fired, how many groups aggregators alone show. The others, from
+`OWN` on, are those of the window.
+"""
 
 
-class SnapshotOfWindow:
-    """See the module's text."""
+NEVER = 2**63 - 1
+Lines = Callable[[], None]
+"""Writes lines."""
+
+
+class Snapshots:
+    """See the module's text. A window writes its lines and tells its numbers, what it keeps of events beside their rows, and which of them it shows."""
+
+    removes: bool
+    """Whether events are taken off aggregators one by one."""
+    numbers: tuple[int, ...]
+    """What its numbers are at first."""
 
     def __init__(self, query: Query, given: Input) -> None:
         assert isinstance(query.input, SingleInput)
@@ -51,13 +61,13 @@ class SnapshotOfWindow:
         assert window is not None  # as operators says
         assert rate is not None
         assert rate.every is not None
-        self._every, self._timed, self._external = rate.every, window.name == "time", window.name == "externalTime"
+        self._every = rate.every
         self._drops = bool(given.behind) or selection.having is not None
         self._values = selection.values
         self._kinds = selection.schema.types
         self._summed = tuple(n for n, value in enumerate(selection.values) if aggregated(value))
         self._alone = len(self._summed) == len(selection.values)
-        self._accumulators, self._arguments = accumulators(selection.aggregates, removes=True)
+        self._accumulators, self._arguments = accumulators(selection.aggregates, self.removes)
         by = tuple(key.position for key in selection.group_by if isinstance(key, Attr)) if selection.aggregates else ()
         self._arrays = {name: dtype for a in self._accumulators for name, dtype in a.arrays.items()}
         self._arrays |= {"at": "int64", "place": "int64"} if self._alone else {}
@@ -67,10 +77,10 @@ class SnapshotOfWindow:
         self._texts = Texts()
         self._strings = self._of_strings(selection.values)
         named: dict[str, Groups | Texts] = {**self._pairs.named, **dict.fromkeys(self._strings, self._texts)}
-        self._queue = Ring(window.id, self._held(), self._groups, named)
+        self._queue = Ring(window.id, {**self._held(), **self.kept(window)}, self._groups, named)
         extremes = [a for a in self._accumulators if isinstance(a, Extreme)]
         self._links = Links(extremes, self._queue, self._groups) if extremes else None
-        self._numbers = Numbers(rate.id, 0, 0, 0, 0, 0)
+        self._numbers = Numbers(rate.id, 0, 0, 0, *self.numbers)
         self._nothing = empty(given.types, grouped=False)
         self._loop = self._written(window, given, selection).compiled("holding")
         self._shown = _showing(self._accumulators, self._arrays, self._values, self._summed)
@@ -86,8 +96,6 @@ class SnapshotOfWindow:
     def _held(self) -> dict[str, str]:
         """What is held of an event: its time, what aggregators take off, its row."""
         held = {"ts": "int64", "kept": "bool"} if self._drops else {"ts": "int64"}
-        held |= {"wake": "bool"} if self._timed else {}
-        held |= {"time": "int64"} if self._external else {}
         for number, argument in enumerate(self._arguments):
             held |= {f"a{number}": DTYPES[argument.type], f"z{number}": "bool"}
         for number in self._plain:
@@ -103,7 +111,7 @@ class SnapshotOfWindow:
     # ---- the loop
 
     def _written(self, window: WindowCall, given: Input, selection: Selection) -> LoopText:
-        text, queue = LoopText(given.types), self._queue
+        text = LoopText(given.types)
         write, line = text.writer, text.writer.line
         write_filters(text, given)
         line("g = groups[i]" if self._groups.grouped else "g = 0")
@@ -112,105 +120,73 @@ class SnapshotOfWindow:
         having = () if selection.having is None else (having_of(selection),)
         kept = " and ".join(write.truth(condition) for condition in (*given.behind, *having))
         values = tuple(write.term(argument) for argument in self._arguments)
-        clock = self._leave(write, window)
-        for one in (*queue.append, "h_ts[j] = ts[i]"):
-            line(one)
-        if self._external:
-            line(f"h_time[j] = {clock}")
-        if kept:
-            line(f"h_kept[j] = {kept}")
-        self._wake(write)
-        self._hold(write, values, row)
-        line("touched[g] = True")
-        if kept:
-            line(f"if not ({kept}): continue")
-        for one_of in self._accumulators:
-            one_of.add(write, Term("") if one_of.argument is None else values[one_of.argument], "g")
-        if self._alone:
-            line("at[g] = ts[i]")
-            line("if place[g] == 0:")
-            line("    seen_groups += 1")
-            line("    place[g] = seen_groups")
-        with text.apart("    ") as behind:
-            self._fire(write, "limit")
-        text.before += (*queue.before, f"latest = state[{LATEST}]", f"seen = state[{SEEN}]", "late = -1", "opened = -1")
-        text.before += (f"seen_groups = state[{GROUPS}]", "w = head", f"fired = state[{FIRED}]")
-        text.after += (one.removeprefix("    ") for one in behind)
-        text.after += (*queue.after, f"state[{LATEST}] = latest", f"state[{SEEN}] = seen")
-        text.after += (f"state[{GROUPS}] = seen_groups", f"state[{FIRED}] = limit")
-        self._declare(text)
-        return text
 
-    def _declare(self, text: LoopText) -> None:
+        def enter() -> None:
+            for one in (*self._queue.append, "h_ts[j] = ts[i]"):
+                line(one)
+            if kept:
+                line(f"h_kept[j] = {kept}")
+            self._hold(write, values, row)
+            line("touched[g] = True")
+
+        def add() -> None:
+            line(f"if {kept or 'True'}:")
+            with write.indented():
+                self._add(write, values, "g", "ts[i]")
+
+        self.write_event(write, window, enter, add)
+        with text.apart("    ") as behind:
+            self.write_end(write)
+        before, after = self.around()
+        text.before += (*self._queue.before, f"fired = state[{FIRED}]", f"seen_groups = state[{GROUPS}]", *before)
+        text.after += (one.removeprefix("    ") for one in behind)
+        text.after += (*after, *self._queue.after, f"state[{FIRED}] = limit", f"state[{GROUPS}] = seen_groups")
         text.own |= {name: f"{dtype}[]" for name, dtype in self._arrays.items()} | {"touched": "bool[]"}
-        text.own |= {**self._queue.parameters, **self._pairs.parameters, "state": "int64[]", "limit": "int64"}
+        text.own |= {**self._queue.parameters, **self._pairs.parameters, "limit": "int64", "origin": "const int64[]"}
         text.own |= {} if self._links is None else self._links.parameters
-        text.own |= {f"i{name[1:]}": "const int32[]" for name in self._strings} | {"origin": "const int64[]"}
+        text.own |= {f"i{name[1:]}": "const int32[]" for name in self._strings}
+        text.own |= dict.fromkeys(("state", "clock"), "int64[]")
         if self._groups.grouped:
             text.own["groups"] = "const int32[]"
+        return text
 
-    def _leave(self, write: Writer, window: WindowCall) -> str:
-        """The lines for what leaves before an event comes; -> what tells its time to the window."""
-        (number,) = (a.value for a in window.args if isinstance(a, Const) and isinstance(a.value, int))
-        queue, clock = self._queue, "now[i]"
-        if window.name == "externalTime":
-            clock = write.term(window.args[0]).text
-            test = f"{clock} >= {LONG_MIN + number} and h_time[{queue.oldest}] <= {clock} - {number}"
-        elif window.name == "length":
-            test = f"{queue.held} >= {number}"
-        else:
-            self._time = number
-            write.line("if origin[i] != opened:")
-            with write.indented():
-                self._fire(write, "now[i]")
-                write.line("opened = origin[i]")
-            test = f"h_ts[{queue.oldest}] <= now[i] - {self._time}"
-        write.line(f"x = {clock}")
-        self._release(write, test)
-        return clock
+    def kept(self, window: WindowCall) -> dict[str, str]:
+        """What the window keeps of an event beside its row and time: name → dtype."""
+        return {}
 
-    def _release(self, write: Writer, test: str) -> None:
-        """The lines that let events go, at the clock `x`."""
+    def write_event(self, write: Writer, window: WindowCall, enter: Lines, add: Lines) -> None:
+        """The lines for an event: what leaves, then itself. `enter` puts it into the queue, `add` to the aggregators, if filters let it."""
+        raise NotImplementedError
+
+    def write_end(self, write: Writer) -> None:
+        """The lines for what happens behind the last event, up to `limit`."""
+
+    def around(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The lines before and behind all others."""
+        return (), ()
+
+    def _add(self, write: Writer, values: Sequence[Term], group: str, ts: str) -> None:
+        """The lines that add an event to its group."""
+        for one in self._accumulators:
+            one.add(write, Term("") if one.argument is None else values[one.argument], group)
+        if self._alone:
+            write.line(f"at[{group}] = {ts}")
+            write.line(f"if place[{group}] == 0:")
+            write.line("    seen_groups += 1")
+            write.line(f"    place[{group}] = seen_groups")
+        write.line(f"touched[{group}] = True")
+
+    def _release(self, write: Writer, test: str, leave: Lines) -> None:
+        """The lines that let events go, at the clock `x`, while a test holds; `leave` takes the one at place `j` off its group `h`."""
         write.line(f"while {self._queue.any_left} and {test}:")
         with write.indented():
             for one in (*self._queue.take, "touched[h] = True"):
                 write.line(one)
             if self._drops:
                 write.line("if not h_kept[j]: continue")
-            taken(write, self._accumulators, self._arguments)
+            leave()
             if self._alone:
                 write.line("at[h] = x")
-
-    def _fire(self, write: Writer, limit: str) -> None:
-        """The lines for the window's timers up to a time."""
-        if not self._timed:
-            return
-        line, queue = write.line, self._queue
-        line("while True:")
-        with write.indented():
-            line("if late >= 0:")
-            line("    x = late")
-            line("    late = -1")
-            line("else:")
-            with write.indented():
-                line("if w < head: w = head")
-                line(f"while w < tail and (not h_wake[w & mask] or h_ts[w & mask] + {self._time} <= fired): w += 1")
-                line(f"if w == tail or h_ts[w & mask] + {self._time} > {limit}: break")
-                line(f"x = h_ts[w & mask] + {self._time}")
-                line("w += 1")
-            self._release(write, f"h_ts[{queue.oldest}] <= x - {self._time}")
-
-    def _wake(self, write: Writer) -> None:
-        """The lines for the timer that an event sets, if it does."""
-        if not self._timed:
-            return
-        line = write.line
-        line("h_wake[j] = False")
-        line("if seen == 0 or ts[i] > latest:")
-        line("    seen = 1")
-        line("    latest = ts[i]")
-        line(f"    if ts[i] + {self._time} > now[i]: h_wake[j] = True")
-        line("    else: late = now[i]")
 
     def _hold(self, write: Writer, values: Sequence[Term], row: Mapping[int, Term]) -> None:
         """The lines that keep an event."""
@@ -241,14 +217,24 @@ class SnapshotOfWindow:
         while tick <= until:
             end = int(np.searchsorted(stretch.now, tick))
             self._run(stretch.part(at, end), _origin(stretch)[at:end], tick - 1)
-            if (found := self._found(tick)) is not None:
+            found, at = self._found(tick), end
+            tick += self._every
+            if found is not None:
                 made.append(found)
-            at, tick = end, tick + self._every
-            if found is None and not len(self._queue):  # nothing happens before the next event
-                tick = max(tick, self._tick(int(stretch.now[at]) if at < n else until))
+            else:  # nothing is shown before the next event, or what the window does by itself
+                following = int(stretch.now[at]) if at < n else until
+                tick = max(tick, self._tick(min(following, self.wakes())))
         self._run(stretch if at == 0 else stretch.part(at, n), _origin(stretch)[at:], until)
         self._sweep()
         return self._stretch(made) if made else None
+
+    def wakes(self) -> int:
+        """When the window shows something by itself that it has not shown before an event came."""
+        return NEVER
+
+    def shows(self) -> int:
+        """How many events at the front of the queue are shown, if filters let them."""
+        return len(self._queue)
 
     def _tick(self, now: int) -> int:
         """The first tick behind a clock."""
@@ -259,7 +245,7 @@ class SnapshotOfWindow:
         """Take events, and the timers behind them up to a time."""
         groups, n = self._groups, len(stretch)
         state = np.array(self._numbers.held, np.int64)
-        own: dict[str, Array | int] = {"limit": limit, "state": state, "origin": origin}
+        own: dict[str, Array | int] = {"limit": limit, "state": state, "origin": origin, "clock": state[OWN + 1 :]}
         if groups.grouped:
             own["groups"] = groups.numbers(stretch) if n else _NO_GROUPS
         own |= self._pairs.given(stretch)
@@ -281,6 +267,7 @@ class SnapshotOfWindow:
 
     def _found(self, tick: int) -> dict[str, Array] | None:
         """What a tick shows: the columns of rows by `c<number>` and `y<number>`, their times, the tick; None where that is nothing."""
+        groups: Array
         if self._alone:
             place = self._groups.arrays["place"]
             shown = np.flatnonzero(place)
@@ -288,7 +275,7 @@ class SnapshotOfWindow:
             found = self._of_groups(groups)
             ts = self._groups.arrays["at"][groups]
         else:
-            places, groups = self._queue.places()
+            places, groups = (one[: self.shows()] for one in self._queue.places())
             if self._drops:
                 kept = self._queue.arrays["kept"][places]
                 places, groups = places[kept], groups[kept]
@@ -333,7 +320,9 @@ class SnapshotOfWindow:
     def next_timer(self) -> int | None:
         """The next tick that shows something."""
         held = self._numbers.held
-        return self._tick(held[FIRED]) if len(self._queue) or held[GROUPS] else None
+        if self.shows() or held[GROUPS]:
+            return self._tick(held[FIRED])
+        return None if self.wakes() == NEVER else self._tick(max(held[FIRED], self.wakes()))
 
     # ---- state
 
