@@ -24,9 +24,11 @@ class SnapshotOfBatch(Snapshots):
 
     def write_event(self, write: Writer, window: WindowCall, enter: Lines, add: Lines) -> None:
         """The ends of batches around an event."""
-        made = EachTime if window.name == "timeBatch" else ENDINGS[window.name]
-        greatest = f"clock[{GREATEST}]" if window.name == "externalTimeBatch" else ""
-        self._ending = made(window, write, lambda now: self._end(write, greatest or now))
+        if window.name == "timeBatch":
+            self._ending = EachTime(window, write, lambda now: self._end(write, now))
+        else:
+            greatest = f"clock[{GREATEST}]" if window.name == "externalTimeBatch" else ""
+            self._ending = ENDINGS[window.name](window, write, lambda now: self._end_of_some(write, greatest or now))
         self._ending.before()
         enter()
         self._ending.after()
@@ -40,8 +42,14 @@ class SnapshotOfBatch(Snapshots):
         before = (f"shown = state[{SHOWN}]", "until = limit", *self._ending.opened())
         return before, (*self._ending.closed(), f"state[{SHOWN}] = shown")
 
+    def _end_of_some(self, write: Writer, now: str) -> None:
+        """The lines for the end of a batch, if there is one."""
+        write.line("if tail - head > shown:")
+        with write.indented():
+            self._end(write, now)
+
     def _end(self, write: Writer, now: str) -> None:
-        """The lines for the end of a batch."""
+        """The lines for the end of a batch, which may be empty."""
         line = write.line
         line(f"x = {now}")
         line("first = head + shown")
