@@ -151,9 +151,18 @@ def absences(draw: st.DrawFn) -> Generated:
         if m.rarely():
             queries.append(plain(m, "S", f"Mid{number}"))
             streams = m.one((f"Mid{number}",), (f"Mid{number}", "R"))
-        queries.append(absent(m, streams, m.output()))
+        made = absent(m, streams, m.output())
+        queries.append(_rated(m, made) if m.rarely() else made)
     defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     return Generated("\n".join([*defined, *queries]), tuple(m.outputs), ())
+
+
+def _rated(m: Maker, query: str, snapshots: bool = True) -> str:
+    """A query with an output rate."""
+    limit = rate(m)
+    if snapshots and m.rarely():
+        limit = f" output snapshot every {m.one(5, 12, 40, 400)} milliseconds"
+    return query.replace(" insert into", f"{limit} insert into")
 
 
 def led(m: Maker, streams: tuple[str, ...], target: str) -> str:
@@ -186,6 +195,7 @@ def matching(draw: st.DrawFn, make: Callable[[Maker, tuple[str, ...], str], str]
     """One or two patterns or sequences, as `make` makes them, with a partition by a key of some type, or without. `live`: timers put out rows."""
     m = Maker(draw)
     queries = []
+    clock = "@app:playback\n" if m.rarely() and not live else ""
     for _ in range(m.number(1, 2)):
         streams = m.one(("S",), ("S", "R"), ("S", "S", "R"))
         key = m.one("", "", "k", "k", "v", "b")
@@ -204,9 +214,8 @@ def matching(draw: st.DrawFn, make: Callable[[Maker, tuple[str, ...], str], str]
             queries += [plain(m, "S", middle), make(m, read, m.output())]
         else:
             made = make(m, streams, m.output())
-            rated = make is not summed and not live and m.rarely()
-            queries.append(made.replace(" insert into", f"{rate(m)} insert into") if rated else made)
-    clock = "@app:playback\n" if m.rarely() and not live else ""
+            often = make is summed or live
+            queries.append(_rated(m, made, snapshots=not clock) if m.rarely() or (often and m.maybe()) else made)
     defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     if not clock and make in (chain, led, run) and m.rarely():
         queries = [query.replace("partition with", f"{purge(m)}partition with") for query in queries]

@@ -207,6 +207,35 @@ def latest(m: Maker, source: str, target: str) -> str:
     return f"from {source}{_filters(m)}{window} select {chosen} group by {group}{limit} insert into {target};"
 
 
+def shown(m: Maker, source: str, target: str) -> str:
+    """A snapshot of what a window holds."""
+    if m.prelude:  # in playback it stays on rows
+        return sliding(m, source, target)
+    window = m.one(
+        "time(30 milliseconds)",
+        "time(12 milliseconds)",
+        "time(75 milliseconds)",
+        "length(1)",
+        "length(3)",
+        "externalTime(l, 30 milliseconds)",
+        *(one for one in BATCHES if one != "batch(2)"),
+    )
+    asked = "[l >= -9L and l < 900000L]" if "(l" in window else ""
+    made = [_aggregate(m, i) for i in range(m.number(0, 2))]
+    made = [one.replace("distinctCount(", "count(") if "atch(" in window else one for one in made]
+    extra = m.one("k", "v", "k, b", f"{number(m, 'int', clocks=False)} as w", "'same' as s, d", *([""] if made else []))
+    extra = extra if made else m.one(extra, "str:concat(k, v) as t, f")
+    group = m.one("", "", " group by k", " group by v", " group by k, b")
+    having = "" if made else m.one("", "", " having k == 'a'" if extra.startswith("k") else " having v > 1")
+    extra = f"{extra}, v" if "v > 1" in having and extra != "v" else extra
+    chosen = ", ".join(filter(None, [*made, extra]))
+    every = m.one(5, 12, 40, 400)
+    return (
+        f"from {source}{_filters(m)}{asked}#window.{window}{_behind(m)} select {chosen}{group}{having}"
+        f" output snapshot every {every} milliseconds insert all events into {target};"
+    )
+
+
 def _aggregate(m: Maker, i: int) -> str:
     """Number `i` of a query's aggregators; the first one is a number."""
     match m.number(0, 11):
@@ -355,6 +384,12 @@ def partitioned(m: Maker, source: str, target: str) -> str:
     return f"partition with ({partition_key(m)} of {source}) begin\n{body}\nend;"
 
 
+def keyed_rates(m: Maker, source: str, target: str) -> str:
+    """A query with an output rate in a partition, and mostly another one beside it."""
+    inside = [rated(m, source, target), *([rated(m, source, m.output())] if m.maybe() else [])]
+    return f"partition with ({partition_key(m)} of {source}) begin\n" + "\n".join(inside) + "\nend;"
+
+
 def purge(m: Maker) -> str:
     """An annotation that lets idle keys be forgotten."""
     idle, every = m.one(12, 30, 75, 400), m.one(1, 1, 12, 75)
@@ -405,15 +440,25 @@ def aggregated(m: Maker, source: str, target: str) -> str:
     made = batched(m, source, target, inside=True) if m.maybe() else sliding(m, source, target)
     if not m.rarely():
         made = re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
-    plain = "Batch" in made and not re.search(r"select (count|sum|avg|min|max|minForever|maxForever|stdDev)\(", made)
-    if m.rarely() and not plain and not (m.prelude and "timeBatch" in made):
-        limit = rate(m, ("first ", "last "))
-        if "last" not in limit or ("events" in limit and "group by" not in made):
-            made = made.replace(" insert into", f"{limit} insert into")
     return made
 
 
-INSIDE = (plain, aggregated, aggregated, keyed, delayed)
+def rated(m: Maker, source: str, target: str) -> str:
+    """With an output rate, in a partition."""
+    made = m.of((plain, sliding, aggregated, latest))(m, source, target)
+    if " output " in made:
+        return made
+    limit = rate(m)
+    if "#window" not in made and not m.prelude and not re.search(" limit | offset | order by ", made) and m.rarely():
+        limit = f" output snapshot every {m.one(12, 40, 400)} milliseconds"
+    if "atch(" in made and not re.search(r"select (count|sum|avg|min|max|minForever|maxForever|stdDev)\(", made):
+        limit = limit.replace(" first ", " last ")
+    if m.prelude and "timeBatch" in made and "milliseconds" in limit:
+        limit = ""
+    return made.replace(" insert into", f"{limit} insert into")
+
+
+INSIDE = (plain, aggregated, aggregated, keyed, delayed, rated, rated)
 Shape = Callable[[Maker, str, str], str]
 SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, unordered, delayed, batched, limited, latest, partitioned, purged)
 """Makers of queries (maker, source, target); an operator adds its own."""

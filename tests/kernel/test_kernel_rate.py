@@ -125,6 +125,30 @@ def test_a_snapshot_without_a_window_repeats_the_last_event() -> None:
     assert out == [[("b", 2)], [("b", 2)]]
 
 
+def _shown(text: str, sent: tuple[tuple[int, str, float], ...], until: int) -> list[object]:
+    """The rows of a snapshot over S(k, d)."""
+    app = Runtime(f"define stream S (k string, d double); {text} output snapshot every 1 sec insert all events into O;")
+    rows: list[object] = []
+    app.on_stream("O", lambda chunk: rows.extend(e.row for e in chunk))
+    app.start()
+    for at, k, d in sent:
+        app.advance(at)
+        app.send("S", [(k, d)])
+    app.advance(until)
+    return rows
+
+
+def test_a_row_with_nan_leaves_a_snapshot_as_any_other() -> None:
+    nan = float("nan")
+    found = _shown("from S#window.length(1) select k, d * 2.0 as e", ((0, "a", nan), (10, "b", 1.0)), 1000)
+    assert found == [("b", 2.0)]
+
+
+def test_a_snapshot_has_a_row_for_the_group_of_the_empty_text_as_for_any_other() -> None:
+    found = _shown("from S#window.length(3) select k, sum(d) as s group by k", ((0, "", 1.0), (10, "", 2.0)), 1000)
+    assert found == [("", 3.0)]
+
+
 def test_the_reset_of_a_batch_counts_for_the_first_of_each_two_where_nothing_is_aggregated() -> None:
     app = Runtime(
         "define stream S (k string); from S#window.timeBatch(1 sec) select k output first every 2 events insert into O;"

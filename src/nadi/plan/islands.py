@@ -16,7 +16,16 @@ from nadi.plan.ahead import ahead
 from nadi.plan.annotations import found
 from nadi.plan.certainty import failing
 from nadi.plan.elements import has_absent
-from nadi.plan.islandwindows import BATCHES, PASSING, of_batches, of_rate, of_timers, of_window
+from nadi.plan.islandwindows import (
+    BATCHES,
+    PASSING,
+    of_batches,
+    of_rate,
+    of_shown_texts,
+    of_timers,
+    of_window,
+    shows_window,
+)
 from nadi.plan.looped import CLOCKS, looped
 from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
@@ -255,6 +264,8 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
     made = ahead(query, app, alone=found is None)
     if changing and (made.before or made.behind is not None):
         yield "it changes the table that it looks into, and computes what has no loop"
+    if made.behind is not None and shows_window(query):
+        yield from of_shown_texts(query, made.query)
     yield from _of_shape(made.query, made.app)
 
 
@@ -285,8 +296,7 @@ def _of_shape(query: Query, app: App) -> Iterator[str]:
 
 def _of_sums(query: Query, app: App) -> Iterator[str]:
     """What keeps aggregators and groups over matches on rows: what keeps either half there."""
-    if query.rate is not None:
-        yield "an output rate behind aggregators over matches has no operator yet"
+    yield from of_rate(query, app)
     if isinstance(query.input, StateInput) and has_absent(query.input.root):
         yield "aggregators over matches that wait for an absence have no operator yet"
     if query.selection.group_by and not query.selection.aggregates:
@@ -328,10 +338,15 @@ def _of_output(query: Query, app: App) -> Iterator[str]:
         return  # `tabling` has looked
     if not isinstance(output, InsertIntoStream) or output.target not in app.streams:
         yield "it does not insert into a stream"
-    elif output.events is not Events.CURRENT:
+    elif output.events is not Events.CURRENT and not (output.events is Events.ALL and _shows(query)):
         yield "its output has expired events"
     elif app.streams[output.target].schema.types != query.selection.schema.types:
         yield f"its columns are not of the types of '{output.target}'"
+
+
+def _shows(query: Query) -> bool:
+    """Whether all that comes out of a query are current events, whatever its output asks for."""
+    return query.rate is not None and query.rate.kind == "snapshot"
 
 
 def _of_steps(query: Query, source: SingleInput, app: App) -> Iterator[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from nadi.lang.tree import Type
+from nadi.lang.tree import Events, Type
 from nadi.plan.elements import has_absent
+from nadi.plan.looped import CLOCKS
 from nadi.plan.nodes import (
+    Aggregate,
     App,
     Attr,
     Call,
@@ -19,6 +21,7 @@ from nadi.plan.nodes import (
     Logic,
     Negation,
     NullCheck,
+    Partition,
     Query,
     SingleInput,
     StateInput,
@@ -28,7 +31,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.render import written
 from nadi.plan.streams import producers
-from nadi.plan.walk import inside, read
+from nadi.plan.walk import inside, read, replaced
 
 SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
 BATCHES = frozenset({"timeBatch", "lengthBatch", "batch", "externalTimeBatch"})
@@ -46,6 +49,8 @@ EXTERNAL = frozenset({"externalTime", "externalTimeBatch"})
 """Windows whose clock is their first parameter, an attribute."""
 STARTING = frozenset({"timeBatch", "externalTimeBatch"})
 """Windows with a start time behind their period."""
+SHOWN = frozenset({"time", "length", "externalTime"}) | BATCHES
+"""Windows of which `output snapshot` shows what they hold."""
 TIMED = frozenset({"timeBatch", "delay", "unique:timeBatch", "unique:firstTimeBatch"})
 """Windows that put something out by themselves."""
 
@@ -234,9 +239,10 @@ def of_rate(query: Query, app: App) -> Iterator[str]:
     if rate.kind == "snapshot":
         yield from _of_snapshot(query, app)
     if query.partition is not None:
-        single = rate.kind == "first" or (rate.kind == "last" and rate.events is not None and not selection.group_by)
-        if not single or not isinstance(query.input, SingleInput):
-            yield f"output {rate.kind} has no operator inside a partition yet"
+        if not isinstance(query.input, SingleInput):
+            yield f"output {rate.kind} of joins and matches has no operator inside a partition yet"
+        elif rate.every is not None and rate.kind != "first":
+            yield from _of_key_ticks(query, query.input.source, app)
         target = app.streams.get(getattr(query.output, "target", ""))
         if target is not None and target.partition is not None:
             yield "an output rate before an inner stream has no operator yet"
@@ -249,15 +255,76 @@ def of_rate(query: Query, app: App) -> Iterator[str]:
         yield "output first counts the ends of batches"
 
 
+def _of_key_ticks(query: Query, source: str, app: App) -> Iterator[str]:
+    """What keeps a rate on rows whose ticks begin with the keys of a partition."""
+    partition = next(e for e in app.elements if isinstance(e, Partition) and e.id == query.partition)
+    inner = {name for name, stream in app.streams.items() if stream.partition is not None}
+    others = {name for q in partition.queries for name in read(q).values()} - {source, *inner, *app.tables}
+    if source in inner or others:
+        yield "its output rate begins when a key comes, which may be with an event of another stream: that has no operator yet"
+
+
 def _of_snapshot(query: Query, app: App) -> Iterator[str]:
     selection = query.selection
-    if not isinstance(query.input, SingleInput) or query.input.window is not None:
-        yield "output snapshot of what a window holds has no operator yet"
+    if isinstance(query.input, JoinInput):
+        yield "output snapshot of joins has no operator yet"
+    elif isinstance(query.input, SingleInput) and query.input.window is not None:
+        yield from _of_shown_window(query, query.input.window, app)
     if app.playback is not None:
         yield "output snapshot goes by the clock of arrivals in playback"
     cuts = selection.order_by or selection.limit is not None or selection.offset
-    if cuts and (selection.aggregates or selection.group_by):
+    if cuts and (selection.aggregates or selection.group_by or shows_window(query)):
         yield "order by, limit and offset of each event, as output snapshot has them, have no operator yet"
+
+
+def _of_shown_window(query: Query, window: WindowCall, app: App) -> Iterator[str]:
+    """What keeps a snapshot of what a window holds on rows."""
+    selection = query.selection
+    if window.name not in SHOWN or query.partition is not None:
+        where = " inside a partition" if query.partition is not None else ""
+        yield f"output snapshot of the window '{window.name}'{where} has no operator yet"
+    if query.output.events is not Events.ALL:
+        yield "output snapshot of a window never learns that an event has left: 'insert all events' would tell it"
+    if window.name == "batch" and window.args:
+        yield "output snapshot of the window 'batch' of a length has no operator yet"
+    if window.name in BATCHES and any(a.function == "distinctCount" for a in selection.aggregates):
+        yield f"output snapshot of distinctCount() over the window '{window.name}' has no operator yet"
+    if selection.having is not None and selection.aggregates:
+        yield "having with aggregators may keep an event in an output snapshot that has left its window"
+    yield from _of_both(query)
+    looking = (*selection.values, *(() if selection.having is None else (selection.having,)))
+    if any(isinstance(part, Call) and part.function in CLOCKS for value in looking for part in inside(value)):
+        yield "an output snapshot that looks at a clock does not find what it holds"
+    if window.name == "time":
+        yield from _of_chunks(query, app)
+
+
+def of_shown_texts(query: Query, inner: Query) -> Iterator[str]:
+    """What keeps a snapshot of what a window holds on rows where texts are made behind its operator, which runs another query."""
+    yield from _of_both(query)
+    if all(map(aggregated, query.selection.values)) != all(map(aggregated, inner.selection.values)):
+        yield "an output snapshot of aggregators and constants has no operator where texts are made"
+
+
+def _of_both(query: Query) -> Iterator[str]:
+    for value in query.selection.values:
+        if aggregated(value) and any(isinstance(part, Attr) for part in inside(_without_aggregates(value))):
+            yield f"{written(value)} looks at an aggregator and at the event that came or left last"
+
+
+def _without_aggregates(value: Expr) -> Expr:
+    return replaced(value, lambda leaf: Const(None, leaf.type) if isinstance(leaf, Aggregate) else leaf, Aggregate)
+
+
+def shows_window(query: Query) -> bool:
+    """Whether the output rate of a query shows what its window holds."""
+    windowed = isinstance(query.input, SingleInput) and query.input.window is not None
+    return windowed and query.rate is not None and query.rate.kind == "snapshot"
+
+
+def aggregated(value: Expr) -> bool:
+    """Whether an aggregator stands in an expression."""
+    return any(isinstance(part, Aggregate) for part in inside(value))
 
 
 def looks_at_clock(expr: Expr) -> bool:

@@ -120,8 +120,6 @@ def _of_absence(query: Query, state: StateInput, app: App) -> Iterator[str]:
             yield f"it begins to wait when a key comes, which may be one of {others[0].name}: that has no operator yet"
     if not ends_away(state):
         return
-    if query.rate is not None:
-        yield "an output rate behind an absent element has no operator yet"
     absent = len(state.counted) - 1
     for part in inside((query.selection.values, query.selection.having)):
         if isinstance(part, Attr) and part.slot == absent:

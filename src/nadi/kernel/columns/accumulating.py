@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from nadi.kernel.columns.code import Term, Writer
 from nadi.kernel.columns.distinct import Distinct
 from nadi.kernel.columns.ranking import Different, Ranked
@@ -144,6 +146,37 @@ def accumulators(
         kind = aggregate.args[0].type if aggregate.args else Type.LONG
         made.append(_accumulator(aggregate, argument, kind, removes, bags))
     return tuple(made), tuple(arguments)
+
+
+def taken(write: Writer, aggregators: Sequence[Aggregator], arguments: Sequence[Expr]) -> None:
+    """The lines that take the event at place `j` off the aggregators of its group `h`: its arguments are held as `h_a<n>`, and `h_z<n>` tells nulls."""
+    values = loaded_arguments(write, arguments)
+    for one in aggregators:
+        one.take(write, Term("") if one.argument is None else values[one.argument], "h")
+    sums = [f"s{a.number}" for a in aggregators if a.arrays.get(f"s{a.number}") == "float64"]
+    if sums:  # a group that is as if it had seen nothing begins anew: its sums are 0.0 and not -0.0
+        write.line(f"if {' and '.join(a.fresh() for a in aggregators)}:")
+        for name in sums:
+            write.line(f"    {name}[h] = 0.0")
+
+
+def loaded_arguments(write: Writer, arguments: Sequence[Expr]) -> tuple[Term, ...]:
+    """The lines that look at the arguments of the event at place `j`, and how these are called."""
+    values = []
+    for number, argument in enumerate(arguments):
+        write.line(f"b{number} = {_CONVERTED[np.dtype(DTYPES[argument.type]).kind]}(h_a{number}[j])")
+        write.line(f"y{number} = h_z{number}[j]")
+        values.append(Term(f"b{number}", f"y{number}"))
+    return tuple(values)
+
+
+def loaded(write: Writer, one: Aggregator, group: str) -> None:
+    """The lines after which `shown` can tell what an aggregator has come to."""
+    for name, dtype in one.arrays.items():
+        write.line(f"{name}_ = {_CONVERTED[np.dtype(dtype).kind]}({name}[{group}])")
+
+
+_CONVERTED = {"i": "int", "f": "float", "b": "bool"}
 
 
 def _accumulator(

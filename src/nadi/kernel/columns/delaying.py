@@ -12,17 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import pyarrow.compute as pc
 
 from nadi.kernel.columns.chains import Chains
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
-from nadi.kernel.columns.groups import Groups
+from nadi.kernel.columns.groups import Groups, by_turn
 from nadi.kernel.columns.heaps import LINES, NAMES, heap
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.ring import Ring
-from nadi.kernel.columns.stretch import Array, Longs, Stretch, empty
+from nadi.kernel.columns.stretch import Array, Stretch, empty
 from nadi.kernel.columns.wholerows import WholeRows, looked_at
 from nadi.plan.nodes import Const, Query, SingleInput
 
@@ -202,16 +201,9 @@ class Delaying:
         if not self._groups.grouped or ends == 1:
             return self._rows.stretch(own, rows, now[chunk], chunk)
         place = np.empty(ends, np.int64)
-        place[self._by_turn(turn[:ends], key[:ends])] = np.arange(ends)
+        place[by_turn(self._groups, turn[:ends], key[:ends])] = np.arange(ends)
         moved = np.argsort(place[chunk], kind="stable")
         return self._rows.stretch(own, moved, now[chunk[moved]], place[chunk[moved]])
-
-    def _by_turn(self, turn: Longs, keys: Longs) -> Longs:
-        """Chunks in the order of their turns and of the texts of their keys."""
-        different, found = np.unique(keys, return_inverse=True)
-        rank = np.empty(len(different), np.int64)
-        rank[pc.sort_indices(self._groups.keys.array(different)).to_numpy()] = np.arange(len(different))
-        return np.lexsort((rank[found], turn))
 
     def next_timer(self) -> int | None:
         """When the next event goes on by itself."""

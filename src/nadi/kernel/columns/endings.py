@@ -85,9 +85,13 @@ class AtTime(Ending):
     def closed(self) -> tuple[str, ...]:
         return ("clock[0] = boundary", "clock[1] = phase")
 
+    def due(self, limit: str) -> None:
+        """The lines for the batch that has ended by a time."""
+        self._flushed(f"{limit} >= boundary", "boundary", f"boundary = {NEVER}")
+
     def before(self) -> None:
         time = self._numbers[0]
-        self._flushed("now[i] >= boundary", "boundary", f"boundary = {NEVER}")
+        self.due("now[i]")
         self._line(f"if boundary == {NEVER}:")
         phase = f"now[i] + {time}"
         if len(self._numbers) > 1:
@@ -101,7 +105,7 @@ class AtTime(Ending):
             self._line("    " + text)
 
     def end(self) -> None:
-        self._flushed("until >= boundary", "boundary", f"boundary = {NEVER}")
+        self.due("until")
 
 
 class AtChunk(Ending):

@@ -9,41 +9,63 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nadi.kernel.columns.contract import Forgets, Operator, Stateful
+from nadi.kernel.columns.contract import Begins, Forgets, Operator, Stateful
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.grouplimits import LastOfGroups, OneOfKeys
+from nadi.kernel.columns.keylast import LastOfKeys
+from nadi.kernel.columns.keylimits import AllOfKeys
 from nadi.kernel.columns.limiting import AllOfCount, EveryTime, FirstOfTime, Limiter, OneOfCount
 from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, JoinInput, Query, Rate, Selection
 
+Keyed = AllOfKeys | LastOfKeys
+
 
 class Finishing:
-    """An operator, and what is done with its rows. Behind their own columns they have some of `keys`, where the output rate looks at them."""
+    """An operator, and what is done with its rows. Behind their own columns they have some of `keys`, where the output rate looks at them; the attribute
+    `home` of what the query reads is the key of its partition.
+    """
 
-    def __init__(self, query: Query, inner: Operator, keys: tuple[Type, ...] = (), sharded: bool = False) -> None:
+    def __init__(
+        self,
+        query: Query,
+        inner: Operator,
+        keys: tuple[Type, ...] = (),
+        sharded: bool = False,
+        home: int | None = None,
+    ) -> None:
         self._inner = inner
+        self._home = 0 if home is None else home
         self._stateful = inner if isinstance(inner, Stateful) else None
         selection = query.selection
         cuts = bool(selection.order_by or selection.limit is not None or selection.offset)
         self._ordering = Ordering(selection) if cuts else None
         self._joins = isinstance(query.input, JoinInput)
         self._limiter: Limiter | None = None
+        self._keyed: Keyed | None = None  # the limiter, where keys begin with events
         elements = self._stateful.elements if self._stateful is not None else ()
         self._rate = ""
         if query.rate is not None:
             self._rate = query.rate.id
             self._limiter = _limiter(query, query.rate, keys, sharded)
+            if isinstance(self._limiter, (AllOfKeys, LastOfKeys)):
+                self._keyed = self._limiter
             elements = (*elements, self._rate)
         self.elements = elements
 
     def begin(self, now: int) -> None:
         """The app starts."""
+        if isinstance(self._inner, Begins):
+            self._inner.begin(now)
         if self._limiter is not None:
             self._limiter.begin(now)
 
     def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
         """The rows of a batch that go on."""
+        if self._keyed is not None:
+            for stretch in given.values():
+                self._keyed.came(stretch, self._home)
         due = self._stateful.next_timer() if self._stateful is not None and not given else None
         made = self._inner.process(given, until) if given or (due is not None and due <= until) else None
         if made is not None and self._ordering is not None:
@@ -102,6 +124,9 @@ class Finishing:
 
 def _limiter(query: Query, rate: Rate, keys: tuple[Type, ...], sharded: bool) -> Limiter:
     types, grouped = query.selection.schema.types, bool(query.selection.group_by)
+    counted = rate.kind == "last" and rate.events is not None and not grouped
+    if keys and query.partition is not None and rate.kind != "first" and not counted:
+        return AllOfKeys(rate, types, keys, sharded) if rate.kind == "all" else LastOfKeys(rate, types, keys, sharded)
     if keys and (rate.kind == "first" or (query.partition is not None and not grouped)):
         return OneOfKeys(rate, types, keys, grouped, sharded)
     if rate.kind == "snapshot" or (rate.kind == "last" and keys):

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import pyarrow.compute as pc
 
 from nadi.kernel.columns.chains import Chains
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, KEYED, NEVER, NO_CLOCK
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
-from nadi.kernel.columns.groups import Groups
+from nadi.kernel.columns.groups import Groups, by_turn
 from nadi.kernel.columns.keytable import longer
 from nadi.kernel.columns.looping import LoopText
-from nadi.kernel.columns.stretch import Array, Longs, Stretch, empty
+from nadi.kernel.columns.stretch import Array, Stretch, empty
 from nadi.kernel.columns.wholerows import WholeRows, looked_at
 from nadi.plan.nodes import Query, SingleInput, WindowCall
 
@@ -172,20 +171,13 @@ class Gathering:
         chunk, rows = of[:k], np.arange(k)
         if self._timed and ends > 1:
             place = np.empty(ends, np.int64)
-            place[self._by_turn(turn[:ends], key[:ends])] = np.arange(ends)
+            place[by_turn(self._keys, turn[:ends], key[:ends])] = np.arange(ends)
             rows = np.argsort(place[chunk], kind="stable")
             now, chunk = now[chunk[rows]], place[chunk[rows]]
         else:
             now = now[chunk]
         found = self._rows.stretch(own, rows, now, chunk)
         return Stretch(found.columns, ts[rows], now, chunk, found.group)
-
-    def _by_turn(self, turn: Longs, keys: Longs) -> Longs:
-        """Chunks in the order of their turns and of the texts of their keys."""
-        different, found = np.unique(keys, return_inverse=True)
-        rank = np.empty(len(different), np.int64)
-        rank[pc.sort_indices(self._keys.keys.array(different)).to_numpy()] = np.arange(len(different))
-        return np.lexsort((rank[found], turn))
 
     def next_timer(self) -> int | None:
         """When the batch that is open ends by itself."""

@@ -236,6 +236,14 @@ class Groups:
         return self.keys.count if self._by else 1
 
 
+def by_turn(groups: Groups, turn: Longs, ids: Array) -> Longs:
+    """The order of turns, and in each of them that of the texts of groups: in which timers of keys fire on rows that are due at the same time."""
+    different, found = np.unique(ids, return_inverse=True)
+    rank = np.empty(len(different), np.int64)
+    rank[pc.sort_indices(groups.keys.array(different)).to_numpy()] = np.arange(len(different))
+    return np.lexsort((rank[found], turn))
+
+
 def coded(groups: Array, room: int) -> tuple[Array, Array]:
     """Groups as (the different ones in the order in which they come, the place of each among them)."""
     codes, found = np.empty(len(groups), np.int32), np.empty(len(groups), np.int32)

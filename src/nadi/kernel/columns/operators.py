@@ -8,6 +8,7 @@ from dataclasses import replace
 from nadi.kernel.columns.around import Around, AroundState
 from nadi.kernel.columns.asking import Asking
 from nadi.kernel.columns.batching import Batching
+from nadi.kernel.columns.batchsnapshots import SnapshotOfBatch
 from nadi.kernel.columns.collecting import Collecting
 from nadi.kernel.columns.contract import Input, Operator, Stateful
 from nadi.kernel.columns.delaying import Delaying
@@ -22,11 +23,13 @@ from nadi.kernel.columns.staging import Staged
 from nadi.kernel.columns.tables import HeldTable, Looking, LookingOn
 from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
+from nadi.kernel.columns.windowsnapshots import SnapshotOfWindow
 from nadi.plan import tabling
 from nadi.plan.ahead import ahead
-from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers
+from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers, shows_window
 from nadi.plan.nodes import (
     App,
+    Attr,
     Column,
     Expr,
     FilterStep,
@@ -61,10 +64,13 @@ def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTab
 def _whole(query: Query, app: App, is_read: bool, alone: bool = True) -> Operator:
     """The operator of a query that looks into no table."""
     selection, keys = query.selection, _limited_by(query, app)
-    if query.rate is None and not selection.order_by and selection.limit is None and not selection.offset:
+    plain = query.rate is None and not selection.order_by and selection.limit is None and not selection.offset
+    if plain or shows_window(query):
         return _around(query, app, is_read, alone)
     rows = _around(_with_columns(query, keys), app, True, alone)  # the clocks of its rows count
-    return Finishing(query, rows, tuple(key.type for key in keys), app.sharding.kind == "key")
+    home = _home(query, app)
+    position = None if home is None else home.position
+    return Finishing(query, rows, tuple(key.type for key in keys), app.sharding.kind == "key", position)
 
 
 def _around(query: Query, app: App, is_read: bool, alone: bool) -> Operator:
@@ -89,13 +95,16 @@ def _with_columns(query: Query, keys: tuple[Expr, ...]) -> Query:
 
 def _limited_by(query: Query, app: App) -> tuple[Expr, ...]:
     """The values that the output rate of a query looks at beside its rows: the key of its partition, and those of `group by`."""
-    if query.rate is None or query.rate.kind == "all" or isinstance(query.input, StateInput):
+    if query.rate is None:
         return ()
-    if isinstance(query.input, JoinInput):
-        return query.selection.group_by
-    home = key_of(query, query.input.source, app)
-    by = query.selection.group_by
+    home = _home(query, app)
+    by = () if query.rate.kind == "all" else query.selection.group_by
     return by if home is None else (home, *by)
+
+
+def _home(query: Query, app: App) -> Attr | None:
+    """The key of its partition, where a query reads one stream."""
+    return key_of(query, query.input.source, app) if isinstance(query.input, SingleInput) else None
 
 
 def _operator(query: Query, app: App, is_read: bool) -> Operator:
@@ -139,6 +148,9 @@ def _single(query: Query, given: Input) -> Operator:
     """The operator of a query that reads one stream, whose window lets events go on as they come or in batches."""
     source = query.input
     assert isinstance(source, SingleInput)
+    if shows_window(query):
+        batches = source.window is not None and source.window.name in BATCHES
+        return SnapshotOfBatch(query, given) if batches else SnapshotOfWindow(query, given)
     if source.window is not None and source.window.name in BATCHES:
         each = not query.selection.aggregates and not query.selection.group_by
         if not each:

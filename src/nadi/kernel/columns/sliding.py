@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from nadi.functions.arithmetic import LONG_MIN
-from nadi.kernel.columns.accumulating import accumulators
+from nadi.kernel.columns.accumulating import accumulators, taken
 from nadi.kernel.columns.asrows.aggregates import leaves_of
 from nadi.kernel.columns.bags import CALLS, Bags
 from nadi.kernel.columns.chains import Chains
@@ -213,19 +213,7 @@ class Sliding:
             line("keys_touched[p] = True")
         if self._behind:
             line("if not h_kept[j]: continue")
-        values = []
-        for number, argument in enumerate(self._arguments):
-            convert = {"i": "int", "f": "float", "b": "bool"}[np.dtype(DTYPES[argument.type]).kind]
-            line(f"b{number} = {convert}(h_a{number}[j])")
-            line(f"y{number} = h_z{number}[j]")
-            values.append(Term(f"b{number}", f"y{number}"))
-        for one in self._accumulators:
-            one.take(write, _NO_TERM if one.argument is None else values[one.argument], "h")
-        sums = [f"s{a.number}" for a in self._accumulators if a.arrays.get(f"s{a.number}") == "float64"]
-        if sums:  # a group that is as if it had seen nothing begins anew: its sums are 0.0 and not -0.0
-            line(f"if {' and '.join(a.fresh() for a in self._accumulators)}:")
-            for name in sums:
-                line(f"    {name}[h] = 0.0")
+        taken(write, self._accumulators, self._arguments)
 
     def _declare(self, arrays: Mapping[str, str]) -> None:
         """The operator's parameters."""

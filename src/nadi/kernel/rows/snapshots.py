@@ -15,6 +15,9 @@ from nadi.plan.walk import inside
 
 Emit = Callable[[Chunk], None]
 
+_NAN = "NaN"
+"""Stands for what does not equal itself."""
+
 
 def windowed(query: Query) -> bool:
     """Whether the input of a query keeps events that leave again as X."""
@@ -29,6 +32,7 @@ class Snapshot:
         self._flow, self._emit = flow, emit
         self._every = rate.every or 1
         self._windowed = windowed(query)
+        self._grouped = bool(query.selection.group_by)
         values = query.selection.values
         self._aggregates = tuple(i for i, v in enumerate(values) if any(isinstance(p, Aggregate) for p in inside(v)))
         self._plain = tuple(i for i in range(len(values)) if i not in self._aggregates)
@@ -70,7 +74,8 @@ class Snapshot:
                 held.replace(rest)
 
     def _identity(self, row: Row) -> Row:
-        return tuple(row[i] for i in self._plain)
+        """What tells a row that leaves; NaN is itself, as in Java's `equals`."""
+        return tuple(value if (value := row[i]) == value else _NAN for i in self._plain)
 
     def _tick(self, due: int) -> None:
         self._timer.at(due + self._every)
@@ -82,7 +87,7 @@ class Snapshot:
             return [Event(CURRENT, ts, row) for ts, row in last.values()]
         if not self._aggregates:
             return [Event(CURRENT, ts, row) for _key, ts, row in held]
-        if set(last) <= {""}:
+        if not self._grouped:
             return [Event(CURRENT, ts, self._with_latest(row, last, "")) for _key, ts, row in held]
         if self._flow.compat == 4:  # a row per event; from 5.x on a row per key
             return [Event(CURRENT, ts, self._with_latest(row, last, key)) for key, ts, row in held]
