@@ -158,8 +158,8 @@ def _finish(m: Maker, name: str, inside: bool) -> str:
 
 
 def join(m: Maker, streams: tuple[str, str], target: str, live: bool, inside: bool = False) -> str:
-    """A join of two streams. `live`: not in playback, so that aggregators may stand in its selection; `inside` of a partition. What other queries read has
-    the common attributes."""
+    """A join of two streams. `live`: not in playback, where some windows are on rows, and `time` under aggregators; `inside` of a partition. What other
+    queries read has the common attributes."""
     kind = m.one("join", "join", "inner join", "left outer join", "right outer join", "full outer join")
     timed = not target.startswith("Mid")
     one, other = (_side(m, stream, name, live, timed, inside) for stream, name in zip(streams, "ab"))
@@ -168,7 +168,7 @@ def join(m: Maker, streams: tuple[str, str], target: str, live: bool, inside: bo
     if target.startswith("Mid"):
         chosen = ", ".join(f"{m.one('a', 'b')}.{name} as {name}" for name, _type in ATTRIBUTES)
         return f"from {sides}{_on(m)} select {chosen} insert into {target};"
-    if live and m.maybe():
+    if (live or ".time(" not in one + other) and m.maybe():
         resets = any("window" not in side or "atch(" in side for side in (one, other))
         apart = not inside or ("outer" not in kind and not resets)
         selection, rest = _totals(m, apart, inside)
@@ -183,7 +183,7 @@ def joining(draw: st.DrawFn) -> Generated:
     """One or two joins, with a partition by a key of one type or another, or without."""
     m = Maker(draw)
     queries = []
-    playback = m.rarely()  # aggregators over a join are on rows then
+    playback = m.rarely()
     for _ in range(m.number(1, 2)):
         streams = m.one(("S", "R"), ("S", "R"), ("R", "S"), ("S", "S"))
         key = m.one("", "", "", "k", "k", "v", "b")

@@ -291,6 +291,12 @@ HELD = (
     "@info(name='j') from S#window.lengthBatch(3) as a join S#window.timeBatch(100) as b on a.k == b.k"
     " select a.k as k, a.d as x, b.d as y insert into Out;"
 )
+UNIQUE = HELD.replace("lengthBatch(3)", "unique:lengthBatch(v, 2)").replace(
+    "timeBatch(100)", "unique:timeBatch(k, 100)"
+)
+PARTED = (
+    f"partition with (k of S) begin {HELD.replace('timeBatch(100) as b on a.k == b.k', 'timeLength(200, 3) as b')} end;"
+)
 
 CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "a longer time": (S + WINDOW, S + WINDOW.replace("100", "1000"), {"w"}),
@@ -343,6 +349,8 @@ CHANGES: dict[str, tuple[str, str, set[str]]] = {
     "a new attribute before a join with a chunk": (S + LAST, WIDER + LAST, {"j"}),
     "another filter of a join of batches": (S + HELD, S + HELD.replace("from S#", "from S[v > 0]#"), {"j"}),
     "a new attribute before a join of batches": (S + HELD, WIDER + HELD, {"j"}),
+    "one on rows beside a join of batches of keys": (S + UNIQUE, S + UNIQUE + SORTED, {"j"}),
+    "one on rows beside a join of batches in a partition": (S + PARTED, S + PARTED + SORTED, {"j"}),
     "what a join of batches selects": (
         S + HELD,
         S + HELD.replace("a.d as x, b.d as y", "b.d as x, a.d * 2 as y"),
