@@ -460,7 +460,19 @@ def rated(m: Maker, source: str, target: str) -> str:
 
 INSIDE = (plain, aggregated, aggregated, keyed, delayed, rated, rated)
 Shape = Callable[[Maker, str, str], str]
-SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, unordered, delayed, batched, limited, latest, partitioned, purged)
+SHAPES: tuple[Shape, ...] = (
+    plain,
+    sliding,
+    sliding,
+    unordered,
+    delayed,
+    batched,
+    limited,
+    latest,
+    shown,
+    partitioned,
+    purged,
+)
 """Makers of queries (maker, source, target); an operator adds its own."""
 
 

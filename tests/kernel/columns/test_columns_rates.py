@@ -17,6 +17,7 @@ from tests.generate.choices import SCHEMA
 from tests.generate.columnar import columnar, keyed_rates, shown
 from tests.generate.feeding import planned
 from tests.generate.inputs import Cut, Message, cuts, messages
+from tests.generate.late import late_messages
 from tests.kernel.columns import comparing
 from tests.kernel.columns.comparing import (
     CHOSEN,
@@ -55,6 +56,33 @@ def test_a_snapshot_shows_what_the_window_holds(
     plan = planned(made)
     runs_on_columns(plan)
     same_as_rows(made, plan, sent, [], parts, everywhere(sent, every))
+
+
+_LATE = {
+    "rows": "select k, v",
+    "rows and sums": "select k, sum(v) as s group by k",
+    "sums alone": "select sum(v) as s, count() as n",
+}
+
+
+@pytest.mark.parametrize("name", _LATE)
+def test_what_comes_late_stays_in_a_snapshot_until_a_timer_fires_or_an_event_comes(name: str) -> None:
+    window, shows = (
+        "from S#window.time(12 milliseconds)",
+        "output snapshot every 5 milliseconds insert all events into Out;",
+    )
+    made = Generated(
+        f"define stream S ({SCHEMA});\ndefine stream R (k string);\n{window} {_LATE[name]} {shows}", ("Out",), ()
+    )
+    plan = planned(made)
+
+    @OF_ONE_APP
+    @given(sent=late_messages, parts=cuts, every=RESTARTS)
+    def holds(sent: list[Message], parts: list[Cut], every: str) -> None:
+        sent = [Message(m.order, "S", m.events) for m in sent]
+        same_as_rows(made, plan, sent, [], parts, everywhere(sent, every))
+
+    holds()
 
 
 # ---- plain cases -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from nadi.kernel.columns.accumulating import loaded_arguments
 from nadi.kernel.columns.code import Writer
-from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, GREATEST, NEVER, NO_CLOCK, AtTime, Ending, Flush
+from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, NEVER, NO_CLOCK, AtTime, Ending, Flush
 from nadi.kernel.columns.snapshots import OWN, Lines, Snapshots
 from nadi.plan.nodes import Const, WindowCall
 
@@ -27,7 +27,7 @@ class SnapshotOfBatch(Snapshots):
         if window.name == "timeBatch":
             self._ending = EachTime(window, write, lambda now: self._end(write, now))
         else:
-            greatest = f"clock[{GREATEST}]" if window.name == "externalTimeBatch" else ""
+            greatest = "greatest" if window.name == "externalTimeBatch" else ""  # stamps what leaves there
             self._ending = ENDINGS[window.name](window, write, lambda now: self._end_of_some(write, greatest or now))
         self._ending.before()
         enter()
