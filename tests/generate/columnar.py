@@ -291,8 +291,7 @@ def unordered(m: Maker, source: str, target: str) -> str:
 
 def keyed(m: Maker, source: str, target: str) -> str:
     """The same in a partition."""
-    made = unordered(m, source, target)
-    return aggregated(m, source, target) if "session" in made or "Batch" in made else made
+    return unordered(m, source, target)
 
 
 def delayed(m: Maker, source: str, target: str) -> str:
@@ -325,7 +324,7 @@ BATCHES = (
 )
 
 
-def batched(m: Maker, source: str, target: str, inside: bool = False) -> str:
+def batched(m: Maker, source: str, target: str) -> str:
     """A batch window, mostly with aggregators or groups."""
     window = m.of(BATCHES)
     made = [_aggregate(m, i) for i in range(m.number(1, 3))]
@@ -333,7 +332,7 @@ def batched(m: Maker, source: str, target: str, inside: bool = False) -> str:
         "", ", k", ", v, b", ", k, d", ", eventTimestamp() as at", f", {number(m, 'int', 1, clocks=False)} as w"
     )
     group = m.one("", "", " group by k", " group by v", " group by k, b", " group by l")
-    if m.rarely() and not (inside and window.startswith("batch")):
+    if m.rarely():
         made = [f"{number(m, 'float', 1, clocks=False)} as n0"]
     having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having count() > 1L", " having v > 1")
     if "v > 1" in having:
@@ -402,7 +401,7 @@ def partition_key(m: Maker) -> str:
 
 def aggregated(m: Maker, source: str, target: str) -> str:
     """With aggregators, mostly without groups other than the keys of the partition."""
-    made = batched(m, source, target, inside=True) if m.maybe() else sliding(m, source, target)
+    made = batched(m, source, target) if m.maybe() else sliding(m, source, target)
     if not m.rarely():
         made = re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
     plain = "Batch" in made and not re.search(r"select (count|sum|avg|min|max|minForever|maxForever|stdDev)\(", made)

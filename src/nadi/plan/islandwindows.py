@@ -93,8 +93,6 @@ def _of_delay(query: Query, app: App) -> Iterator[str]:
 def _of_session(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     if app.playback is not None:
         yield "in playback every event of the app may end sessions, which the window 'session' would have to see"
-    if query.partition is not None:
-        yield "the window 'session' has no operator inside a partition yet"
     if len(call.args) > 2:
         yield "the allowed latency of the window 'session' has no operator yet"
     yield from _of_chunks(query, app)
@@ -127,11 +125,8 @@ def _of_unordered(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     first = numbers[:1] if call.name in UNIQUE_BATCHES else numbers  # a start time may be any
     if any(isinstance(value, int) and value <= 0 for value in first):
         yield f"the window '{call.name}' must have a number of at least 1 on columns"
-    if call.name in UNIQUE_BATCHES:
-        if query.partition is not None:
-            yield f"the window '{call.name}' has no operator inside a partition yet"
-        if call.name in TIMED and app.playback is not None:
-            yield f"in playback the window '{call.name}' has no operator yet"
+    if call.name in UNIQUE_BATCHES and call.name in TIMED and app.playback is not None:
+        yield f"in playback the window '{call.name}' has no operator yet"
     if call.name == "session":
         yield from _of_session(query, call, app)
     for attribute in attributes:
@@ -211,9 +206,6 @@ def gathers(query: Query) -> bool:
 def of_batches(query: Query, window: WindowCall) -> Iterator[str]:
     """What keeps the selection of a batch window on rows."""
     selection = query.selection
-    plain = not selection.aggregates and not selection.group_by
-    if query.partition is not None and plain and window.name == "batch" and window.args:
-        yield "the window 'batch' of a length without an aggregator has no operator inside a partition yet"
     looking = (*selection.values, *(() if selection.having is None else (selection.having,)))
     if window.name != "batch" and any(looks_at_clock(value) for value in looking):
         yield "currentTimeMillis() is another one when the batch ends"

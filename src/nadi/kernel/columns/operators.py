@@ -15,10 +15,11 @@ from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.gathering import Gathering
 from nadi.kernel.columns.joins import Join
+from nadi.kernel.columns.keyedcollecting import KeyedCollecting
 from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import Summed, pattern
 from nadi.kernel.columns.sliding import Sliding
-from nadi.kernel.columns.staging import Staged
+from nadi.kernel.columns.staging import Stage, Staged
 from nadi.kernel.columns.tables import HeldTable, Looking, LookingOn
 from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
@@ -130,9 +131,15 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
         else:
             after = replace(given, filters=behind, behind=())
         inner = _single(replace(query, input=replace(source, steps=steps)), after)
-        stage = Gathering(query, given) if gathers(query) else Collecting(query, given)
-        return Staged(source.source, stage, inner)
+        return Staged(source.source, _stage(query, given), inner)
     return _single(query, given)
+
+
+def _stage(query: Query, given: Input) -> Stage:
+    """Where the events of a batch window wait."""
+    if gathers(query):
+        return Gathering(query, given)
+    return Collecting(query, given) if given.key is None else KeyedCollecting(query, given)
 
 
 def _single(query: Query, given: Input) -> Operator:
@@ -143,7 +150,7 @@ def _single(query: Query, given: Input) -> Operator:
         each = not query.selection.aggregates and not query.selection.group_by
         if not each:
             return Batching(query, given)
-        if given.key is None:
+        if given.key is None or source.window.args:
             return Waiting(query, given)
     if query.selection.aggregates or (source.window is not None and source.window.name in PASSING):
         return Sliding(query, given)
