@@ -309,6 +309,25 @@ def delayed(m: Maker, source: str, target: str) -> str:
     )
 
 
+def leaving(m: Maker, source: str, target: str) -> str:
+    """A window of which the events that leave come out, alone or with those that come."""
+    timed = () if m.prelude else ("time(30 milliseconds)", "time(12 milliseconds)", "time(75 milliseconds)")
+    window = m.of((*timed, "length(1)", "length(3)", "externalTime(l, 30 milliseconds)"))
+    made = [_aggregate(m, i) for i in range(m.number(0, 3))]
+    clock = m.one("eventTimestamp()", "currentTimeMillis()", "str:concat(k, eventTimestamp())")
+    extra = m.one("k, v", f"v, {clock} as at", f"k, {number(m, 'int')} as w")
+    group = m.one("", "", " group by k", " group by v, b")
+    having = m.one("", "", " having n0 > 1.0", " having count() > 1L") if made else ""
+    asked = "[l > -9L]" if "(l" in window else ""
+    shape = f"from {source}{_filters(m)}{asked}#window.{window}{_behind(m)}"
+    events = m.one("expired", "all")
+    if m.rarely():  # and somebody reads it
+        after = sliding(m, f"Mid{target}", target)
+        return f"{shape} select {COLUMNS} insert {events} events into Mid{target}; {after}"
+    limit = m.one("", "", " limit 1")
+    return f"{shape} select {', '.join([*made, extra])}{group}{having}{limit} insert {events} events into {target};"
+
+
 BATCHES = (
     "timeBatch(30 milliseconds)",
     "timeBatch(12 milliseconds)",
@@ -412,9 +431,21 @@ def aggregated(m: Maker, source: str, target: str) -> str:
     return made
 
 
-INSIDE = (plain, aggregated, aggregated, keyed, delayed)
+INSIDE = (plain, aggregated, aggregated, keyed, delayed, leaving)
 Shape = Callable[[Maker, str, str], str]
-SHAPES: tuple[Shape, ...] = (plain, sliding, sliding, unordered, delayed, batched, limited, latest, partitioned, purged)
+SHAPES: tuple[Shape, ...] = (
+    plain,
+    sliding,
+    sliding,
+    unordered,
+    delayed,
+    leaving,
+    batched,
+    limited,
+    latest,
+    partitioned,
+    purged,
+)
 """Makers of queries (maker, source, target); an operator adds its own."""
 
 

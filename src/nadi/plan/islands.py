@@ -10,13 +10,22 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-from nadi.lang.tree import Events, Type
+from nadi.lang.tree import Type
 from nadi.plan import joinable, matchable, purging, tabling
 from nadi.plan.ahead import ahead
 from nadi.plan.annotations import found
 from nadi.plan.certainty import failing
 from nadi.plan.elements import has_absent
-from nadi.plan.islandwindows import BATCHES, PASSING, of_batches, of_rate, of_timers, of_window
+from nadi.plan.islandwindows import (
+    BATCHES,
+    PASSING,
+    of_batches,
+    of_expired,
+    of_rate,
+    of_timers,
+    of_window,
+    shows_expired,
+)
 from nadi.plan.looped import CLOCKS, looped
 from nadi.plan.mixing import Mixing
 from nadi.plan.nodes import (
@@ -328,9 +337,10 @@ def _of_output(query: Query, app: App) -> Iterator[str]:
         return  # `tabling` has looked
     if not isinstance(output, InsertIntoStream) or output.target not in app.streams:
         yield "it does not insert into a stream"
-    elif output.events is not Events.CURRENT:
-        yield "its output has expired events"
-    elif app.streams[output.target].schema.types != query.selection.schema.types:
+        return
+    if shows_expired(query):
+        yield from of_expired(query, app)
+    if app.streams[output.target].schema.types != query.selection.schema.types:
         yield f"its columns are not of the types of '{output.target}'"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from nadi.lang.tree import Type
+from nadi.lang.tree import Events, Type
 from nadi.plan.elements import has_absent
 from nadi.plan.nodes import (
     App,
@@ -15,6 +15,7 @@ from nadi.plan.nodes import (
     Const,
     Expr,
     FilterStep,
+    InsertIntoStream,
     JoinInput,
     Logic,
     Negation,
@@ -28,6 +29,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.render import written
 from nadi.plan.streams import producers
+from nadi.plan.touching import touched
 from nadi.plan.walk import inside, read
 
 SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
@@ -40,6 +42,8 @@ UNORDERED = UNIQUE | {"sort", "session"}
 """Windows that events leave in another order than they came."""
 PASSING = frozenset({"unique:first", "session"})
 """Windows that let some events pass and drop others."""
+EXPIRING = frozenset({"time", "length", "externalTime"})
+"""Windows of which expired events can come out."""
 EXTERNAL = frozenset({"externalTime", "externalTimeBatch"})
 """Windows whose clock is their first parameter, an attribute."""
 STARTING = frozenset({"timeBatch", "externalTimeBatch"})
@@ -86,7 +90,9 @@ def of_time(source: object, call: WindowCall, app: App) -> Iterator[str]:
 
 def _of_delay(query: Query, app: App) -> Iterator[str]:
     if app.playback is not None:
-        yield "in playback what the window 'delay' lets go travels at a time that only the other inputs know"
+        window = query.input.window if isinstance(query.input, SingleInput) else None
+        name = "delay" if window is None else window.name
+        yield f"in playback what the window '{name}' lets go travels at a time that only the other inputs know"
     yield from _of_chunks(query, app)
 
 
@@ -256,7 +262,36 @@ def is_timed(query: Query) -> bool:
     window = query.input.window if isinstance(query.input, SingleInput) else None
     ticks = query.rate is not None and query.rate.every is not None and query.rate.kind != "first"
     absent = isinstance(query.input, StateInput) and has_absent(query.input.root)
-    return ticks or absent or (window is not None and window.name in TIMED)
+    leaves = shows_expired(query) and window is not None and window.name == "time"
+    return ticks or absent or leaves or (window is not None and window.name in TIMED)
+
+
+def shows_expired(query: Query) -> bool:
+    """Whether what leaves the window of a query comes out."""
+    return isinstance(query.output, InsertIntoStream) and query.output.events is not Events.CURRENT
+
+
+def of_expired(query: Query, app: App) -> Iterator[str]:
+    """What keeps a query that puts out expired events on rows."""
+    window = query.input.window if isinstance(query.input, SingleInput) else None
+    if window is None or window.name not in EXPIRING:
+        of = "" if window is None else f" of the window '{window.name}'"
+        yield f"its output has expired events{of}, for which there is no operator yet"
+        return
+    if query.rate is not None:
+        yield "an output rate of expired events has no operator yet"
+    if query.selection.order_by:
+        yield "order by of expired events has no operator yet"
+    if touched(query, app):
+        yield "its output has expired events, and it looks into a table"
+    if window.name == "time":
+        yield from _of_delay(query, app)
+
+
+def _has_timers(query: Query) -> bool:
+    """Whether it matters when a query's timers fire, if they put out something or not."""
+    window = query.input.window if isinstance(query.input, SingleInput) else None
+    return is_timed(query) or (window is not None and window.name == "session")
 
 
 def of_timers(app: App) -> dict[str, str]:
@@ -277,8 +312,12 @@ def of_timers(app: App) -> dict[str, str]:
         fed[target] = names[query.id]
         for other in app.queries:
             if target in read(other).values():
-                if is_timed(other):
-                    found[other.id] = f"{fed[target]} and it both put out something by themselves, when it is time"
+                if _has_timers(other):
+                    found[other.id] = (
+                        f"{fed[target]} and it both put out something by themselves, when it is time"
+                        if is_timed(other)
+                        else f"{fed[target]} puts out something by itself, before the end of a session or behind it"
+                    )
                 elif app.playback is not None:
                     found[other.id] = f"what {fed[target]} puts out in playback travels at a time that it does not know"
                 names.setdefault(other.id, fed[target])

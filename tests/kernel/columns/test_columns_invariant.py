@@ -95,6 +95,11 @@ LOOPS = {
     "unique in a partition": "partition with (k of S) begin from S#window.unique:length(v, 2) select k, b, sum(d) as a group by b insert into Out; end;",
     "delay": "from S#window.delay(30 millisec)[v > 0] select k, d * 2.0 as e, sum(v) as s group by b insert into Out;",
     "delay in a partition": "partition with (k of S) begin from S#window.delay(12 millisec) select k, v, b insert into Out; end;",
+    "what leaves": "from S#window.time(30 millisec)[v > 0] select k, v, d, eventTimestamp() as at insert expired events into Out;",
+    "groups of what leaves": "from S#window.length(3) select k, sum(d) as s, max(v) as m, distinctCount(v) as n group by k insert all events into Out;",
+    "what leaves by a time": "from S[l > -9L]#window.externalTime(l, 30 millisec) select avg(d) as s, stdDev(v) as e insert expired events into Out;",
+    "what leaves of keys": "partition with (k of S) begin from S#window.time(30 millisec)"
+    " select k, v, sum(d) as s group by v insert all events into Out; end;",
     "session": "from S#window.session(12 millisec, k) select k, sum(f) as s, avg(d) as a, distinctCount(v) as n group by b insert into Out;",
     "session in a partition": "partition with (k of S) begin from S#window.session(30 millisec) select k, sum(f) as s, max(d) as m insert into Out; end;",
     "session of keys in a partition": "partition with (v of S) begin from S#window.session(12 millisec, k)"

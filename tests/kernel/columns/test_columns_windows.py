@@ -21,7 +21,7 @@ from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Message
-from tests.kernel.columns.comparing import ColumnsFeeding
+from tests.kernel.columns.comparing import ColumnsFeeding, everywhere, same_as_rows
 
 STREAMS = f"define stream S ({SCHEMA});\ndefine stream R ({SCHEMA});\n"
 LONG_AGO = -(2**63)
@@ -201,6 +201,35 @@ def test_an_external_clock_may_be_as_old_as_a_long() -> None:
     both("from S[not (l is null)]#window.externalTime(l, 30 millisec) select count() as n insert into Out;", *rows)
 
 
+# ---- what leaves -----------------------------------------------------------------------------------------------------
+
+
+def test_what_leaves_stands_before_the_event_in_its_chunk_and_is_stamped_with_the_clock() -> None:
+    both(
+        "from S#window.time(30 millisec) select k, v, eventTimestamp() as at, currentTimeMillis() as now insert all events into Out;",
+        (0, [event("a", 1), event("b", 2)]),
+        (30, [event("c", 3)]),
+        (200, [event("d", 4)]),
+    )
+
+
+@pytest.mark.parametrize("events", ["all", "expired"])
+def test_of_a_chunk_with_aggregators_the_last_row_that_is_wanted_comes_out(events: str) -> None:
+    both(
+        f"from S#window.length(1) select k, sum(v) as s, min(v) as m, distinctCount(k) as n insert {events} events into Out;",
+        *((n, [event(k, v)]) for n, (k, v) in enumerate((("a", 1), ("b", 2), ("b", 3), ("c", None)))),
+    )
+
+
+def test_an_event_that_comes_late_leaves_with_the_next_one_or_timer() -> None:
+    rows = [Message(n, "S", ((ts, event("a", n)),)) for n, ts in ((0, 0), (40, 40), (41, 5), (60, 50), (200, 200))]
+    made = Generated(
+        f"{STREAMS}from S#window.time(30 millisec) select v, l insert expired events into Out;", ("Out",), ()
+    )
+    found = same_as_rows(made, planned(made), rows, [], everywhere(rows, "deltas"))
+    assert len(found["Out"]) == 5
+
+
 # ---- keys ------------------------------------------------------------------------------------------------------------
 
 
@@ -232,6 +261,20 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
     ("query", "reason"),
     [
         ("from S#window.sort(2, v) select v insert into Out;", "fails where v is null"),
+        (
+            "from S#window.lengthBatch(2) select v insert all events into Out;",
+            "expired events of the window 'lengthBatch'",
+        ),
+        (
+            "from S#window.timeLength(9, 2) select v insert all events into Out;",
+            "expired events of the window 'timeLength'",
+        ),
+        ("from S select v insert expired events into Out;", "has expired events, for which"),
+        (
+            "from S#window.length(2) select v output every 2 events insert all events into Out;",
+            "an output rate of expired",
+        ),
+        ("from S#window.length(2) select v order by v insert all events into Out;", "order by of expired events"),
         ("from S#window.sort(2, k) select v insert into Out;", "'sort' by strings"),
         ("from S#window.session(1 sec, k, 1 sec) select count() as n insert into Out;", "the allowed latency"),
         ("from S#window.unique:ever(d) select count() as n insert into Out;", "no attribute of a type"),
@@ -267,15 +310,9 @@ def test_a_delay_stays_on_rows_in_playback_and_behind_what_makes_several_chunks_
     ("query", "reason"),
     [
         (
-            "from S#window.unique:lengthBatch(v, 2) select v insert into Out;",
-            "'unique:lengthBatch' has no operator inside",
-        ),
-        ("from S#window.session(1 sec) select v insert into Out;", "'session' has no operator inside a partition"),
-        (
             "from S[v > 0]#window.sort(101, v) select count() as n insert into Out;",
             "of more than 100 events has no operator inside",
         ),
-        ("from S#window.batch(2) select v insert into Out;", "'batch' of a length"),
         ("from S select v output every 2 events insert into Out;", "output all has no operator inside"),
     ],
 )
@@ -294,6 +331,15 @@ def test_queries_that_both_have_timers_stay_on_rows_where_one_reads_the_other() 
     assert why(read) == ""
     found = islands(plan_app("@app:playback " + STREAMS + read, default_registry())).queries
     assert any("travels at a time that it does not know" in one.why for one in found.values())
+
+
+@pytest.mark.parametrize("between", ["", "from Mid select k insert into Next;"])
+def test_a_session_of_what_comes_by_timers_stays_on_rows_which_know_who_is_first(between: str) -> None:
+    late = "@info(name='one') from S#window.delay(12 millisec) select k insert into Mid;"
+    query = f"from {'Next' if between else 'Mid'}#window.session(30 millisec) select k, count() as n insert into Out;"
+    found = islands(plan_app(f"{STREAMS}{late}{between}{query}", default_registry())).queries
+    assert any("one puts out something by itself, before the end of a session" in one.why for one in found.values())
+    assert why(late.replace("#window.delay(12 millisec)", "") + between + query) == ""
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from nadi.kernel.columns.batching import Batching
 from nadi.kernel.columns.collecting import Collecting
 from nadi.kernel.columns.contract import Input, Operator, Stateful
 from nadi.kernel.columns.delaying import Delaying
+from nadi.kernel.columns.expiring import Expiring
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.gathering import Gathering
@@ -18,14 +19,16 @@ from nadi.kernel.columns.joins import Join
 from nadi.kernel.columns.keyedcollecting import KeyedCollecting
 from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import Summed, pattern
+from nadi.kernel.columns.retracting import Retracting
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.staging import Stage, Staged
 from nadi.kernel.columns.tables import HeldTable, Looking, LookingOn
 from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
+from nadi.lang.tree import Type
 from nadi.plan import tabling
 from nadi.plan.ahead import ahead
-from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers
+from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers, shows_expired
 from nadi.plan.nodes import (
     App,
     Column,
@@ -119,6 +122,8 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
     position = None if key is None else key.position
     sharded, purged = app.sharding.kind == "key", bool(keys_of(query, app))
     given = Input(types, filters, position, sharded, behind, purged)
+    if source.window is not None and shows_expired(query):
+        return Staged(source.source, Expiring(query, given), _expired(query, source, given))
     if source.window is not None and source.window.name == "delay":
         later = replace(query, input=replace(source, steps=tuple(map(FilterStep, behind))))
         inner = _single(later, replace(given, filters=behind, behind=()))
@@ -133,6 +138,14 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
         inner = _single(replace(query, input=replace(source, steps=steps)), after)
         return Staged(source.source, _stage(query, given), inner)
     return _single(query, given)
+
+
+def _expired(query: Query, source: SingleInput, given: Input) -> Operator:
+    """The operator of what comes into a window and what leaves it."""
+    later = replace(query, input=replace(source, steps=tuple(map(FilterStep, given.behind))))
+    if not query.selection.aggregates:
+        return _single(later, replace(given, filters=given.behind, behind=()))
+    return Retracting(later, replace(given, types=(*given.types, Type.BOOL), filters=given.behind, behind=()))
 
 
 def _stage(query: Query, given: Input) -> Stage:
