@@ -213,7 +213,8 @@ def _aggregate(m: Maker, i: int) -> str:
         case 0 | 1:
             return f"count() as n{i}"
         case 3 if i:
-            return f"distinctCount({m.one('k', 'v', 'l', 'b')}) as n{i}"
+            counted = m.one("distinctCount({})", "distinctCount({})", "sizeOfSet(unionSet(createSet({})))")
+            return f"{counted.format(m.one('k', 'v', 'l', 'b'))} as n{i}"
         case 2 if i:
             return f"{m.one('and', 'or')}({m.one('v > 1', 'b', 'not b', 'l is null')} and v < 4) as n{i}"
         case _:
@@ -386,7 +387,7 @@ def purged(m: Maker, source: str, target: str) -> str:
     inside = []
     for n in range(m.number(1, 2)):
         made = m.of((plain, sliding, sliding))(m, source, m.output() if n else target)
-        made = made.replace("distinctCount(", "count(")
+        made = re.sub(r"distinctCount\((\w)\)|sizeOfSet\(unionSet\(createSet\((\w)\)\)\)", "count()", made)
         inside.append("  " + made.replace(" insert into", f"{m.one('', '', ' limit 1')} insert into"))
     body = "\n".join(inside)
     return f"{purge(m)}partition with ({partition_key(m)} of {source}) begin\n{body}\nend;"

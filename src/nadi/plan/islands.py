@@ -58,6 +58,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.owners import keys_id, keys_of, purged
 from nadi.plan.render import written
+from nadi.plan.sets import with_counts
 from nadi.plan.setting import with_set
 from nadi.plan.streams import producers
 from nadi.plan.summing import halves_of, sums
@@ -252,7 +253,7 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a query on rows."""
     yield from _of_output(query, app)
     yield from purging.obstacles(query, app)
-    query = with_set(query)
+    query = with_counts(with_set(query))
     found, changing = None, changes(query, app)
     if touched(query, app):
         reason = next(tabling.obstacles(query, app), "")
@@ -393,7 +394,9 @@ def having_of(selection: Selection) -> Expr:
 
 def _of_aggregate(aggregate: Aggregate) -> Iterator[str]:
     name = aggregate.function
-    if name not in AGGREGATORS:
+    if name == "unionSet":
+        yield "unionSet() gives an object, which columns do not hold: only sizeOfSet(unionSet(createSet(…))) of an attribute has an operator"
+    elif name not in AGGREGATORS:
         yield f"the aggregator {name}() has no operator yet"
     for argument in aggregate.args:
         if name in ("and", "or") and not isinstance(argument, (Comparison, Logic, Negation, NullCheck)):

@@ -201,6 +201,22 @@ def test_an_external_clock_may_be_as_old_as_a_long() -> None:
     both("from S[not (l is null)]#window.externalTime(l, 30 millisec) select count() as n insert into Out;", *rows)
 
 
+# ---- sets ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", ["", "#window.length(2)", "#window.timeBatch(9 millisec)", "#window.unique:ever(k)"])
+def test_how_many_values_a_set_holds_is_known_without_the_set(window: str) -> None:
+    chosen = (
+        "sizeOfSet(unionSet(createSet(k))) as n, ifThenElse(sizeOfSet(unionSet(createSet(v))) > 1, 'more', 'one') as t"
+    )
+    rows = [(n, [event(k, v)]) for n, (k, v) in enumerate((("a", 1), ("b", 1), (None, 2), ("b", None), ("c", 2)))]
+    both(
+        f"from S{window} select b, {chosen}, sizeOfSet(unionSet(createSet(l))) + 1 as m group by b insert into Out;",
+        *rows,
+    )
+    both(f"from S{window} select k having sizeOfSet(unionSet(createSet(k))) > 1 insert into Out;", *rows)
+
+
 # ---- what leaves -----------------------------------------------------------------------------------------------------
 
 
@@ -269,6 +285,7 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
             "from S#window.timeLength(9, 2) select v insert all events into Out;",
             "expired events of the window 'timeLength'",
         ),
+        ("from S select unionSet(createSet(k)) as n insert into Out;", "unionSet() gives an object"),
         ("from S select v insert expired events into Out;", "has expired events, for which"),
         (
             "from S#window.length(2) select v output every 2 events insert all events into Out;",

@@ -36,7 +36,7 @@ class Delaying:
 
     letters = frozenset({"g", "k", "q"})
     _timed = True
-    _marked: dict[str, str] = {}
+    _marked: Mapping[str, str] = {}
 
     def __init__(self, query: Query, given: Input) -> None:
         assert isinstance(query.input, SingleInput)
@@ -95,7 +95,7 @@ class Delaying:
         text.after += (*queue.after, "made[0] = k", "made[1] = e")
         text.own |= {name: f"{dtype}[]" for name, dtype in arrays.items()} | {"touched": "bool[]", "until": "int64"}
         text.own |= {**queue.parameters, **self._rows.parameters, "origin": "const int64[]"}
-        text.own |= dict.fromkeys((*NAMES, "made", "of", *_ENDS), "int64[]") | self._marked
+        text.own |= dict.fromkeys((*NAMES, "made", "of", *_ENDS), "int64[]") | dict(self._marked)
         if self._groups.grouped:
             text.own["groups"] = "const int32[]"
         return text

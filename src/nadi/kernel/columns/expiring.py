@@ -24,7 +24,7 @@ from nadi.plan.nodes import Attr, Query, SingleInput
 class Expiring(Delaying):
     """See the module's text. Timers are those of `delay`: on rows both set them by one rule."""
 
-    _marked = {"ots": "int64[]", "oleft": "bool[]"}
+    _marked: Mapping[str, str] = {"ots": "int64[]", "oleft": "bool[]"}
 
     def __init__(self, query: Query, given: Input) -> None:
         assert isinstance(query.input, SingleInput)

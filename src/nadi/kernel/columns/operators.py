@@ -44,6 +44,7 @@ from nadi.plan.nodes import (
     WindowStep,
 )
 from nadi.plan.owners import keys_of
+from nadi.plan.sets import with_counts
 from nadi.plan.setting import with_set
 from nadi.plan.summing import sums
 
@@ -52,7 +53,7 @@ _NO_TABLES: Mapping[str, HeldTable] = {}
 
 def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTable] = _NO_TABLES) -> Operator:
     """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out; `tables` are those on columns."""
-    query = with_set(query)
+    query = with_counts(with_set(query))
     seen = tabling.seen(query, app)
     if seen is None:
         return _whole(query, app, is_read)
