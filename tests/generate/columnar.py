@@ -432,7 +432,12 @@ def aggregated(m: Maker, source: str, target: str) -> str:
     return made
 
 
-INSIDE = (plain, aggregated, aggregated, keyed, delayed, leaving)
+def left_inside(m: Maker, source: str, target: str) -> str:
+    """The same in a partition, where an inner stream has the key."""
+    return leaving(m, source, target).replace(f"Mid{target}", f"#Mid{target}")
+
+
+INSIDE = (plain, aggregated, aggregated, keyed, delayed, left_inside)
 Shape = Callable[[Maker, str, str], str]
 SHAPES: tuple[Shape, ...] = (
     plain,
