@@ -261,6 +261,7 @@ UNORDERED = (
     "session(30 milliseconds)",
     "session(12 milliseconds, k)",
     "session(75 milliseconds, k)",
+    "session(30 milliseconds, k, 12 milliseconds)",
     "unique:lengthBatch(k, 2)",
     "unique:firstLengthBatch(v, 3)",
     "unique:timeBatch(k, 30 milliseconds)",

@@ -99,8 +99,6 @@ def _of_delay(query: Query, app: App) -> Iterator[str]:
 def _of_session(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     if app.playback is not None:
         yield "in playback every event of the app may end sessions, which the window 'session' would have to see"
-    if len(call.args) > 2:
-        yield "the allowed latency of the window 'session' has no operator yet"
     yield from _of_chunks(query, app)
 
 

@@ -104,6 +104,9 @@ LOOPS = {
     "session in a partition": "partition with (k of S) begin from S#window.session(30 millisec) select k, sum(f) as s, max(d) as m insert into Out; end;",
     "session of keys in a partition": "partition with (v of S) begin from S#window.session(12 millisec, k)"
     " select v, sum(f) as s, count() as n insert into Out; end;",
+    "session with late events": "from S#window.session(12 millisec, k, 5 millisec) select k, sum(f) as s, max(d) as m insert into Out;",
+    "late events in a partition": "partition with (v of S) begin from S#window.session(30 millisec, k, 30 millisec)"
+    " select v, sum(f) as s, count() as n group by b insert into Out; end;",
     "batch of keys in a partition": "partition with (k of S) begin from S[v > 0]#window.unique:timeBatch(v, 30 millisec)[b]"
     " select k, sum(d) as s, v insert into Out; end;",
     "first of keys in a partition": "partition with (k of S) begin from S#window.unique:firstLengthBatch(v, 2) select k, v, d * 2.0 as e insert into Out; end;",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
@@ -18,10 +19,12 @@ from nadi.kernel.keys import key_group
 from nadi.plan import plan_app
 from nadi.plan.islands import islands
 from tests.generate.apps import Generated
-from tests.generate.choices import SCHEMA
+from tests.generate.choices import SCHEMA, Maker
+from tests.generate.columnar import columnar
 from tests.generate.feeding import Feeding, planned
-from tests.generate.inputs import Message
-from tests.kernel.columns.comparing import ColumnsFeeding, everywhere, same_as_rows
+from tests.generate.inputs import Cut, Message, cuts
+from tests.generate.late import late_messages
+from tests.kernel.columns.comparing import CHOSEN, RESTARTS, ColumnsFeeding, everywhere, same_as_rows
 
 STREAMS = f"define stream S ({SCHEMA});\ndefine stream R ({SCHEMA});\n"
 LONG_AGO = -(2**63)
@@ -201,6 +204,58 @@ def test_an_external_clock_may_be_as_old_as_a_long() -> None:
     both("from S[not (l is null)]#window.externalTime(l, 30 millisec) select count() as n insert into Out;", *rows)
 
 
+# ---- sessions --------------------------------------------------------------------------------------------------------
+
+SESSIONS = {
+    "an end that moves back waits for the timer that was set before": ((100, 100), (101, 110), (102, 103), (136, 132)),
+    "late events join the session before, and then both": (
+        (100, 100),
+        (120, 120),
+        (121, 113),
+        (122, 100),
+        (123, 105),
+        (125, 125),
+        (140, 132),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SESSIONS)
+@pytest.mark.parametrize(
+    "window", ["30 millisec", "30 millisec, k", "30 millisec, k, 9 millisec", "12 millisec, k, 12 millisec"]
+)
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_session_leaves_as_on_rows_wherever_state_is_taken(what: str, window: str, inside: bool) -> None:
+    query = f"from S#window.session({window}) select k, sum(v) as s, min(v) as least insert into Out;"
+    text = f"partition with (b of S) begin {query} end;" if inside else query
+    made = Generated(STREAMS + text, ("Out",), ())
+    plan = planned(made)
+    assert islands(plan).columns
+    moments = (*SESSIONS[what], (300, 300))
+    sent = [Message(order, "S", ((ts, event("a", 2**n)),)) for n, (order, ts) in enumerate(moments)]
+    same_as_rows(made, plan, sent, [], everywhere(sent, "dump"), everywhere(sent, "deltas"))
+
+
+def _session(m: Maker, source: str, target: str) -> str:
+    gap = m.one(12, 30, 75)
+    window = m.one(
+        f"{gap} milliseconds", f"{gap} milliseconds, k", f"{gap} milliseconds, k, {m.one(1, 5, 12)} milliseconds"
+    )
+    group = m.one("", " group by v")
+    made = f"from {source}#window.session({window}) select k, sum(d) as s, max(v) as m{group} insert into {target};"
+    return made if m.maybe() else f"partition with ({m.one('k', 'v', 'b')} of {source}) begin {made} end;"
+
+
+@CHOSEN
+@given(made=columnar(shapes=(_session,)), sent=late_messages, parts=cuts, every=RESTARTS)
+def test_sessions_of_events_that_come_late_are_those_of_rows(
+    made: Generated, sent: list[Message], parts: list[Cut], every: str
+) -> None:
+    plan = planned(made)
+    assume(islands(plan).columns)  # in playback it stays on rows
+    same_as_rows(made, plan, sent, [], parts, everywhere(sent, every))
+
+
 # ---- sets ------------------------------------------------------------------------------------------------------------
 
 
@@ -293,7 +348,6 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
         ),
         ("from S#window.length(2) select v order by v insert all events into Out;", "order by of expired events"),
         ("from S#window.sort(2, k) select v insert into Out;", "'sort' by strings"),
-        ("from S#window.session(1 sec, k, 1 sec) select count() as n insert into Out;", "the allowed latency"),
         ("from S#window.unique:ever(d) select count() as n insert into Out;", "no attribute of a type"),
         ("from S#window.unique:length(k, 0) select count() as n insert into Out;", "a number of at least 1"),
         ("from S#window.timeBatch(1 sec, true) select v insert into Out;", "stream.current.event"),

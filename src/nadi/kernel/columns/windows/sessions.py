@@ -49,13 +49,16 @@ class Sessions:
         self._element = window.id
         self._by = tuple(a.position for a in window.args if isinstance(a, Attr))
         self._keys = self._made_keys(given)
-        self._events = Chains(window.id, holding.columns, self._keys, holding.groups, holding.named, fronts=True)
+        self._events = self._made_events(holding)
         self._made_timers(given)
         self.names = frozenset(holding.columns)
         self.clear()
 
     def _made_keys(self, given: Input) -> Groups:
         return Groups(self._element, self._by, (Type.STRING,) * len(self._by), SESSION)
+
+    def _made_events(self, holding: Holding) -> Chains:
+        return Chains(self._element, holding.columns, self._keys, holding.groups, holding.named, fronts=True)
 
     def _made_timers(self, given: Input) -> None:
         self._pending = Ring(self._element, {"ts": "int64"}, Groups(self._element, (), (), {}))
@@ -102,15 +105,8 @@ class Sessions:
 
     def write(self, write: Writer, taken: Callable[[], None]) -> None:
         """The lines for an event that comes."""
+        self._enter(write, taken)
         line = write.line
-        line("if w_origin[i] != w_opened:")
-        with write.indented():
-            line("w_opened = w_origin[i]")
-            self._fire(write, "now[i]", taken)
-        line("w_clock = now[i]")
-        line("p = w_keys[i]" if self._keys.grouped else "p = 0")
-        for text in self._entering:
-            line(text)
         line("w_ts = int(ts[i])")
         line("w_front = False")
         line("if active[p] and w_ts < start[p]:")
@@ -137,6 +133,18 @@ class Sessions:
                 line(f"    {text}")
             for text in self._events.append:
                 line(text)
+
+    def _enter(self, write: Writer, taken: Callable[[], None]) -> None:
+        """The lines that play the timers and find the key of an event."""
+        line = write.line
+        line("if w_origin[i] != w_opened:")
+        with write.indented():
+            line("w_opened = w_origin[i]")
+            self._fire(write, "now[i]", taken)
+        line("w_clock = now[i]")
+        line("p = w_keys[i]" if self._keys.grouped else "p = 0")
+        for text in self._entering:
+            line(text)
 
     def write_end(self, write: Writer, taken: Callable[[], None]) -> None:
         """The lines behind the last event."""
