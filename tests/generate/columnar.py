@@ -242,7 +242,8 @@ def _aggregate(m: Maker, i: int) -> str:
         case 0 | 1:
             return f"count() as n{i}"
         case 3 if i:
-            return f"distinctCount({m.one('k', 'v', 'l', 'b')}) as n{i}"
+            counted = m.one("distinctCount({})", "distinctCount({})", "sizeOfSet(unionSet(createSet({})))")
+            return f"{counted.format(m.one('k', 'v', 'l', 'b'))} as n{i}"
         case 2 if i:
             return f"{m.one('and', 'or')}({m.one('v > 1', 'b', 'not b', 'l is null')} and v < 4) as n{i}"
         case _:
@@ -289,6 +290,7 @@ UNORDERED = (
     "session(30 milliseconds)",
     "session(12 milliseconds, k)",
     "session(75 milliseconds, k)",
+    "session(30 milliseconds, k, 12 milliseconds)",
     "unique:lengthBatch(k, 2)",
     "unique:firstLengthBatch(v, 3)",
     "unique:timeBatch(k, 30 milliseconds)",
@@ -320,8 +322,7 @@ def unordered(m: Maker, source: str, target: str) -> str:
 
 def keyed(m: Maker, source: str, target: str) -> str:
     """The same in a partition."""
-    made = unordered(m, source, target)
-    return aggregated(m, source, target) if "session" in made or "Batch" in made else made
+    return unordered(m, source, target)
 
 
 def delayed(m: Maker, source: str, target: str) -> str:
@@ -339,6 +340,25 @@ def delayed(m: Maker, source: str, target: str) -> str:
     )
 
 
+def leaving(m: Maker, source: str, target: str) -> str:
+    """A window of which the events that leave come out, alone or with those that come."""
+    timed = () if m.prelude else ("time(30 milliseconds)", "time(12 milliseconds)", "time(75 milliseconds)")
+    window = m.of((*timed, "length(1)", "length(3)", "externalTime(l, 30 milliseconds)"))
+    made = [_aggregate(m, i) for i in range(m.number(0, 3))]
+    clock = m.one("eventTimestamp()", "currentTimeMillis()", "str:concat(k, eventTimestamp())")
+    extra = m.one("k, v", f"v, {clock} as at", f"k, {number(m, 'int')} as w")
+    group = m.one("", "", " group by k", " group by v, b")
+    having = m.one("", "", " having n0 > 1.0", " having count() > 1L") if made else ""
+    asked = "[l > -9L]" if "(l" in window else ""
+    shape = f"from {source}{_filters(m)}{asked}#window.{window}{_behind(m)}"
+    events = m.one("expired", "all")
+    if m.rarely():  # and somebody reads it
+        after = sliding(m, f"Mid{target}", target)
+        return f"{shape} select {COLUMNS} insert {events} events into Mid{target}; {after}"
+    limit = m.one("", "", " limit 1")
+    return f"{shape} select {', '.join([*made, extra])}{group}{having}{limit} insert {events} events into {target};"
+
+
 BATCHES = (
     "timeBatch(30 milliseconds)",
     "timeBatch(12 milliseconds)",
@@ -354,7 +374,7 @@ BATCHES = (
 )
 
 
-def batched(m: Maker, source: str, target: str, inside: bool = False) -> str:
+def batched(m: Maker, source: str, target: str) -> str:
     """A batch window, mostly with aggregators or groups."""
     window = m.of(BATCHES)
     made = [_aggregate(m, i) for i in range(m.number(1, 3))]
@@ -362,7 +382,7 @@ def batched(m: Maker, source: str, target: str, inside: bool = False) -> str:
         "", ", k", ", v, b", ", k, d", ", eventTimestamp() as at", f", {number(m, 'int', 1, clocks=False)} as w"
     )
     group = m.one("", "", " group by k", " group by v", " group by k, b", " group by l")
-    if m.rarely() and not (inside and window.startswith("batch")):
+    if m.rarely():
         made = [f"{number(m, 'float', 1, clocks=False)} as n0"]
     having = m.one("", "", " having n0 > 1.0", " having n0 is null", " having count() > 1L", " having v > 1")
     if "v > 1" in having:
@@ -403,7 +423,7 @@ def purged(m: Maker, source: str, target: str) -> str:
     inside = []
     for n in range(m.number(1, 2)):
         made = m.of((plain, sliding, sliding))(m, source, m.output() if n else target)
-        made = made.replace("distinctCount(", "count(")
+        made = re.sub(r"distinctCount\((\w)\)|sizeOfSet\(unionSet\(createSet\((\w)\)\)\)", "count()", made)
         inside.append("  " + made.replace(" insert into", f"{m.one('', '', ' limit 1')} insert into"))
     body = "\n".join(inside)
     return f"{purge(m)}partition with ({partition_key(m)} of {source}) begin\n{body}\nend;"
@@ -437,7 +457,7 @@ def partition_key(m: Maker) -> str:
 
 def aggregated(m: Maker, source: str, target: str) -> str:
     """With aggregators, mostly without groups other than the keys of the partition."""
-    made = batched(m, source, target, inside=True) if m.maybe() else sliding(m, source, target)
+    made = batched(m, source, target) if m.maybe() else sliding(m, source, target)
     if not m.rarely():
         made = re.sub(r" group by [a-z, ]*(?= having| order| limit| offset| insert)", "", made)
     return made
@@ -458,7 +478,12 @@ def rated(m: Maker, source: str, target: str) -> str:
     return made.replace(" insert into", f"{limit} insert into")
 
 
-INSIDE = (plain, aggregated, aggregated, keyed, delayed, rated, rated)
+def left_inside(m: Maker, source: str, target: str) -> str:
+    """The same in a partition, where an inner stream has the key."""
+    return leaving(m, source, target).replace(f"Mid{target}", f"#Mid{target}")
+
+
+INSIDE = (plain, aggregated, aggregated, keyed, delayed, left_inside, rated, rated)
 Shape = Callable[[Maker, str, str], str]
 SHAPES: tuple[Shape, ...] = (
     plain,
@@ -466,6 +491,7 @@ SHAPES: tuple[Shape, ...] = (
     sliding,
     unordered,
     delayed,
+    leaving,
     batched,
     limited,
     latest,

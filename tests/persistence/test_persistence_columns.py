@@ -422,6 +422,22 @@ def test_what_columns_did_not_keep_of_events_is_told_before_anything_is_dropped(
     assert going.feed(_messages(False, 600), 3000).taken()
 
 
+@pytest.mark.parametrize("window", ["length(3)", "time(100)"])
+def test_a_window_whose_expired_events_come_out_goes_on_as_it_was_and_as_nothing_else(window: str) -> None:
+    shown = f"{S}@info(name='w') from S#window.{window} select k, sum(v) as s insert all events into Out;"
+    rows, columns = Node(shown), ColumnsNode(shown)
+    assert columns.on_columns == {"w"}
+    for node in (rows, columns):
+        node.feed(_messages(False, 0), 590).taken()
+    for after in (shown.replace("all events ", ""), shown.replace("all", "expired"), shown.replace("sum", "max")):
+        with pytest.raises(NadiError, match=r"RESTORE_DROPS_STATE.*in a form that rows cannot take"):
+            columns.plan(after).check()
+    went, stayed = rows.goes_on_as(shown), columns.goes_on_as(shown)
+    assert stayed.on_columns == {"w"}
+    then = _messages(False, 600)
+    assert stayed.feed(then, 3000).taken() == went.feed(then, 3000).taken()
+
+
 def test_a_partition_that_goes_to_rows_knows_the_keys_that_rows_knew_and_those_that_only_columns_knew() -> None:
     both = KEYED.replace("end;", "@info(name='o') from S#window.length(2) select v insert all events into Out2; end;")
     columns = ColumnsNode(S + KEYED).feed([("S", 10, ("a", 1, 0.5)), ("S", 20, ("b", 1, 0.5))], 30)

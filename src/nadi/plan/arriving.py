@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from nadi.plan.islandwindows import BATCHES, SLIDING, UNIQUE_BATCHES, UNORDERED
+from nadi.plan.islandwindows import BATCHES, SLIDING, UNIQUE_BATCHES, UNORDERED, shows_expired
 from nadi.plan.nodes import App, JoinInput, Query, SingleInput
 from nadi.plan.streams import producers
 from nadi.plan.touching import touched
@@ -48,7 +48,7 @@ def _inputs(source: str, app: App, feeding: Mapping[str, list[Query]], above: fr
 
 def _keeps_chunks(query: Query, app: App) -> bool:
     """Whether what a query makes of a chunk is a chunk, at the same time."""
-    if query.partition is not None or query.rate is not None or touched(query, app):
+    if query.partition is not None or query.rate is not None or shows_expired(query) or touched(query, app):
         return False
     match query.input:
         case SingleInput(window=window):

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-from nadi.lang.tree import Events, Type
+from nadi.lang.tree import Type
 from nadi.plan import joinable, matchable, purging, tabling
 from nadi.plan.ahead import ahead
 from nadi.plan.annotations import found
@@ -20,10 +20,12 @@ from nadi.plan.islandwindows import (
     BATCHES,
     PASSING,
     of_batches,
+    of_expired,
     of_rate,
     of_shown_texts,
     of_timers,
     of_window,
+    shows_expired,
     shows_window,
 )
 from nadi.plan.looped import CLOCKS, looped
@@ -58,6 +60,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.owners import keys_id, keys_of, purged
 from nadi.plan.render import written
+from nadi.plan.sets import with_counts
 from nadi.plan.setting import with_set
 from nadi.plan.streams import producers
 from nadi.plan.summing import halves_of, sums
@@ -252,7 +255,7 @@ def _obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a query on rows."""
     yield from _of_output(query, app)
     yield from purging.obstacles(query, app)
-    query = with_set(query)
+    query = with_counts(with_set(query))
     found, changing = None, changes(query, app)
     if touched(query, app):
         reason = next(tabling.obstacles(query, app), "")
@@ -338,15 +341,11 @@ def _of_output(query: Query, app: App) -> Iterator[str]:
         return  # `tabling` has looked
     if not isinstance(output, InsertIntoStream) or output.target not in app.streams:
         yield "it does not insert into a stream"
-    elif output.events is not Events.CURRENT and not (output.events is Events.ALL and _shows(query)):
-        yield "its output has expired events"
-    elif app.streams[output.target].schema.types != query.selection.schema.types:
+        return
+    if shows_expired(query):
+        yield from of_expired(query, app)
+    if app.streams[output.target].schema.types != query.selection.schema.types:
         yield f"its columns are not of the types of '{output.target}'"
-
-
-def _shows(query: Query) -> bool:
-    """Whether all that comes out of a query are current events, whatever its output asks for."""
-    return query.rate is not None and query.rate.kind == "snapshot"
 
 
 def _of_steps(query: Query, source: SingleInput, app: App) -> Iterator[str]:
@@ -398,7 +397,9 @@ def having_of(selection: Selection) -> Expr:
 
 def _of_aggregate(aggregate: Aggregate) -> Iterator[str]:
     name = aggregate.function
-    if name not in AGGREGATORS:
+    if name == "unionSet":
+        yield "unionSet() gives an object, which columns do not hold: only sizeOfSet(unionSet(createSet(…))) of an attribute has an operator"
+    elif name not in AGGREGATORS:
         yield f"the aggregator {name}() has no operator yet"
     for argument in aggregate.args:
         if name in ("and", "or") and not isinstance(argument, (Comparison, Logic, Negation, NullCheck)):

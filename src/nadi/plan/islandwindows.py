@@ -17,6 +17,7 @@ from nadi.plan.nodes import (
     Const,
     Expr,
     FilterStep,
+    InsertIntoStream,
     JoinInput,
     Logic,
     Negation,
@@ -31,6 +32,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.render import written
 from nadi.plan.streams import producers
+from nadi.plan.touching import touched
 from nadi.plan.walk import inside, read, replaced
 
 SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
@@ -45,6 +47,8 @@ UNORDERED = UNIQUE | {"sort", "session"}
 """Windows that events leave in another order than they came."""
 PASSING = frozenset({"unique:first", "session"})
 """Windows that let some events pass and drop others."""
+EXPIRING = frozenset({"time", "length", "externalTime"})
+"""Windows of which expired events can come out."""
 EXTERNAL = frozenset({"externalTime", "externalTimeBatch"})
 """Windows whose clock is their first parameter, an attribute."""
 STARTING = frozenset({"timeBatch", "externalTimeBatch"})
@@ -97,17 +101,15 @@ def of_time(source: object, call: WindowCall, app: App) -> Iterator[str]:
 
 def _of_delay(query: Query, app: App) -> Iterator[str]:
     if app.playback is not None:
-        yield "in playback what the window 'delay' lets go travels at a time that only the other inputs know"
+        window = query.input.window if isinstance(query.input, SingleInput) else None
+        name = "delay" if window is None else window.name
+        yield f"in playback what the window '{name}' lets go travels at a time that only the other inputs know"
     yield from _of_chunks(query, app)
 
 
 def _of_session(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     if app.playback is not None:
         yield "in playback every event of the app may end sessions, which the window 'session' would have to see"
-    if query.partition is not None:
-        yield "the window 'session' has no operator inside a partition yet"
-    if len(call.args) > 2:
-        yield "the allowed latency of the window 'session' has no operator yet"
     yield from _of_chunks(query, app)
 
 
@@ -138,11 +140,8 @@ def of_unordered(query: Query, source: object, call: WindowCall, app: App) -> It
     first = numbers[:1] if call.name in UNIQUE_BATCHES else numbers  # a start time may be any
     if any(isinstance(value, int) and value <= 0 for value in first):
         yield f"the window '{call.name}' must have a number of at least 1 on columns"
-    if call.name in UNIQUE_BATCHES:
-        if query.partition is not None:
-            yield f"the window '{call.name}' has no operator inside a partition yet"
-        if call.name in TIMED and app.playback is not None:
-            yield f"in playback the window '{call.name}' has no operator yet"
+    if call.name in UNIQUE_BATCHES and call.name in TIMED and app.playback is not None:
+        yield f"in playback the window '{call.name}' has no operator yet"
     if call.name == "session":
         yield from _of_session(query, call, app)
     for attribute in attributes:
@@ -222,9 +221,6 @@ def gathers(query: Query) -> bool:
 def of_batches(query: Query, window: WindowCall) -> Iterator[str]:
     """What keeps the selection of a batch window on rows."""
     selection = query.selection
-    plain = not selection.aggregates and not selection.group_by
-    if query.partition is not None and plain and window.name == "batch" and window.args:
-        yield "the window 'batch' of a length without an aggregator has no operator inside a partition yet"
     looking = (*selection.values, *(() if selection.having is None else (selection.having,)))
     if window.name != "batch" and any(looks_at_clock(value) for value in looking):
         yield "currentTimeMillis() is another one when the batch ends"
@@ -342,7 +338,38 @@ def is_timed(query: Query) -> bool:
             inputs = (left.input, right.input)
     ticks = query.rate is not None and query.rate.every is not None and query.rate.kind != "first"
     absent = isinstance(query.input, StateInput) and has_absent(query.input.root)
-    return ticks or absent or any(one.window is not None and one.window.name in TIMED for one in inputs)
+    leaves = shows_expired(query) and any(one.window is not None and one.window.name == "time" for one in inputs)
+    return ticks or absent or leaves or any(one.window is not None and one.window.name in TIMED for one in inputs)
+
+
+def shows_expired(query: Query) -> bool:
+    """Whether what leaves the window of a query comes out; all that a snapshot shows are current events."""
+    if not isinstance(query.output, InsertIntoStream) or query.output.events is Events.CURRENT:
+        return False
+    return query.output.events is Events.EXPIRED or query.rate is None or query.rate.kind != "snapshot"
+
+
+def of_expired(query: Query, app: App) -> Iterator[str]:
+    """What keeps a query that puts out expired events on rows."""
+    window = query.input.window if isinstance(query.input, SingleInput) else None
+    if window is None or window.name not in EXPIRING:
+        of = "" if window is None else f" of the window '{window.name}'"
+        yield f"its output has expired events{of}, for which there is no operator yet"
+        return
+    if query.rate is not None:
+        yield "an output rate of expired events has no operator yet"
+    if query.selection.order_by:
+        yield "order by of expired events has no operator yet"
+    if touched(query, app):
+        yield "its output has expired events, and it looks into a table"
+    if window.name == "time":
+        yield from _of_delay(query, app)
+
+
+def _has_timers(query: Query) -> bool:
+    """Whether it matters when a query's timers fire, if they put out something or not."""
+    window = query.input.window if isinstance(query.input, SingleInput) else None
+    return is_timed(query) or (window is not None and window.name == "session")
 
 
 def of_timers(app: App) -> dict[str, str]:
@@ -363,8 +390,12 @@ def of_timers(app: App) -> dict[str, str]:
         fed[target] = names[query.id]
         for other in app.queries:
             if target in read(other).values():
-                if is_timed(other):
-                    found[other.id] = f"{fed[target]} and it both put out something by themselves, when it is time"
+                if _has_timers(other):
+                    found[other.id] = (
+                        f"{fed[target]} and it both put out something by themselves, when it is time"
+                        if is_timed(other)
+                        else f"{fed[target]} puts out something by itself, before the end of a session or behind it"
+                    )
                 elif app.playback is not None:
                     found[other.id] = f"what {fed[target]} puts out in playback travels at a time that it does not know"
                 names.setdefault(other.id, fed[target])

@@ -14,6 +14,7 @@ from nadi.lang.tree import Type
 from nadi.plan.ahead import ahead
 from nadi.plan.chains import as_chain, as_run
 from nadi.plan.elements import canonical, of_query
+from nadi.plan.islandwindows import shows_expired
 from nadi.plan.matching import by_name
 from nadi.plan.nodes import (
     App,
@@ -48,10 +49,7 @@ def goes_on(old: Query, old_app: App, new: Query, new_app: App) -> bool:
     before, after = _layout(old, old_app), _layout(new, new_app)
     if before is not None and after is not None:
         return before == after
-    shapes = [
-        canonical((q.input, q.selection, q.rate, _schemas(q, app)), without=frozenset({"id"}))
-        for q, app in ((old, old_app), (new, new_app))
-    ]
+    shapes = [canonical(_shape(q, app), without=frozenset({"id"})) for q, app in ((old, old_app), (new, new_app))]
     return shapes[0] == shapes[1]
 
 
@@ -59,8 +57,7 @@ def signature(query: Query, app: App) -> str:
     """Sixteen hexadecimal digits: equal where the columns kernel keeps the same of a query, in the same form."""
     layout = _layout(query, app)
     if layout is None:
-        shape = (query.input, query.selection, query.rate, _schemas(query, app))
-        layout = canonical(shape, without=frozenset({"id"}))
+        layout = canonical(_shape(query, app), without=frozenset({"id"}))
     return hashlib.sha256(f"{FORM} {layout}".encode()).hexdigest()[:16]
 
 
@@ -256,6 +253,12 @@ def _of_matches(query: Query, state: StateInput, app: App) -> Form | None:
 def _names(query: Query, app: App) -> dict[int, tuple[str, ...]]:
     """The names of attributes by slot; none of what is no stream."""
     return {slot: app.streams[s].schema.names if s in app.streams else () for slot, s in read(query).items()}
+
+
+def _shape(query: Query, app: App) -> tuple[object, ...]:
+    """All that may count where no form is known."""
+    shown = (str(query.output.events),) if shows_expired(query) else ()
+    return query.input, query.selection, query.rate, _schemas(query, app), *shown
 
 
 def _schemas(query: Query, app: App) -> tuple[object, ...]:

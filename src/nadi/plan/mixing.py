@@ -17,6 +17,7 @@ from functools import cached_property
 
 from nadi.plan.chains import as_chain, as_run
 from nadi.plan.failing import may_fail, safe
+from nadi.plan.islandwindows import shows_expired
 from nadi.plan.nodes import App, InsertIntoStream, JoinInput, Partition, Query, RangeKey, StateInput
 from nadi.plan.streams import producers
 from nadi.plan.summing import sums
@@ -250,7 +251,7 @@ class _Failing:
 def hands_on(query: Query) -> bool:
     """Whether what a query makes on columns can be handed on to rows: rows that come with the events that it reads, and never by themselves."""
     source, selection = query.input, query.selection
-    if query.rate is not None:
+    if query.rate is not None or shows_expired(query):
         return False
     if isinstance(source, StateInput):
         return not sums(query) and (as_run(source, 5) if source.sequence else as_chain(source, 5)) is not None

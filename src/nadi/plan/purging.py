@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nadi.plan.chains import as_led
-from nadi.plan.islandwindows import SLIDING
+from nadi.plan.islandwindows import SLIDING, shows_expired
 from nadi.plan.nodes import App, JoinInput, Query, SingleInput, StateInput
 from nadi.plan.owners import keys_of
 from nadi.plan.summing import sums
@@ -32,6 +32,8 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
             yield f"@purge meets events of '{stream}' that come by timers, of which only rows know whether they come before it"
     if isinstance(source, JoinInput):
         yield "@purge of what a join holds has no operator yet"
+    if shows_expired(query):
+        yield "@purge of a window whose expired events come out has no operator yet"
     if query.rate is not None:
         yield "@purge of what an output rate holds has no operator yet"
     if sums(query):

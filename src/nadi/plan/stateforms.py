@@ -6,7 +6,7 @@ state.
 
 from __future__ import annotations
 
-from nadi.plan.islandwindows import STAGED_IN_JOINS, UNIQUE_BATCHES, gathers
+from nadi.plan.islandwindows import STAGED_IN_JOINS, UNIQUE_BATCHES, gathers, shows_expired
 from nadi.plan.matching import by_name
 from nadi.plan.nodes import (
     App,
@@ -34,6 +34,8 @@ RATES = frozenset({"all", "first", "last"})
 
 def form(query: Query, app: App) -> Form | None:
     """That of the query and of its output rate."""
+    if shows_expired(query):
+        return None
     match query.input:
         case SingleInput() as source:
             found = _of_single(query, source, app)

@@ -95,7 +95,22 @@ LOOPS = {
     "unique in a partition": "partition with (k of S) begin from S#window.unique:length(v, 2) select k, b, sum(d) as a group by b insert into Out; end;",
     "delay": "from S#window.delay(30 millisec)[v > 0] select k, d * 2.0 as e, sum(v) as s group by b insert into Out;",
     "delay in a partition": "partition with (k of S) begin from S#window.delay(12 millisec) select k, v, b insert into Out; end;",
+    "what leaves": "from S#window.time(30 millisec)[v > 0] select k, v, d, eventTimestamp() as at insert expired events into Out;",
+    "groups of what leaves": "from S#window.length(3) select k, sum(d) as s, max(v) as m, distinctCount(v) as n group by k insert all events into Out;",
+    "what leaves by a time": "from S[l > -9L]#window.externalTime(l, 30 millisec) select avg(d) as s, stdDev(v) as e insert expired events into Out;",
+    "what leaves of keys": "partition with (k of S) begin from S#window.time(30 millisec)"
+    " select k, v, sum(d) as s group by v insert all events into Out; end;",
     "session": "from S#window.session(12 millisec, k) select k, sum(f) as s, avg(d) as a, distinctCount(v) as n group by b insert into Out;",
+    "session in a partition": "partition with (k of S) begin from S#window.session(30 millisec) select k, sum(f) as s, max(d) as m insert into Out; end;",
+    "session of keys in a partition": "partition with (v of S) begin from S#window.session(12 millisec, k)"
+    " select v, sum(f) as s, count() as n insert into Out; end;",
+    "session with late events": "from S#window.session(12 millisec, k, 5 millisec) select k, sum(f) as s, max(d) as m insert into Out;",
+    "late events in a partition": "partition with (v of S) begin from S#window.session(30 millisec, k, 30 millisec)"
+    " select v, sum(f) as s, count() as n group by b insert into Out; end;",
+    "batch of keys in a partition": "partition with (k of S) begin from S[v > 0]#window.unique:timeBatch(v, 30 millisec)[b]"
+    " select k, sum(d) as s, v insert into Out; end;",
+    "first of keys in a partition": "partition with (k of S) begin from S#window.unique:firstLengthBatch(v, 2) select k, v, d * 2.0 as e insert into Out; end;",
+    "pieces of keys": "partition with (k of S) begin from S#window.batch(2)[v > 0] select k, v order by v desc limit 1 insert into Out; end;",
     "first of groups": "from S select k, sum(d) as s group by k, b output first every 2 events insert into Out;",
     "last of groups": "from S select k, f, sum(d) as s group by v output last every 30 millisec insert into Out;",
     "snapshot": "from S[v > 0] select k, b, max(d) as m group by k output snapshot every 75 millisec insert into Out;",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
@@ -18,10 +19,12 @@ from nadi.kernel.keys import key_group
 from nadi.plan import plan_app
 from nadi.plan.islands import islands
 from tests.generate.apps import Generated
-from tests.generate.choices import SCHEMA
+from tests.generate.choices import SCHEMA, Maker
+from tests.generate.columnar import columnar
 from tests.generate.feeding import Feeding, planned
-from tests.generate.inputs import Message
-from tests.kernel.columns.comparing import ColumnsFeeding
+from tests.generate.inputs import Cut, Message, cuts
+from tests.generate.late import late_messages
+from tests.kernel.columns.comparing import CHOSEN, RESTARTS, ColumnsFeeding, everywhere, same_as_rows
 
 STREAMS = f"define stream S ({SCHEMA});\ndefine stream R ({SCHEMA});\n"
 LONG_AGO = -(2**63)
@@ -204,6 +207,103 @@ def test_an_external_clock_may_be_as_old_as_a_long() -> None:
     both("from S[not (l is null)]#window.externalTime(l, 30 millisec) select count() as n insert into Out;", *rows)
 
 
+# ---- sessions --------------------------------------------------------------------------------------------------------
+
+SESSIONS = {
+    "an end that moves back waits for the timer that was set before": ((100, 100), (101, 110), (102, 103), (136, 132)),
+    "late events join the session before, and then both": (
+        (100, 100),
+        (120, 120),
+        (121, 113),
+        (122, 100),
+        (123, 105),
+        (125, 125),
+        (140, 132),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SESSIONS)
+@pytest.mark.parametrize(
+    "window", ["30 millisec", "30 millisec, k", "30 millisec, k, 9 millisec", "12 millisec, k, 12 millisec"]
+)
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_session_leaves_as_on_rows_wherever_state_is_taken(what: str, window: str, inside: bool) -> None:
+    query = f"from S#window.session({window}) select k, sum(v) as s, min(v) as least insert into Out;"
+    text = f"partition with (b of S) begin {query} end;" if inside else query
+    made = Generated(STREAMS + text, ("Out",), ())
+    plan = planned(made)
+    assert islands(plan).columns
+    moments = (*SESSIONS[what], (300, 300))
+    sent = [Message(order, "S", ((ts, event("a", 2**n)),)) for n, (order, ts) in enumerate(moments)]
+    same_as_rows(made, plan, sent, [], everywhere(sent, "dump"), everywhere(sent, "deltas"))
+
+
+def _session(m: Maker, source: str, target: str) -> str:
+    gap = m.one(12, 30, 75)
+    window = m.one(
+        f"{gap} milliseconds", f"{gap} milliseconds, k", f"{gap} milliseconds, k, {m.one(1, 5, 12)} milliseconds"
+    )
+    group = m.one("", " group by v")
+    made = f"from {source}#window.session({window}) select k, sum(d) as s, max(v) as m{group} insert into {target};"
+    return made if m.maybe() else f"partition with ({m.one('k', 'v', 'b')} of {source}) begin {made} end;"
+
+
+@CHOSEN
+@given(made=columnar(shapes=(_session,)), sent=late_messages, parts=cuts, every=RESTARTS)
+def test_sessions_of_events_that_come_late_are_those_of_rows(
+    made: Generated, sent: list[Message], parts: list[Cut], every: str
+) -> None:
+    plan = planned(made)
+    assume(islands(plan).columns)  # in playback it stays on rows
+    same_as_rows(made, plan, sent, [], parts, everywhere(sent, every))
+
+
+# ---- sets ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("window", ["", "#window.length(2)", "#window.timeBatch(9 millisec)", "#window.unique:ever(k)"])
+def test_how_many_values_a_set_holds_is_known_without_the_set(window: str) -> None:
+    chosen = (
+        "sizeOfSet(unionSet(createSet(k))) as n, ifThenElse(sizeOfSet(unionSet(createSet(v))) > 1, 'more', 'one') as t"
+    )
+    rows = [(n, [event(k, v)]) for n, (k, v) in enumerate((("a", 1), ("b", 1), (None, 2), ("b", None), ("c", 2)))]
+    both(
+        f"from S{window} select b, {chosen}, sizeOfSet(unionSet(createSet(l))) + 1 as m group by b insert into Out;",
+        *rows,
+    )
+    both(f"from S{window} select k having sizeOfSet(unionSet(createSet(k))) > 1 insert into Out;", *rows)
+
+
+# ---- what leaves -----------------------------------------------------------------------------------------------------
+
+
+def test_what_leaves_stands_before_the_event_in_its_chunk_and_is_stamped_with_the_clock() -> None:
+    both(
+        "from S#window.time(30 millisec) select k, v, eventTimestamp() as at, currentTimeMillis() as now insert all events into Out;",
+        (0, [event("a", 1), event("b", 2)]),
+        (30, [event("c", 3)]),
+        (200, [event("d", 4)]),
+    )
+
+
+@pytest.mark.parametrize("events", ["all", "expired"])
+def test_of_a_chunk_with_aggregators_the_last_row_that_is_wanted_comes_out(events: str) -> None:
+    both(
+        f"from S#window.length(1) select k, sum(v) as s, min(v) as m, distinctCount(k) as n insert {events} events into Out;",
+        *((n, [event(k, v)]) for n, (k, v) in enumerate((("a", 1), ("b", 2), ("b", 3), ("c", None)))),
+    )
+
+
+def test_an_event_that_comes_late_leaves_with_the_next_one_or_timer() -> None:
+    rows = [Message(n, "S", ((ts, event("a", n)),)) for n, ts in ((0, 0), (40, 40), (41, 5), (60, 50), (200, 200))]
+    made = Generated(
+        f"{STREAMS}from S#window.time(30 millisec) select v, l insert expired events into Out;", ("Out",), ()
+    )
+    found = same_as_rows(made, planned(made), rows, [], everywhere(rows, "deltas"))
+    assert len(found["Out"]) == 5
+
+
 # ---- keys ------------------------------------------------------------------------------------------------------------
 
 
@@ -235,8 +335,22 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
     ("query", "reason"),
     [
         ("from S#window.sort(2, v) select v insert into Out;", "fails where v is null"),
+        (
+            "from S#window.lengthBatch(2) select v insert all events into Out;",
+            "expired events of the window 'lengthBatch'",
+        ),
+        (
+            "from S#window.timeLength(9, 2) select v insert all events into Out;",
+            "expired events of the window 'timeLength'",
+        ),
+        ("from S select unionSet(createSet(k)) as n insert into Out;", "unionSet() gives an object"),
+        ("from S select v insert expired events into Out;", "has expired events, for which"),
+        (
+            "from S#window.length(2) select v output every 2 events insert all events into Out;",
+            "an output rate of expired",
+        ),
+        ("from S#window.length(2) select v order by v insert all events into Out;", "order by of expired events"),
         ("from S#window.sort(2, k) select v insert into Out;", "'sort' by strings"),
-        ("from S#window.session(1 sec, k, 1 sec) select count() as n insert into Out;", "the allowed latency"),
         ("from S#window.unique:ever(d) select count() as n insert into Out;", "no attribute of a type"),
         ("from S#window.unique:length(k, 0) select count() as n insert into Out;", "a number of at least 1"),
         ("from S#window.timeBatch(1 sec, true) select v insert into Out;", "stream.current.event"),
@@ -279,15 +393,9 @@ def test_a_delay_stays_on_rows_in_playback_and_behind_what_makes_several_chunks_
     ("query", "reason"),
     [
         (
-            "from S#window.unique:lengthBatch(v, 2) select v insert into Out;",
-            "'unique:lengthBatch' has no operator inside",
-        ),
-        ("from S#window.session(1 sec) select v insert into Out;", "'session' has no operator inside a partition"),
-        (
             "from S[v > 0]#window.sort(101, v) select count() as n insert into Out;",
             "of more than 100 events has no operator inside",
         ),
-        ("from S#window.batch(2) select v insert into Out;", "'batch' of a length"),
         (f"from S#window.length(2) select k {SHOWN}", "'length' inside a partition has no operator"),
         ("from S select v insert into #In; from #In select v output every 1 sec insert into Out;", "when a key comes"),
         (
@@ -312,6 +420,15 @@ def test_queries_that_both_have_timers_stay_on_rows_where_one_reads_the_other() 
     assert why(read) == ""
     found = islands(plan_app("@app:playback " + STREAMS + read, default_registry())).queries
     assert any("travels at a time that it does not know" in one.why for one in found.values())
+
+
+@pytest.mark.parametrize("between", ["", "from Mid select k insert into Next;"])
+def test_a_session_of_what_comes_by_timers_stays_on_rows_which_know_who_is_first(between: str) -> None:
+    late = "@info(name='one') from S#window.delay(12 millisec) select k insert into Mid;"
+    query = f"from {'Next' if between else 'Mid'}#window.session(30 millisec) select k, count() as n insert into Out;"
+    found = islands(plan_app(f"{STREAMS}{late}{between}{query}", default_registry())).queries
+    assert any("one puts out something by itself, before the end of a session" in one.why for one in found.values())
+    assert why(late.replace("#window.delay(12 millisec)", "") + between + query) == ""
 
 
 @pytest.mark.parametrize(

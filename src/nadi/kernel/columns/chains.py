@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import keyword
+import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -22,7 +24,8 @@ _BY_KEY = ("first", "last", "count", "taken")
 class Chains:
     """`columns`: name → dtype of what is held of an event. Its key is a group of `keys`, and its group too, unless there are `groups` apart from the keys.
     Columns in `named`
-    are numbers of other tables. With `fronts` events may also come before those that a key holds: `front` tells which did.
+    are numbers of other tables. With `fronts` events may also come before those that a key holds: `front` tells which did. Where a loop has two such
+    chains, all names of one begin with a `mark`, and its blocks have another `letter`.
 
     By place: `following`, the next event of the same key, and `number`, which tells it from all others, -1 where nothing is held. By key: `first`, `last`,
     `count`, and `taken`, how many went of those that the last delta knew. `came` and `came_number` note what came since that.
@@ -36,8 +39,11 @@ class Chains:
         groups: Groups | None = None,
         named: Mapping[str, Groups | Texts] | None = None,
         fronts: bool = False,
+        mark: str = "",
+        letter: str = "k",
     ) -> None:
         self._element = element
+        self._mark, self._letter = mark, letter
         self._fronts = fronts
         self._tables: dict[str, Groups | Texts] = dict(named or {})
         if groups is not None:
@@ -76,13 +82,15 @@ class Chains:
         own = dict.fromkeys(
             (*_BY_KEY, "following", "number", "key", "free", "came", "came_number", "counts"), "int64[]"
         )
-        return own | {f"h_{name}": f"{dtype}[]" for name, dtype in self._dtypes.items()}
+        own |= {f"h_{name}": f"{dtype}[]" for name, dtype in self._dtypes.items()}
+        return {f"{self._mark}{name}": dtype for name, dtype in own.items()}
 
     @property
     def own(self) -> dict[str, Array | int]:
         """The arrays of the parameters."""
         made: dict[str, Array | int] = {f"h_{name}": array for name, array in self.arrays.items()}
-        return made | self._by_key | self._shared
+        made |= {**self._by_key, **self._shared}
+        return {f"{self._mark}{name}": array for name, array in made.items()} if self._mark else made
 
     @property
     def _shared(self) -> dict[str, Array]:
@@ -130,6 +138,20 @@ class Chains:
             f"following[j] = first[{key}]",
             f"first[{key}] = j",
             *self._came_lines(key, apart, front=True),
+        )
+        if self._mark:
+            self._rename()
+
+    def _rename(self) -> None:
+        """The same with the mark before each name."""
+        for name in ("any_left", "oldest", "held"):
+            setattr(self, name, self._marked(getattr(self, name)))
+        for name in ("before", "after", "take", "append", "prepend"):
+            setattr(self, name, tuple(map(self._marked, getattr(self, name))))
+
+    def _marked(self, text: str) -> str:
+        return re.sub(
+            r"\b[a-z]\w*", lambda found: found[0] if keyword.iskeyword(found[0]) else self._mark + found[0], text
         )
 
     def _came_lines(self, key: str, apart: bool, front: bool) -> tuple[str, ...]:
@@ -215,7 +237,8 @@ class Chains:
         """All events, key by key."""
         self._settle()
         most = BLOCK_BYTES // (sum(array.itemsize for array in self.arrays.values()) + 8)
-        for group, ids in by_group(self._keys.keys, self.held_keys(), sharded):
+        lengths = self._keys.arrays.get("prefix")
+        for group, ids in by_group(self._keys.keys, self.held_keys(), sharded, lengths):
             places = self._walked(ids)
             if self._fronts:  # they are told from the first one on
                 self.arrays["front"][places] = False
@@ -234,7 +257,7 @@ class Chains:
         told = {**self._keys.named(ids), "taken": taken, "key": codes.astype(np.int32)}
         for name, table in self._tables.items():
             arrays |= table.told(name, arrays[name])
-        return Block(self._element, group, "k", {**told, **arrays}, keys=len(ids))
+        return Block(self._element, group, self._letter, {**told, **arrays}, keys=len(ids))
 
     def apply(self, block: Block) -> None:
         """Take events off keys, append others."""

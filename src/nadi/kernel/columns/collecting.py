@@ -49,7 +49,7 @@ class Collecting(PlacedRows):
         self._keys = Groups(window.id, by, tuple(given.types[p] for p in by), {"place": "int64"})
         self._rows = SlotRows(given.types, looked_at(query))
         self._state = Numbers(window.id, NEVER, 0, 0, 0)
-        self._filter = Filtering(_all_of(query, given), replace(given, behind=())) if given.filters else None
+        self._filter = Filtering(all_of(query, given), replace(given, behind=())) if given.filters else None
         self._reset()
 
     def __len__(self) -> int:
@@ -111,7 +111,7 @@ class Collecting(PlacedRows):
         return self._state.held[_BOUNDARY] if self._timed and self._state.held[_BOUNDARY] != NEVER else None
 
 
-def _all_of(query: Query, given: Input) -> Query:
+def all_of(query: Query, given: Input) -> Query:
     """A query that selects what comes as it comes."""
     values = tuple(Attr(0, position, kind) for position, kind in enumerate(given.types))
     selection = replace(query.selection, values=values, aggregates=(), group_by=(), having=None)

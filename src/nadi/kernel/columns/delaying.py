@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from nadi.kernel.columns.chains import Chains
+from nadi.kernel.columns.code import Writer
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
@@ -21,9 +22,9 @@ from nadi.kernel.columns.groups import Groups, by_turn
 from nadi.kernel.columns.heaps import LINES, NAMES, heap
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.ring import Ring
-from nadi.kernel.columns.stretch import Array, Stretch, empty
+from nadi.kernel.columns.stretch import Array, Longs, Stretch, empty
 from nadi.kernel.columns.wholerows import WholeRows, looked_at
-from nadi.plan.nodes import Const, Query, SingleInput
+from nadi.plan.nodes import Attr, Const, Query, SingleInput
 
 _NEVER = 2**63 - 1
 _ENDS = ("ends_now", "ends_turn", "ends_key")
@@ -33,19 +34,22 @@ class Delaying:
     """See the module's text."""
 
     letters = frozenset({"g", "k", "q"})
+    _timed = True
+    _marked: Mapping[str, str] = {}
 
     def __init__(self, query: Query, given: Input) -> None:
         assert isinstance(query.input, SingleInput)
         window = query.input.window
         assert window is not None  # as operators says
-        assert isinstance(window.args[0], Const)  # as islands says
         self.element = window.id
-        self._time = window.args[0].value
+        numbers = [a.value for a in window.args if isinstance(a, Const) and isinstance(a.value, int)]
+        self._time = numbers[-1]
         self._key, self._sharded = given.key, given.sharded
         by = () if given.key is None else (given.key,)
         arrays = {"latest": "int64", "timer": "int64", "seen": "bool", "armed": "bool"}
         self._groups = Groups(window.id, by, tuple(given.types[p] for p in by), arrays, given.sharded)
-        self._rows = WholeRows(given.types, looked_at(query) | set(by), given.sharded)
+        clocks = {a.position for a in window.args if isinstance(a, Attr)}
+        self._rows = WholeRows(given.types, looked_at(query) | clocks | set(by), given.sharded)
         named = dict.fromkeys(self._rows.texts, self._rows.table)
         columns = {"ts": "int64", **self._rows.columns}
         self._queue: Ring | Chains = (
@@ -75,20 +79,22 @@ class Delaying:
         text.names |= LINES
         write, queue = text.writer, self._queue
         write_filters(text, given)
-        write.line("if origin[i] != opened:")
-        with write.indented():
-            self._fire(text, "now[i]")
-            write.line("opened = origin[i]")
+        if self._timed:
+            write.line("if origin[i] != opened:")
+            with write.indented():
+                self._fire(text, "now[i]")
+                write.line("opened = origin[i]")
         self._take_in(text)
         with text.apart("    ") as behind:
-            self._fire(text, "until")
+            if self._timed:
+                self._fire(text, "until")
         text.before += (*queue.before, "k = 0", "e = 0", "turn = 0", "opened = -1", "fresh = -1", "e_open = -1")
         text.before += ("clock = -9223372036854775807", f"fired = {_NEVER}")
         text.after += (line.removeprefix("    ") for line in behind)
         text.after += (*queue.after, "made[0] = k", "made[1] = e")
         text.own |= {name: f"{dtype}[]" for name, dtype in arrays.items()} | {"touched": "bool[]", "until": "int64"}
         text.own |= {**queue.parameters, **self._rows.parameters, "origin": "const int64[]"}
-        text.own |= dict.fromkeys((*NAMES, "made", "of", *_ENDS), "int64[]")
+        text.own |= dict.fromkeys((*NAMES, "made", "of", *_ENDS), "int64[]") | dict(self._marked)
         if self._groups.grouped:
             text.own["groups"] = "const int32[]"
         return text
@@ -116,15 +122,37 @@ class Delaying:
 
     def _release(self, text: LoopText, clock: str) -> None:
         """The lines that let events of key `g` go on, as one chunk."""
+        self._let_go(text, f"h_ts[{self._queue.oldest}] + {self._time} <= {clock}", clock)
+
+    def _let_go(self, text: LoopText, test: str, clock: str, ts: str = "") -> None:
+        """The lines that let the oldest events of key `g` go on at a clock while a test holds; `ts` is their timestamp, where it is another one."""
         write, queue = text.writer, self._queue
-        write.line(f"while {queue.any_left} and h_ts[{queue.oldest}] + {self._time} <= {clock}:")
+        write.line(f"while {queue.any_left} and {test}:")
         with write.indented():
-            for one in (*queue.take, "if e_open < 0:", "    e_open = e", "    e += 1"):
+            for one in queue.take:
                 write.line(one)
-            for name, value in zip(_ENDS, (clock, "turn", "g"), strict=True):
-                write.line(f"{name}[e_open] = {value}")
-            write.line("of[k] = e_open")
-            self._rows.put_out(write)
+            self._put_out(text, clock, ts or clock, "True")
+
+    def _put_out(self, text: LoopText, clock: str, ts: str, left: str) -> None:
+        """The lines that let the event at place `j` go on, in the chunk that is open; `left`: whether it has left the window."""
+        write = text.writer
+        for one in ("if e_open < 0:", "    e_open = e", "    e += 1"):
+            write.line(one)
+        for name, value in zip(_ENDS, (clock, "turn", "g"), strict=True):
+            write.line(f"{name}[e_open] = {value}")
+        write.line("of[k] = e_open")
+        self._mark(write, ts, left)
+        self._rows.put_out(write)
+
+    def _mark(self, write: Writer, ts: str, left: str) -> None:
+        """What goes on is stamped with the clock."""
+
+    def _make_way(self, text: LoopText) -> None:
+        """The lines for what goes on before an event comes."""
+        self._release(text, "now[i]")
+
+    def _pass_on(self, text: LoopText) -> None:
+        """The lines for an event that has come: it waits."""
 
     def _take_in(self, text: LoopText) -> None:
         """The lines for an event."""
@@ -137,12 +165,15 @@ class Delaying:
         line("    e_open = -1")
         line("    turn += 1")
         line(f"    fired = {_NEVER}")
-        self._release(text, "now[i]")
+        self._make_way(text)
         for one in queue.append:
             line(one)
         line("h_ts[j] = ts[i]")
         self._rows.keep(write)
         line("touched[g] = True")
+        self._pass_on(text)
+        if not self._timed:
+            return
         line("if not seen[g] or ts[i] > latest[g]:")
         line("    seen[g] = True")
         line("    latest[g] = ts[i]")
@@ -162,15 +193,24 @@ class Delaying:
             own["groups"] = groups.numbers(stretch) if n else _NO_GROUPS
         self._queue.room(n)
         self._wake()
-        room = len(self._queue) + n
+        room = self._room(len(self._queue), n)
         own |= {name: np.empty(room, np.int64) for name in ("of", *_ENDS)}
         own |= {**groups.arrays, "touched": groups.touched, **self._queue.own, **self._rows.given(stretch, room)}
         own |= {"origin": stretch.chunk if stretch.origin is None else stretch.origin}
         own |= dict(zip(NAMES, self._heap, strict=True))
+        own |= self._marks(room)
         self._loop(stretch, own)
         found = self._gone_on(own)
         self._rows.table.sweep(self._held_texts())
         return found
+
+    def _room(self, held: int, more: int) -> int:
+        """How many events may go on."""
+        return held + more
+
+    def _marks(self, room: int) -> dict[str, Array | int]:
+        """What the loop writes beside the events that go on."""
+        return {}
 
     def _wake(self) -> None:
         """The heap of timers, made of what was loaded, with room for all keys."""
@@ -199,11 +239,14 @@ class Delaying:
             return None
         chunk, rows = of[:k], slice(k)
         if not self._groups.grouped or ends == 1:
-            return self._rows.stretch(own, rows, now[chunk], chunk)
+            return self._stretch(own, rows, now[chunk], chunk)
         place = np.empty(ends, np.int64)
         place[by_turn(self._groups, turn[:ends], key[:ends])] = np.arange(ends)
         moved = np.argsort(place[chunk], kind="stable")
-        return self._rows.stretch(own, moved, now[chunk[moved]], place[chunk[moved]])
+        return self._stretch(own, moved, now[chunk[moved]], place[chunk[moved]])
+
+    def _stretch(self, own: Mapping[str, Array | int], rows: Longs | slice, now: Longs, chunk: Longs) -> Stretch:
+        return self._rows.stretch(own, rows, now, chunk)
 
     def next_timer(self) -> int | None:
         """When the next event goes on by itself."""

@@ -54,12 +54,13 @@ class Distinct:
             write.line(text)
 
     def take(self, write: Writer, value: Term, group: str) -> None:
-        """The lines for an event that leaves place `j`."""
+        """The lines for an event that leaves place `j`, or whose pair is the value."""
         n, g = self.number, group
+        pair = value.text or f"h_e{n}[j]"
         write.line(f"n{n}_ = int(n{n}[{g}])")
         for text in (
-            f"if h_e{n}[j] >= 0:",
-            f"    d{n}_ = h_e{n}[j]",
+            f"if {pair} >= 0:",
+            f"    d{n}_ = {pair}",
             f"    pc{n}[d{n}_] -= 1",
             f"    dt{n}[d{n}_] = True",
             f"    if pc{n}[d{n}_] == 0:",

@@ -153,13 +153,16 @@ class Groups:
         if len(self._by) == 1:
             return self.number(keys)
         ids = self.keys.held()
+        return ids[values_of(pc.is_in(self.firsts(ids), value_set=keys))]
+
+    def firsts(self, ids: Array) -> pa.Array:
+        """The texts of the first attribute of groups, where `prefix` tells their lengths."""
         ends, data = self.keys.packed(ids)
         made = np.zeros(len(ids) + 1, np.int32)
         np.cumsum(self.arrays["prefix"][ids], out=made[1:])
         firsts = np.empty(int(made[-1]), np.uint8)
         _cut(ends, data, made, firsts)
-        texts = pa.Array.from_buffers(pa.string(), len(ids), [None, pa.py_buffer(made), pa.py_buffer(firsts)])
-        return ids[values_of(pc.is_in(texts, value_set=keys))]
+        return pa.Array.from_buffers(pa.string(), len(ids), [None, pa.py_buffer(made), pa.py_buffer(firsts)])
 
     def forget(self, ids: Array) -> None:
         """Let groups be as if they had never been; their numbers go to others in time."""

@@ -15,6 +15,7 @@ from nadi.kernel.columns.asrows.aggregates import Kept, kept_of
 from nadi.kernel.columns.asrows.held import Events, Grouping
 from nadi.kernel.columns.asrows.texts import texts
 from nadi.kernel.columns.flat import Block
+from nadi.plan.islandwindows import shows_expired
 from nadi.plan.nodes import App, Const, Query, SingleInput
 
 Group = dict[str, Any]
@@ -24,7 +25,12 @@ _BY_EVENT = ("ts", "key", "group", "kept", "time")
 def without_late(query: Query, app: App, blocks: Iterable[Block], now: int) -> Iterator[Block]:
     """The state of a query as its operator's `contents` gives it, where it has aggregators over `time` or `timeLength` after what is late at `now` has left."""
     window = query.input.window if isinstance(query.input, SingleInput) else None
-    if window is None or window.name not in ("time", "timeLength") or not query.selection.aggregates:
+    if (
+        window is None
+        or window.name not in ("time", "timeLength")
+        or not query.selection.aggregates
+        or shows_expired(query)
+    ):
         yield from blocks
         return
     span = window.args[0].value if isinstance(window.args[0], Const) else 0

@@ -12,21 +12,25 @@ from nadi.kernel.columns.batchsnapshots import SnapshotOfBatch
 from nadi.kernel.columns.collecting import Collecting
 from nadi.kernel.columns.contract import Input, Operator, Stateful
 from nadi.kernel.columns.delaying import Delaying
+from nadi.kernel.columns.expiring import Expiring
 from nadi.kernel.columns.filtering import Filtering
 from nadi.kernel.columns.finishing import Finishing
 from nadi.kernel.columns.gathering import Gathering
 from nadi.kernel.columns.joins import join
+from nadi.kernel.columns.keyedcollecting import KeyedCollecting
 from nadi.kernel.columns.keying import key_of, with_key
 from nadi.kernel.columns.patterns import Summed, pattern
+from nadi.kernel.columns.retracting import Retracting
 from nadi.kernel.columns.sliding import Sliding
-from nadi.kernel.columns.staging import Staged
+from nadi.kernel.columns.staging import Stage, Staged
 from nadi.kernel.columns.tables import HeldTable, Looking, LookingOn
 from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
 from nadi.kernel.columns.windowsnapshots import SnapshotOfWindow
+from nadi.lang.tree import Type
 from nadi.plan import tabling
 from nadi.plan.ahead import ahead
-from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers, shows_window
+from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers, shows_expired, shows_window
 from nadi.plan.nodes import (
     App,
     Attr,
@@ -43,6 +47,7 @@ from nadi.plan.nodes import (
     WindowStep,
 )
 from nadi.plan.owners import keys_of
+from nadi.plan.sets import with_counts
 from nadi.plan.setting import with_set
 from nadi.plan.summing import sums
 
@@ -51,7 +56,7 @@ _NO_TABLES: Mapping[str, HeldTable] = {}
 
 def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTable] = _NO_TABLES) -> Operator:
     """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out; `tables` are those on columns."""
-    query = with_set(query)
+    query = with_counts(with_set(query))
     seen = tabling.seen(query, app)
     if seen is None:
         return _whole(query, app, is_read)
@@ -127,6 +132,8 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
     position = None if key is None else key.position
     sharded, purged = app.sharding.kind == "key", bool(keys_of(query, app))
     given = Input(types, filters, position, sharded, behind, purged)
+    if source.window is not None and shows_expired(query):
+        return Staged(source.source, Expiring(query, given), _expired(query, source, given))
     if source.window is not None and source.window.name == "delay":
         later = replace(query, input=replace(source, steps=tuple(map(FilterStep, behind))))
         inner = _single(later, replace(given, filters=behind, behind=()))
@@ -139,9 +146,23 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
         else:
             after = replace(given, filters=behind, behind=())
         inner = _single(replace(query, input=replace(source, steps=steps)), after)
-        stage = Gathering(query, given) if gathers(query) else Collecting(query, given)
-        return Staged(source.source, stage, inner)
+        return Staged(source.source, _stage(query, given), inner)
     return _single(query, given)
+
+
+def _expired(query: Query, source: SingleInput, given: Input) -> Operator:
+    """The operator of what comes into a window and what leaves it."""
+    later = replace(query, input=replace(source, steps=tuple(map(FilterStep, given.behind))))
+    if not query.selection.aggregates:
+        return _single(later, replace(given, filters=given.behind, behind=()))
+    return Retracting(later, replace(given, types=(*given.types, Type.BOOL), filters=given.behind, behind=()))
+
+
+def _stage(query: Query, given: Input) -> Stage:
+    """Where the events of a batch window wait."""
+    if gathers(query):
+        return Gathering(query, given)
+    return Collecting(query, given) if given.key is None else KeyedCollecting(query, given)
 
 
 def _single(query: Query, given: Input) -> Operator:
@@ -155,7 +176,7 @@ def _single(query: Query, given: Input) -> Operator:
         each = not query.selection.aggregates and not query.selection.group_by
         if not each:
             return Batching(query, given)
-        if given.key is None:
+        if given.key is None or source.window.args:
             return Waiting(query, given)
     if query.selection.aggregates or (source.window is not None and source.window.name in PASSING):
         return Sliding(query, given)

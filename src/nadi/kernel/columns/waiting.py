@@ -18,13 +18,13 @@ from nadi.plan.nodes import Query, SingleInput
 
 
 class Waiting:
-    """`from S[…]#window.timeBatch(…) select a, b …`, without aggregators and groups, outside of partitions; also `lengthBatch` and `batch`."""
+    """`from S[…]#window.timeBatch(…) select a, b …`, without aggregators and groups; also `lengthBatch` and `batch`, which alone is here in partitions."""
 
     def __init__(self, query: Query, given: Input) -> None:
         assert isinstance(query.input, SingleInput)
         window = query.input.window
         assert window is not None  # as operators says
-        self._window = window.id
+        self._window, self._key = window.id, given.key
         self._types = query.selection.schema.types
         text = LoopText(given.types)
         write_filters(text, given)
@@ -53,7 +53,7 @@ class Waiting:
 
     def process(self, given: Mapping[str, Stretch], until: int) -> Stretch | None:
         """The rows of the batches that end."""
-        stretch = (taking_part(given, None) if given else None) or self._nothing
+        stretch = (taking_part(given, self._key) if given else None) or self._nothing
         n = len(stretch)
         of, flushed, ended = np.empty(n + 1, np.int64), np.empty(n + 3, np.int64), np.zeros(1, np.int64)
         own: dict[str, Array | int] = {**self._selected.room(n), "of": of, "flushed": flushed, "ended": ended}
@@ -72,7 +72,7 @@ class Waiting:
     def _ended(self, rows: Stretch | None, of: Longs, flushed: Longs) -> Stretch | None:
         before = len(self._parcel)
         if not before:
-            return None if rows is None else Stretch(rows.columns, rows.ts, flushed[of], of)
+            return None if rows is None else Stretch(rows.columns, rows.ts, flushed[of], of, rows.group)
         columns, ts = self._parcel.take()
         chunk = np.concatenate([np.zeros(before, np.int64), of])
         if rows is not None:

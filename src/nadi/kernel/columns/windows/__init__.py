@@ -6,13 +6,23 @@ from collections.abc import Callable
 
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.windows.contract import Held, Holding
+from nadi.kernel.columns.windows.keyedsessions import KeyedSessions
+from nadi.kernel.columns.windows.latesessions import LateSessions
 from nadi.kernel.columns.windows.sessions import Sessions
 from nadi.kernel.columns.windows.sorting import Sorted
 from nadi.kernel.columns.windows.unique import Unique
-from nadi.plan.nodes import WindowCall
+from nadi.plan.nodes import Const, WindowCall
+
+
+def _sessions(window: WindowCall, given: Input, holding: Holding) -> Held:
+    latency = window.args[2] if len(window.args) > 2 else None
+    if isinstance(latency, Const) and latency.value:
+        return LateSessions(window, given, holding)
+    return Sessions(window, given, holding) if given.key is None else KeyedSessions(window, given, holding)
+
 
 HELD: dict[str, Callable[[WindowCall, Input, Holding], Held]] = {
-    "session": Sessions,
+    "session": _sessions,
     "sort": Sorted,
     "unique:ever": Unique,
     "unique:first": Unique,

@@ -25,12 +25,22 @@ from nadi.kernel.columns.windows.contract import Holding
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Const, WindowCall
 
+SESSION = {"start": "int64", "end": "int64", "session": "int64", "active": "bool"}
+"""What is held of the session of a key."""
+
 
 class Sessions:
     """See the module's text. By key `active` tells whether there is a session, `start` and `end` when, `session` its number."""
 
     passing = False
     calls: Mapping[str, object] = LINES
+    _entering: tuple[str, ...] = ()
+    _watching: tuple[str, ...] = (
+        "push(due, due_rank, due_key, due_size, end[p], session[p], p)",
+        "if head == tail or pending[(tail - 1) & mask] < end[p]:",
+        "    pending[tail & mask] = end[p]",
+        "    tail += 1",
+    )
 
     def __init__(self, window: WindowCall, given: Input, holding: Holding) -> None:
         first = window.args[0]
@@ -38,12 +48,20 @@ class Sessions:
         self._gap = first.value
         self._element = window.id
         self._by = tuple(a.position for a in window.args if isinstance(a, Attr))
-        arrays = {"start": "int64", "end": "int64", "session": "int64", "active": "bool"}
-        self._keys = Groups(window.id, self._by, (Type.STRING,) * len(self._by), arrays)
-        self._events = Chains(window.id, holding.columns, self._keys, holding.groups, holding.named, fronts=True)
-        self._pending = Ring(window.id, {"ts": "int64"}, Groups(window.id, (), (), {}))
+        self._keys = self._made_keys(given)
+        self._events = self._made_events(holding)
+        self._made_timers(given)
         self.names = frozenset(holding.columns)
         self.clear()
+
+    def _made_keys(self, given: Input) -> Groups:
+        return Groups(self._element, self._by, (Type.STRING,) * len(self._by), SESSION)
+
+    def _made_events(self, holding: Holding) -> Chains:
+        return Chains(self._element, holding.columns, self._keys, holding.groups, holding.named, fronts=True)
+
+    def _made_timers(self, given: Input) -> None:
+        self._pending = Ring(self._element, {"ts": "int64"}, Groups(self._element, (), (), {}))
 
     def clear(self) -> None:
         """Forget all."""
@@ -87,13 +105,8 @@ class Sessions:
 
     def write(self, write: Writer, taken: Callable[[], None]) -> None:
         """The lines for an event that comes."""
+        self._enter(write, taken)
         line = write.line
-        line("if w_origin[i] != w_opened:")
-        with write.indented():
-            line("w_opened = w_origin[i]")
-            self._fire(write, "now[i]", taken)
-        line("w_clock = now[i]")
-        line("p = w_keys[i]" if self._keys.grouped else "p = 0")
         line("w_ts = int(ts[i])")
         line("w_front = False")
         line("if active[p] and w_ts < start[p]:")
@@ -116,12 +129,22 @@ class Sessions:
             line("    w_next[0] += 1")
             line(f"if w_opens or end[p] != w_ts + {self._gap}:")
             line(f"    end[p] = w_ts + {self._gap}")
-            line("    push(due, due_rank, due_key, due_size, end[p], session[p], p)")
-            line("    if head == tail or pending[(tail - 1) & mask] < end[p]:")
-            line("        pending[tail & mask] = end[p]")
-            line("        tail += 1")
+            for text in self._watching:
+                line(f"    {text}")
             for text in self._events.append:
                 line(text)
+
+    def _enter(self, write: Writer, taken: Callable[[], None]) -> None:
+        """The lines that play the timers and find the key of an event."""
+        line = write.line
+        line("if w_origin[i] != w_opened:")
+        with write.indented():
+            line("w_opened = w_origin[i]")
+            self._fire(write, "now[i]", taken)
+        line("w_clock = now[i]")
+        line("p = w_keys[i]" if self._keys.grouped else "p = 0")
+        for text in self._entering:
+            line(text)
 
     def write_end(self, write: Writer, taken: Callable[[], None]) -> None:
         """The lines behind the last event."""
