@@ -215,7 +215,8 @@ def matching(draw: st.DrawFn, make: Callable[[Maker, tuple[str, ...], str], str]
         else:
             made = make(m, streams, m.output())
             often = make is summed or live
-            queries.append(_rated(m, made, snapshots=not clock) if m.rarely() or (often and m.maybe()) else made)
+            shows = not clock and make not in (chain, run)  # rows cannot go on with a snapshot
+            queries.append(_rated(m, made, shows) if m.rarely() or (often and m.maybe()) else made)
     defined = [f"define stream {name} ({SCHEMA});" for name in ("S", "R")]
     if not clock and make in (chain, led, run) and m.rarely():
         queries = [query.replace("partition with", f"{purge(m)}partition with") for query in queries]

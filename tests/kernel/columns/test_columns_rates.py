@@ -151,7 +151,7 @@ COMPILED = {
     "last of keys by time": "partition with (k of S) begin from S select k, b, f output last every 12 milliseconds insert into Out; end;",
     "snapshots of keys": "partition with (k of S) begin from S select k, max(d) as m group by b output snapshot every 75 milliseconds insert into Out; end;",
     "time": f"from S#window.time(30 milliseconds)[v > 1] select k, v, sum(f) as s, min(d) as m, stdDev(l) as e group by k {SHOWN}",
-    "rows": f"from S#window.time(30 milliseconds) select k, f, b, v * 2 as w having v > 1 {SHOWN}",
+    "rows": f"from S#window.time(30 milliseconds) select k, f, b, v * 2 as w having w > 2 {SHOWN}",
     "length": f"from S#window.length(3) select max(d) as m, distinctCount(k) as n, and(v > 1) as a, count() * 2L as c {SHOWN}",
     "external": f"from S[l > -9L]#window.externalTime(l, 30 milliseconds) select k, avg(d) as a, minForever(v) as o {SHOWN}",
     "time batch": f"from S#window.timeBatch(30 milliseconds) select sum(d) as s, maxForever(v) as o group by k {SHOWN}",

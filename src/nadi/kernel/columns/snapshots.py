@@ -138,7 +138,7 @@ class Snapshots:
         with text.apart("    ") as behind:
             self.write_end(write)
         before, after = self.around()
-        text.before += (*self._queue.before, f"fired = state[{FIRED}]", f"seen_groups = state[{GROUPS}]", *before)
+        text.before += (*self._queue.before, f"seen_groups = state[{GROUPS}]", *before)
         text.after += (one.removeprefix("    ") for one in behind)
         text.after += (*after, *self._queue.after, f"state[{FIRED}] = limit", f"state[{GROUPS}] = seen_groups")
         text.own |= {name: f"{dtype}[]" for name, dtype in self._arrays.items()} | {"touched": "bool[]"}

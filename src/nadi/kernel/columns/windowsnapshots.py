@@ -76,7 +76,7 @@ class SnapshotOfWindow(Snapshots):
             line("else:")
             with write.indented():
                 line("if w < head: w = head")
-                line(f"while w < tail and (not h_wake[w & mask] or h_ts[w & mask] + {self._time} <= fired): w += 1")
+                line("while w < tail and not h_wake[w & mask]: w += 1  # one whose timer has fired has left")
                 line(f"if w == tail or h_ts[w & mask] + {self._time} > {limit}: break")
                 line(f"x = h_ts[w & mask] + {self._time}")
                 line("w += 1")
