@@ -75,6 +75,11 @@ class SlotRows:
                 columns.append(Column(None, found[f"c{n}"], found[f"y{n}"]))
         return tuple(columns), found["ts"]
 
+    @property
+    def may_sweep(self) -> bool:
+        """Whether there are so many strings that it is worth while to look for those that are not held."""
+        return self._table.may_sweep
+
     def sweep(self, held: Longs) -> None:
         """Forget the strings of other slots than these, where there are so many that it is worth while."""
         self._table.sweep(self.arrays[name][held] for name in self._texts)

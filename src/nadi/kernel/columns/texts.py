@@ -39,9 +39,14 @@ class Texts:
         """The strings of ids."""
         return strings(self._keys, ids - np.int32(1), ids == 0)
 
+    @property
+    def may_sweep(self) -> bool:
+        """Whether so many strings are known that it is worth while to look for those that nothing holds."""
+        return self._keys.count >= self._limit
+
     def sweep(self, held: Iterable[Array]) -> None:
         """Forget the strings that are in none of the arrays, where so many are known that it is worth while."""
-        if self._keys.count < self._limit:
+        if not self.may_sweep:
             return
         used = np.zeros(self._keys.bound + 1, np.bool_)
         for ids in held:
