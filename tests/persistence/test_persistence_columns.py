@@ -439,7 +439,9 @@ def test_a_window_whose_expired_events_come_out_goes_on_as_it_was_and_as_nothing
 
 
 def test_a_partition_that_goes_to_rows_knows_the_keys_that_rows_knew_and_those_that_only_columns_knew() -> None:
-    both = KEYED.replace("end;", "@info(name='o') from S#window.length(2) select v insert all events into Out2; end;")
+    both = KEYED.replace(
+        "end;", "@info(name='o') from S#window.timeLength(9, 2) select v insert all events into Out2; end;"
+    )
     columns = ColumnsNode(S + KEYED).feed([("S", 10, ("a", 1, 0.5)), ("S", 20, ("b", 1, 0.5))], 30)
     mixed = columns.goes_on_as(S + both)
     assert mixed.on_columns == {"w"}

@@ -159,7 +159,8 @@ class KeyedCollecting:
             self._units.sweep(_NONE, ("place",))
         if self._homes.groups.may_sweep:
             self._homes.groups.sweep(np.flatnonzero(self._sizes))
-        self._rows.sweep(np.flatnonzero(self._units.arrays["place"]))
+        if self._rows.may_sweep:
+            self._rows.sweep(np.flatnonzero(self._units.arrays["place"]))
         return found
 
     def _made(

@@ -77,7 +77,7 @@ class SlotRows:
 
     @property
     def may_sweep(self) -> bool:
-        """Whether there are so many strings that it is worth while."""
+        """Whether there are so many strings that it is worth while to look for those that are not held."""
         return self._table.may_sweep
 
     def sweep(self, held: Longs) -> None:

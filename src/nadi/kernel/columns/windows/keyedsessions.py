@@ -203,11 +203,11 @@ class KeyedSessions(Sessions):
 
     def sweep(self) -> None:
         """Forget units that have no session, and homes that have no timer."""
-        waiting = self._timers.held_keys()
         if self._keys.may_sweep:
-            self._keys.sweep(waiting if self._waiting is self._keys else _NONE, self._flags)
+            waiting = self._timers.held_keys() if self._waiting is self._keys else _NONE
+            self._keys.sweep(waiting, self._flags)
         if self._apart and self._waiting.may_sweep:
-            self._waiting.sweep(waiting)
+            self._waiting.sweep(self._timers.held_keys())
 
     # ---- state
 
