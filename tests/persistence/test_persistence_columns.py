@@ -27,7 +27,17 @@ from nadi.plan.nodes import App
 from tests.generate.apps import Generated
 from tests.generate.chains import chain, matching, run
 from tests.generate.choices import COLUMNS, Maker
-from tests.generate.columnar import BATCHES, columnar, partition_key, partitioned, purge, purged, rate
+from tests.generate.columnar import (
+    BATCHES,
+    columnar,
+    keyed_rates,
+    partition_key,
+    partitioned,
+    purge,
+    purged,
+    rate,
+    shown,
+)
 from tests.generate.feeding import Feeding
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.mixed import mixed
@@ -172,6 +182,14 @@ def _limited(m: Maker, source: str, target: str) -> str:
 @CHOSEN
 @given(made=columnar(), sent=messages, parts=cuts, at=st.integers(0, 29))
 def test_a_restore_into_the_same_app_leaves_queries_on_columns(
+    made: Generated, sent: list[Message], parts: list[Cut], at: int
+) -> None:
+    _holds(made, sent, parts, at, to_rows=False)
+
+
+@CHOSEN
+@given(made=columnar(shapes=(shown, keyed_rates)), sent=messages, parts=cuts, at=st.integers(0, 29))
+def test_rates_of_keys_and_snapshots_of_windows_go_on_on_columns(
     made: Generated, sent: list[Message], parts: list[Cut], at: int
 ) -> None:
     _holds(made, sent, parts, at, to_rows=False)

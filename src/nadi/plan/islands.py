@@ -280,9 +280,7 @@ def _of_shape(query: Query, app: App) -> Iterator[str]:
     if isinstance(query.input, (StateInput, JoinInput)):
         kind = matchable if isinstance(query.input, StateInput) else joinable
         yield from kind.obstacles(query, app)
-        for key in () if query.partition is None else matchable.partition_of(query, app).keys:
-            if key.stream in read(query).values():
-                yield from _of_key(key)
+        yield from _of_keys(query, app)
         for expr in kind.expressions(query):
             yield from _of_expression(expr)
         if query.selection.having is not None:
@@ -307,6 +305,7 @@ def _of_sums(query: Query, app: App) -> Iterator[str]:
     halves = halves_of(query, app)
     if query.partition is not None and halves.key is None:
         yield "aggregators over matches in a partition have an operator only where its key is an attribute of an event that each match has"
+    yield from _of_keys(query, app)
     yield from matchable.obstacles(halves.matches, app)
     for expr in matchable.expressions(halves.matches):
         yield from _of_expression(expr)
@@ -322,6 +321,13 @@ def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
         yield f"'{source.source}' is not among the keys of its partition"
     else:
         yield from _of_key(key)
+
+
+def _of_keys(query: Query, app: App) -> Iterator[str]:
+    """What keeps a query that reads several streams on rows because of their keys."""
+    for key in () if query.partition is None else matchable.partition_of(query, app).keys:
+        if key.stream in read(query).values():
+            yield from _of_key(key)
 
 
 def _of_key(key: ValueKey | RangeKey) -> Iterator[str]:

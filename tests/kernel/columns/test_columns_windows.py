@@ -409,6 +409,12 @@ def test_what_stays_on_rows_in_a_partition_says_why(query: str, reason: str) -> 
     assert any(reason in one.why for one in found.queries.values())
 
 
+def test_sums_over_matches_stay_on_rows_where_the_key_of_one_stream_has_no_loop() -> None:
+    query = "from every e1=S -> e2=R select e1.k as k, count() as n insert into Out;"
+    text = f"partition with (str:length(default(k, '')) of R, v of S) begin {query} end;"
+    assert "str:length() has no loop yet" in why(text)
+
+
 def test_queries_that_both_have_timers_stay_on_rows_where_one_reads_the_other() -> None:
     chained = (
         "@info(name='one') from S#window.timeBatch(1 sec) select k, sum(v) as s group by k insert into Mid;"
