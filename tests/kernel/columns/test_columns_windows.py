@@ -259,6 +259,14 @@ def test_sessions_of_events_that_come_late_are_those_of_rows(
     same_as_rows(made, plan, sent, [], parts, everywhere(sent, every))
 
 
+# ---- texts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("test", ["'a' == 'b'", "'a' != 'b'", "'a' == 'a'"])
+def test_two_constant_texts_are_compared_once_and_for_all(test: str) -> None:
+    both(f"from S[ifThenElse({test}, k, 'b') == 'b'] select v insert into Out;", (0, [event("a"), event("b", 2)]))
+
+
 # ---- sets ------------------------------------------------------------------------------------------------------------
 
 

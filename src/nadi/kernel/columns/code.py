@@ -289,6 +289,8 @@ class Writer:
             return self._numbers(
                 expr.op, *(self.bound[s.slot, s.position] for s in (one, other) if isinstance(s, Attr))
             )
+        if isinstance(one, Const) and isinstance(other, Const):
+            return Term(str((one.value == other.value) == (expr.op == "==")))
         if isinstance(one, Const):
             one, other = other, one
         assert isinstance(one, Attr)  # the plan of islands lets nothing else through
