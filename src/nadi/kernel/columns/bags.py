@@ -14,8 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
+from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
-from nadi.kernel.columns.groups import coded
 from nadi.kernel.columns.jit import bare, loop, part
 from nadi.kernel.columns.keytable import KeyTable, longer
 from nadi.kernel.columns.stretch import Array, Longs

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keytable import KeyTable, longer, texts_of
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs, Stretch, values_of
+from nadi.kernel.columns.texts import Texts
 from nadi.lang.tree import Type
-
-if TYPE_CHECKING:
-    from nadi.kernel.columns.texts import Texts
 
 _SWEEP = 1024  # groups from which on one looks for such that hold nothing
 
@@ -247,29 +245,9 @@ def by_turn(groups: Groups, turn: Longs, ids: Array) -> Longs:
     return np.lexsort((rank[found], turn))
 
 
-def coded(groups: Array, room: int) -> tuple[Array, Array]:
-    """Groups as (the different ones in the order in which they come, the place of each among them)."""
-    codes, found = np.empty(len(groups), np.int32), np.empty(len(groups), np.int32)
-    count = _code(groups, np.full(room, -1, np.int32), codes, found)
-    return found[:count], codes
-
-
 @loop
 def _cut(ends, data, made, firsts):  # type: ignore[no-untyped-def]
     """The beginnings of texts, one after the other; `made` tells where each is to end."""
     for i in range(len(made) - 1):
         for j in range(made[i + 1] - made[i]):
             firsts[made[i] + j] = data[ends[i] + j]
-
-
-@loop
-def _code(groups, seen, codes, found):  # type: ignore[no-untyped-def]
-    count = 0
-    for i in range(len(groups)):
-        g = groups[i]
-        if seen[g] < 0:
-            seen[g] = count
-            found[count] = g
-            count += 1
-        codes[i] = seen[g]
-    return count

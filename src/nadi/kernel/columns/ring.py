@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
-from nadi.kernel.columns.groups import Groups, coded
+from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.stretch import Array, Longs
 from nadi.kernel.columns.texts import Texts
 

@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from nadi.kernel.columns.accumulating import Aggregator, accumulators, loaded
 from nadi.kernel.columns.code import Term, Writer
+from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.distinct import Distinct, Pairs
 from nadi.kernel.columns.filtering import write_filters
 from nadi.kernel.columns.flat import Block
-from nadi.kernel.columns.groups import Groups, coded
+from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.limiting import Numbers
 from nadi.kernel.columns.linking import Links
 from nadi.kernel.columns.looping import Loop, LoopText

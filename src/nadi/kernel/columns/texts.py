@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from nadi.kernel.columns.groups import coded
+from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.keytable import KeyTable
 from nadi.kernel.columns.stretch import Array, Bools, Column
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from nadi.kernel.columns.bags import Bags
+from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
-from nadi.kernel.columns.groups import coded
 from nadi.kernel.columns.joins.totalling import Totalling
 from nadi.kernel.columns.keytable import KeyTable, longer
 from nadi.kernel.columns.partitioning import by_group

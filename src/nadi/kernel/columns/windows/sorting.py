@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from nadi.kernel.columns.code import Writer
+from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
-from nadi.kernel.columns.groups import Groups, coded
+from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keytable import longer
 from nadi.kernel.columns.partitioning import by_group
