@@ -67,8 +67,9 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     if waits(state):
         yield from _of_absence(query, state, app)
     yield from _of_absents((query.selection.values, query.selection.having), away)
-    if len(elements) > _LONGEST:
-        yield f"it has more than {_LONGEST} elements"
+    longest = _LONGEST // 2 if state.sequence and chain is None else _LONGEST  # a new and a pending place for each
+    if len(elements) > longest:
+        yield f"it has more than {longest} elements"
     kept = {(part.slot, part.position) for part in inside((state.root, query.selection)) if isinstance(part, Attr)}
     if len(kept) > _MOST:
         yield f"it reads more than {_MOST} attributes"
