@@ -300,13 +300,7 @@ def _free(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tuple[str,
     if timed:
         kinds = [m.one("plain", "count", "and", "or", "not", "away", "not for") for _ in range(m.one(1, 1, 2))]
         kinds += m.one(["plain"], ["away"], ["away"])
-        for at in range(len(kinds) - 1, -1, -1):  # no two that only wait behind each other
-            if (
-                kinds[at] in ("away", "not for")
-                and (at == 0 or kinds[at - 1] in ("away", "not for"))
-                and len(kinds) > at > 0
-            ):
-                kinds.insert(at, "plain")
+        kinds = _parted(kinds)
     units, named = _units(m, streams, kinds, timed)
     text = " -> ".join(units)
     match m.number(0, 5):
@@ -332,6 +326,15 @@ def _free(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tuple[str,
     return text + within, named
 
 
+def _parted(kinds: list[str]) -> list[str]:
+    """With something between two elements that only wait."""
+    waits, parted = ("away", "not for"), list(kinds)
+    for at in range(len(kinds) - 1, 0, -1):
+        if kinds[at] in waits and kinds[at - 1] in waits:
+            parted.insert(at, "plain")
+    return parted
+
+
 def succession(m: Maker, streams: tuple[str, ...], target: str) -> str:
     """A sequence with logical elements, and such that must not come."""
     return _selected(m, target, *_succession(m, streams))
@@ -352,6 +355,9 @@ def _succession(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tupl
         kinds.append(m.one("plain", "plain", "away", "away", *logical))
         if not {"away", "not for"} & set(kinds):
             kinds[m.number(0, len(kinds) - 2)] = m.one("away", "not for")
+        if set(kinds) <= {"away", "not for"}:  # whose events nobody can select
+            kinds.insert(m.number(0, len(kinds)), "plain")
+        kinds = _parted(kinds)
     elif not set(logical) & set(kinds):
         kinds[m.number(0, len(kinds) - 1)] = m.one(*logical)
     units, named = _units(m, streams, kinds, timed, ("+", "<1:2>", "<2:3>", "<1:3>"), ("*", "?", "<0:2>"))
