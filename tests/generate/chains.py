@@ -348,7 +348,8 @@ def lull(m: Maker, streams: tuple[str, ...], target: str) -> str:
 def _succession(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tuple[str, tuple[str, ...]]:
     """A sequence, and what of its events may be selected."""
     logical = ("and", "and", "or", "not")
-    kinds = [m.one("plain", "plain", "count", "optional", *logical) for _ in range(m.number(1, 3))]
+    kinds = [m.one("plain", "plain", "count", *logical)]
+    kinds += [m.one("plain", "plain", "count", "optional", *logical) for _ in range(m.number(0, 2))]
     kinds.append(m.one("plain", "plain", *logical))
     if timed:
         kinds = [m.one("plain", "count", "away", "not for", *logical) for _ in range(m.number(1, 2))]
@@ -358,6 +359,10 @@ def _succession(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tupl
         if set(kinds) <= {"away", "not for"}:  # whose events nobody can select
             kinds.insert(m.number(0, len(kinds)), "plain")
         kinds = _parted(kinds)
+        for at in [at for at, kind in enumerate(kinds[:-1]) if kind == "count"]:  # what may bind no event goes on rows
+            kinds[at + 1] = "away" if kinds[at + 1] == "not for" else kinds[at + 1]
+            if kinds[at + 1] == "away" and at + 2 < len(kinds):
+                kinds[at + 2] = "plain"
     elif not set(logical) & set(kinds):
         kinds[m.number(0, len(kinds) - 1)] = m.one(*logical)
     units, named = _units(m, streams, kinds, timed, ("+", "<1:2>", "<2:3>", "<1:3>"), ("*", "?", "<0:2>"))

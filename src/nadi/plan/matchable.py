@@ -43,8 +43,8 @@ _NO_CHAIN = (
     "nor those with a counted element behind which two may have no event"
 )
 _NO_SEQUENCE = (
-    "only sequences have an operator whose first element takes at least one event and whose last one takes one, "
-    "without logical and absent elements, and without two elements behind a counted one that need no event"
+    "only sequences have an operator whose first element is not optional and whose last one is not counted, without 'or' or 'and' at the end "
+    "with an absence that is waited for, and without two elements behind a counted one that may have no event"
 )
 
 

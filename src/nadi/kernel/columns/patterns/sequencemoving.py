@@ -201,7 +201,7 @@ def _begin_at(words, keys, meta, shape, key, e, base):  # type: ignore[no-untype
         return
     following, started = shape[row + FOLLOWING], STARTED << e
     kind = shape[ELEMENTS + ELEMENT * following + KIND] if following >= 0 else ONE
-    again = shape[row + EVERY] >= 0 or kind == AWAY or kind == ABSENT
+    again = shape[row + EVERY] >= 0 or kind in (AWAY, ABSENT)
     if not again and keys[base + BEGUN] & started != 0:
         return
     node = fresh(words, meta, shape, key)

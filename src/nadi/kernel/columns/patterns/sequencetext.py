@@ -52,16 +52,18 @@ class SequenceText(AutomatonText):
         writer.line(f"m = keys[base + {STARTS + PLACE * pending + HEAD}]")
         writer.open("while m != 0:")
         writer.line(f"following = words[m + {layout.links + LINKS * pending + NEXT}]")
-        writer.line("stays = False")
-        goes = [f"words[m + {layout.counts + s}] == 0" for s in range(len(layout.elements)) if (element.hurried >> s) & 1]
+        writer.line("held = False")
+        goes = [
+            f"words[m + {layout.counts + s}] == 0" for s in range(len(layout.elements)) if (element.hurried >> s) & 1
+        ]
         writer.open(f"if {' and '.join(['fits', *goes])}:")
         self._captures.recall(element.rest)
         blocks = writer.open_all(element.rest)
-        writer.line("stays = True")
+        writer.line("held = True")
         self._bind(element)
         writer.close(blocks + 1)
         if node.kind != "absent":  # which a match that binds nothing does not leave
-            writer.line(f"if not stays: leave({STATE}, m, {slot}, base)")
+            writer.line(f"if not held: leave({STATE}, m, {slot}, base)")
         writer.line("m = following")
         writer.close(1 if node.waiting is None else 2)
 
