@@ -51,6 +51,9 @@ _STRICT = _STREAMS + (
     " select e1[0].k as k, e1[last].w as w, e2.v as v, e5.v as x insert into Out; end;"
 )
 """The same of a sequence."""
+_HALVES = _STREAMS + (
+    "partition with (k of S) begin from every e1=S[v > 0], e2=S[v > e1.v] and e3=S[v < 20] select e1.w as w, e2.v as v, e3.v as x insert into Out; end;"
+)
 
 
 def _columns(plan: App) -> ColumnsKernel:
@@ -82,7 +85,9 @@ def _feed(
     return out.batches["Out"].to_pylist() if "Out" in out.batches else []
 
 
-@pytest.mark.parametrize(("text", "closing"), [(_KEYED, "S"), (_RUN, "S"), (_FLAT, "R"), (_COUNTED, "S")])
+@pytest.mark.parametrize(
+    ("text", "closing"), [(_KEYED, "S"), (_RUN, "S"), (_FLAT, "R"), (_COUNTED, "S"), (_HALVES, "S")]
+)
 def test_keys_without_a_match_are_forgotten_and_nothing_else(text: str, closing: str) -> None:
     plan = plan_app(text, default_registry())
     columns, rows = _columns(plan), _rows(plan)
@@ -132,7 +137,7 @@ def test_matches_that_wait_for_a_number_are_found_however_many_they_become() -> 
     assert made == _feed(rows, plan, closing, 4000)
 
 
-@pytest.mark.parametrize("text", [_KEYED, _FLAT, _RUN, _COUNTED])
+@pytest.mark.parametrize("text", [_KEYED, _FLAT, _RUN, _COUNTED, _HALVES])
 def test_a_delta_costs_what_changed(text: str) -> None:
     plan = plan_app(text, default_registry())
     columns = _columns(plan)
@@ -143,7 +148,7 @@ def test_a_delta_costs_what_changed(text: str) -> None:
     assert columns.delta() == b""
 
 
-@pytest.mark.parametrize("text", [_KEYED, _RUN, _COUNTED])
+@pytest.mark.parametrize("text", [_KEYED, _RUN, _COUNTED, _HALVES])
 def test_segments_can_be_dealt_out_by_key_group_and_brought_together_again(text: str) -> None:
     plan = plan_app(text, default_registry())
     assert plan.sharding.kind == "key"
