@@ -310,13 +310,86 @@ def _free(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tuple[str,
     if timed:
         kinds = [m.one("plain", "count", "and", "or", "not", "away", "not for") for _ in range(m.one(1, 1, 2))]
         kinds += m.one(["plain"], ["away"], ["away"])
-        for at in range(len(kinds) - 1, -1, -1):  # no two that only wait behind each other
-            if (
-                kinds[at] in ("away", "not for")
-                and (at == 0 or kinds[at - 1] in ("away", "not for"))
-                and len(kinds) > at > 0
-            ):
-                kinds.insert(at, "plain")
+        kinds = _parted(kinds)
+    units, named = _units(m, streams, kinds, timed)
+    text = " -> ".join(units)
+    match m.number(0, 5):
+        case 0 | 1:
+            text = " -> ".join([f"every {units[0]}", *units[1:]])
+        case 2:
+            text = f"every ({text})"
+        case 3:
+            start = m.number(0, len(units) - 1)
+            end = m.number(start + 1, len(units))
+            scope = f"every ({' -> '.join(units[start:end])})"
+            text = " -> ".join([*units[:start], scope, *units[end:]])
+        case 4:
+            start = m.number(0, len(units) - 1)
+            text = (
+                " -> ".join([f"every {units[0]}", *units[1:start], f"every ({' -> '.join(units[start:])})"])
+                if start
+                else text
+            )
+        case _:
+            pass
+    within = m.one("", "", " within 30 milliseconds", " within 100 milliseconds", " within 1 sec")
+    return text + within, named
+
+
+def _parted(kinds: list[str]) -> list[str]:
+    """With something between two elements that only wait."""
+    waits, parted = ("away", "not for"), list(kinds)
+    for at in range(len(kinds) - 1, 0, -1):
+        if kinds[at] in waits and kinds[at - 1] in waits:
+            parted.insert(at, "plain")
+    return parted
+
+
+def succession(m: Maker, streams: tuple[str, ...], target: str) -> str:
+    """A sequence with logical elements, and such that must not come."""
+    return _selected(m, target, *_succession(m, streams))
+
+
+def lull(m: Maker, streams: tuple[str, ...], target: str) -> str:
+    """The same with elements that wait for absences by the clock."""
+    return _selected(m, target, *_succession(m, streams, timed=True)).replace("eventTimestamp()", "1")
+
+
+def _succession(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tuple[str, tuple[str, ...]]:
+    """A sequence, and what of its events may be selected."""
+    logical = ("and", "and", "or", "not")
+    kinds = [m.one("plain", "plain", "count", *logical)]
+    kinds += [m.one("plain", "plain", "count", "optional", *logical) for _ in range(m.number(0, 2))]
+    kinds.append(m.one("plain", "plain", *logical))
+    if timed:
+        kinds = [m.one("plain", "count", "away", "not for", *logical) for _ in range(m.number(1, 2))]
+        kinds.append(m.one("plain", "plain", "away", "away", *logical))
+        if not {"away", "not for"} & set(kinds):
+            kinds[m.number(0, len(kinds) - 2)] = m.one("away", "not for")
+        if set(kinds) <= {"away", "not for"}:  # whose events nobody can select
+            kinds.insert(m.number(0, len(kinds)), "plain")
+        kinds = _parted(kinds)
+        for at in [at for at, kind in enumerate(kinds[:-1]) if kind == "count"]:  # what may bind no event goes on rows
+            kinds[at + 1] = "away" if kinds[at + 1] == "not for" else kinds[at + 1]
+            if kinds[at + 1] == "away" and at + 2 < len(kinds):
+                kinds[at + 2] = "plain"
+    elif not set(logical) & set(kinds):
+        kinds[m.number(0, len(kinds) - 1)] = m.one(*logical)
+    units, named = _units(m, streams, kinds, timed, ("+", "<1:2>", "<2:3>", "<1:3>"), ("*", "?", "<0:2>"))
+    every = m.one("every ", "every ", "every ", "")
+    within = m.one("", "", " within 30 milliseconds", " within 100 milliseconds", " within 1 sec")
+    return every + ", ".join(units) + within, named
+
+
+def _units(
+    m: Maker,
+    streams: tuple[str, ...],
+    kinds: list[str],
+    timed: bool,
+    counts: tuple[str, ...] = ("<1:>", "<1:2>", "<2:3>", "<2>", "<3:>"),
+    optional: tuple[str, ...] = ("<0:>", "<0:2>", "<:1>"),
+) -> tuple[list[str], tuple[str, ...]]:
+    """Elements of some kinds, and what of their events may be selected."""
     named: list[str] = []
 
     def filters(own: str, counted: bool = False) -> str:
@@ -353,9 +426,9 @@ def _free(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tuple[str,
         follows = bool(at) and kinds[at - 1] in ("count", "optional")
         match kind:
             case "count":
-                units.append(element(m.one("<1:>", "<1:2>", "<2:3>", "<2>", "<3:>")))
+                units.append(element(m.of(counts)))
             case "optional" if at + 1 < len(kinds) and kinds[at + 1] == "plain":
-                units.append(element(m.one("<0:>", "<0:2>", "<:1>")))
+                units.append(element(m.of(optional)))
             case "optional" if at + 1 == len(kinds) and not follows:
                 units.append(element(m.one("<0:>", "<0:2>")))
             case "and" | "or":
@@ -370,25 +443,4 @@ def _free(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tuple[str,
                 units.append(f"({element(absent=True)} and {element()})")
             case _:
                 units.append(element())
-    text = " -> ".join(units)
-    match m.number(0, 5):
-        case 0 | 1:
-            text = " -> ".join([f"every {units[0]}", *units[1:]])
-        case 2:
-            text = f"every ({text})"
-        case 3:
-            start = m.number(0, len(units) - 1)
-            end = m.number(start + 1, len(units))
-            scope = f"every ({' -> '.join(units[start:end])})"
-            text = " -> ".join([*units[:start], scope, *units[end:]])
-        case 4:
-            start = m.number(0, len(units) - 1)
-            text = (
-                " -> ".join([f"every {units[0]}", *units[1:start], f"every ({' -> '.join(units[start:])})"])
-                if start
-                else text
-            )
-        case _:
-            pass
-    within = m.one("", "", " within 30 milliseconds", " within 100 milliseconds", " within 1 sec")
-    return text + within, tuple(named)
+    return units, tuple(named)

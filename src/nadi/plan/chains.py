@@ -121,12 +121,12 @@ Element = StreamElement | CountElement | AbsentElement
 
 
 def as_automaton(plan: StateInput, compat: int) -> tuple[Element, ...] | None:
-    """The elements of a pattern by slot, however they follow each other; None where none of that is known.
+    """The elements of a pattern or sequence by slot, however they follow each other; None where none of that is known.
 
     All matches are complete with an event, or all when an absence has lasted. Of the former no counted element goes on collecting for a match that is
     complete, which it does where the two behind it may have no event by then.
     """
-    if plan.sequence or compat == 4:
+    if compat == 4 or (plan.sequence and not _in_succession(plan.root)):
         return None
     elements, ends = tuple(_elements(plan.root)), _ends(plan.root)
     if isinstance(ends, AbsentElement):
@@ -143,6 +143,16 @@ def as_automaton(plan: StateInput, compat: int) -> tuple[Element, ...] | None:
         if isinstance(element, CountElement) and not (any(sure[slot + 1 : slot + 3]) or slot + 1 in either):
             return None
     return elements
+
+
+def _in_succession(root: StateElement) -> bool:
+    """Whether a sequence starts with an element that takes at least one event, or with an absence, and ends with one that is not counted."""
+    if not isinstance(root, NextElement):
+        return False
+    first, *_others, last = root.elements
+    first = first.element if isinstance(first, EveryElement) else first
+    optional = isinstance(first, CountElement) and first.minimum == 0
+    return not isinstance(first, (EveryElement, NextElement)) and not optional and not isinstance(last, CountElement)
 
 
 def waits(plan: StateInput | StateElement) -> bool:

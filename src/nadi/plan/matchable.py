@@ -43,8 +43,8 @@ _NO_CHAIN = (
     "nor those with a counted element behind which two may have no event"
 )
 _NO_SEQUENCE = (
-    "only sequences have an operator whose first element takes at least one event and whose last one takes one, "
-    "without logical and absent elements, and without two elements behind a counted one that need no event"
+    "only sequences have an operator whose first element is not optional and whose last one is not counted, without 'or' or 'and' at the end "
+    "with an absence that is waited for, and without two elements behind a counted one that may have no event"
 )
 
 
@@ -67,8 +67,9 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     if waits(state):
         yield from _of_absence(query, state, app)
     yield from _of_absents((query.selection.values, query.selection.having), away)
-    if len(elements) > _LONGEST:
-        yield f"it has more than {_LONGEST} elements"
+    longest = _LONGEST // 2 if state.sequence and chain is None else _LONGEST  # a new and a pending place for each
+    if len(elements) > longest:
+        yield f"it has more than {longest} elements"
     kept = {(part.slot, part.position) for part in inside((state.root, query.selection)) if isinstance(part, Attr)}
     if len(kept) > _MOST:
         yield f"it reads more than {_MOST} attributes"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nadi.plan.chains import as_led
+from nadi.plan.chains import as_led, as_run
 from nadi.plan.islandwindows import SLIDING, shows_expired
 from nadi.plan.nodes import App, JoinInput, Query, SingleInput, StateInput
 from nadi.plan.owners import keys_of
@@ -44,6 +44,8 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
         for aggregate in selection.aggregates:
             if aggregate.function not in _AGGREGATORS:
                 yield f"@purge of {aggregate.function}() has no operator yet"
+    if isinstance(source, StateInput) and source.sequence and as_run(source, app.compat) is None:
+        yield "@purge of sequences with logical or absent elements has no operator yet"
     if isinstance(source, StateInput) and not source.sequence:
         chain = as_led(source, app.compat)
         if chain is None or chain.waiting is not None:

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from nadi.plan.islands import islands
 from tests.generate.apps import Generated
-from tests.generate.chains import absences, chain, free, led, matching, run, summed, waiting
+from tests.generate.chains import absences, chain, free, led, lull, matching, run, succession, summed, waiting
 from tests.generate.choices import SCHEMA
 from tests.generate.feeding import planned
 from tests.generate.inputs import Cut, Message, cuts, messages
@@ -25,6 +25,9 @@ SHAPES = {
     "chains that begin with two at once": (matching(led), messages),
     "any shape": (matching(free), messages),
     "any shape that waits for absences": (matching(waiting, live=True), messages),
+    "sequences of any shape": (matching(succession), messages),
+    "sequences that wait for absences": (matching(lull, live=True), messages),
+    "sequences that wait for absences, events being late": (matching(lull, live=True), late_messages),
     "sums over matches": (matching(summed), messages),
     "chains whose last element stays away": (absences(), messages),
     "chains whose last element stays away, events being late": (absences(), late_messages),

@@ -1,4 +1,7 @@
-"""What a pattern of any shape is made of, as its loop sees it: what its elements ask for and keep (`Layout`), and what follows what (`shape`)."""
+"""What a pattern of any shape is made of, as its loop sees it: what its elements ask for and keep (`Layout`), and what follows what (`shape`).
+
+The same of a sequence, whose elements have two places: where new matches wait, and behind all of these where pending ones do.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +61,13 @@ class Layout:
     values: tuple[Expr, ...]
     having: Expr | None
     captured: tuple[Reference, ...]
+    units: tuple[int, ...] = ()
+    """Of a sequence the slots of its elements in order, a logical one standing for both operands."""
+
+    @property
+    def places(self) -> int:
+        """In how many places matches may wait."""
+        return len(self.elements) * (2 if self.units else 1)
 
     @property
     def starts(self) -> int:
@@ -72,18 +82,18 @@ class Layout:
     @property
     def counts(self) -> int:
         """Where in a node the counts of bound events begin."""
-        return self.links + LINKS * len(self.elements)
+        return self.links + LINKS * self.places
 
     @property
     def seen(self) -> int:
         """Where in a node the times begin at which what should stay away came, 0 for nowhere."""
         away = any(node.kind == "absent logical" for node in self.nodes)
-        return self.counts + len(self.elements) if away else 0
+        return self.counts + self.places if away else 0
 
     @property
     def first_value(self) -> int:
         """Where in a node the captured values begin."""
-        return (self.seen or self.counts) + len(self.elements)
+        return (self.seen or self.counts) + self.places
 
     def word(self, number: int) -> int:
         """Where in a node a captured value stands; whether it is null stands before."""
@@ -97,7 +107,7 @@ class Layout:
     @property
     def key_width(self) -> int:
         """Words of a key."""
-        size = len(self.elements)
+        size = self.places
         return STARTS + PLACE * size + (TIMER * size if self.timed else 0)
 
     @property
@@ -113,12 +123,12 @@ class Layout:
     @property
     def timers(self) -> int:
         """Where in a key the timers begin, 0 for nowhere."""
-        return STARTS + PLACE * len(self.elements) if self.timed else 0
+        return STARTS + PLACE * self.places if self.timed else 0
 
     @property
     def told(self) -> tuple[int, ...]:
         """The words of a node that its state consists of: its number first, then the numbers under which it came to elements."""
-        numbers = (self.links + LINKS * e + partials.NUMBER for e in range(len(self.elements)))
+        numbers = (self.links + LINKS * e + partials.NUMBER for e in range(self.places))
         bound = (partials.TS, partials.EXPIRED, *range(FIRST, self.links), *range(self.counts, self.node_width))
         return (partials.ID, *numbers, *bound)
 
@@ -150,8 +160,9 @@ class Layout:
 
     def shape(self) -> Longs:
         """What the functions of `partials` and `moving` are given of it."""
-        size = len(self.elements)
-        made = np.zeros(ELEMENTS + ELEMENT * size, np.int64)
+        size = self.places
+        behind = [*self.units, len(self.units)] if self.units else []
+        made = np.zeros(ELEMENTS + ELEMENT * size + len(behind), np.int64)
         head = {
             partials.SIZE: size,
             partials.FIRSTS: self.starts,
@@ -171,6 +182,9 @@ class Layout:
         for node in self.nodes:
             at = ELEMENTS + ELEMENT * node.slot
             made[at : at + ELEMENT] = self._row(node)
+        for place in range(len(self.elements), size):
+            made[ELEMENTS + ELEMENT * place + partials.START] = made[ELEMENTS + ELEMENT * place + partials.WAIT] = -1
+        made[len(made) - len(behind) :] = behind
         return made
 
     def _row(self, node: Node) -> list[int]:
@@ -215,7 +229,7 @@ def _hurried(node: Node, width: int) -> int:
 
 
 def lay_out_automaton(query: Query, app: App) -> Layout:
-    """The layout of a pattern."""
+    """The layout of a pattern or sequence."""
     state = query.input
     assert isinstance(state, StateInput)
     plan = lay_out(state)
@@ -253,4 +267,5 @@ def lay_out_automaton(query: Query, app: App) -> Layout:
         tuple(bound(value, at_hand) for value in values),
         None if having is None else bound(having, at_hand),
         captured,
+        tuple(node.slot for node in plan.units) if state.sequence else (),
     )

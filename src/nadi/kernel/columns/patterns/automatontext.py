@@ -102,8 +102,7 @@ class AutomatonText:
         writer.line("t = int(ts[i])")
         writer.line(f"base = g * {layout.key_width}")
         write_may(writer, elements, found, len(layout.sources.names))
-        if not layout.times_begin:
-            writer.line(f"if keys[base + {BEGUN}] == 0 and (may & {layout.opening}) == 0: continue")
+        self._pass_over()
         self._make_room()
         writer.open(f"if keys[base + {BEGUN}] == 0:")
         writer.line(f"begin({STATE}, g, base)")
@@ -116,10 +115,7 @@ class AutomatonText:
             self._offer()
             writer.close()
         self._settle()
-        todo = "may"
-        if any(e.hurried for e in elements):
-            todo = f"(may | (keys[base + {STALE}] & mine))"
-        writer.line(f"todo = {todo} & keys[base + {WAITS}]")
+        writer.line(f"todo = {self._asked()}")
         writer.line("if todo == 0: continue")
         conditions = [c for e in elements for c in (*e.alone, *e.rest)]
         self._captures.load(conditions, [c for e in elements for c in e.rest])
@@ -132,16 +128,28 @@ class AutomatonText:
     def _offer(self) -> None:
         """What follows from timers that were set."""
 
+    def _pass_over(self) -> None:
+        """Events that find nothing of their key, and leave nothing."""
+        if not self._layout.times_begin:
+            self._writer.line(f"if keys[base + {BEGUN}] == 0 and (may & {self._layout.opening}) == 0: continue")
+
     def _make_room(self) -> None:
         """Of each match that waits an event may make an output row and a copy; so may what begins or starts again at each element."""
         writer = self._writer
-        writer.line(f"need = keys[base + {COUNT}] + {2 * len(self._layout.elements) + 2}")
+        writer.line(f"need = keys[base + {COUNT}] + {2 * self._layout.places + 2}")
         nodes = 2 if self._layout.timed else 1  # with the queues of timers
         full = f"k + need > len(source) or meta[{END}] + {nodes} * need * {self._layout.node_width} > len(words)"
         writer.open(f"if {full}:")
         for text in ("stop[0] = i", "stop[1] = k", "stop[2] = need", "stop[3] = chunk", "return"):
             writer.line(text)
         writer.close()
+
+    def _asked(self) -> str:
+        """The elements to which the event is offered."""
+        todo = "may"
+        if any(e.hurried for e in self._layout.elements):
+            todo = f"(may | (keys[base + {STALE}] & mine))"
+        return f"{todo} & keys[base + {WAITS}]"
 
     def _settle(self) -> None:
         """New matches of the elements that read this stream become pending, with those of the other operand."""
@@ -199,7 +207,7 @@ class AutomatonText:
     def _bind(self, element: Element) -> None:
         layout, writer, slot = self._layout, self._writer, element.slot
         if not layout.nodes[slot].kind.startswith("absent"):
-            writer.line(f"count = words[m + {layout.counts + slot}] + 1")
+            writer.line(f"count = {self._count(slot)}")
             self._captures.keep(slot)
         writer.line("touched[g] = True")
         call = f"bound({STATE}, m, {slot}, base, t)"
@@ -209,6 +217,10 @@ class AutomatonText:
         writer.open(f"if {call}:")
         self._complete(slot)
         writer.close()
+
+    def _count(self, slot: int) -> str:
+        """Which one of the events of an element it is."""
+        return f"words[m + {self._layout.counts + slot}] + 1"
 
     def _completes(self, slot: int) -> bool:
         """Whether a match may be complete when it has bound an event here."""

@@ -66,7 +66,7 @@ from nadi.kernel.columns.patterns.waking import OFF, TIMER, wake, wake_at
 def _enter_both(words, keys, meta, shape, node, e, base):  # type: ignore[no-untyped-def]
     """Into the lists of both operands; the first element holds one new match at most."""
     row = ELEMENTS + ELEMENT * e
-    if _is_off(keys, shape, e, base):
+    if is_off(keys, shape, e, base):
         return
     for one in (e, shape[row + PARTNER]):
         if shape[row + START] < 0 or keys[base + STARTS + PLACE * one + FRESH] == 0:
@@ -78,7 +78,7 @@ def _enter_both(words, keys, meta, shape, node, e, base):  # type: ignore[no-unt
 
 
 @bare
-def _is_off(keys, shape, e, base):  # type: ignore[no-untyped-def]
+def is_off(keys, shape, e, base):  # type: ignore[no-untyped-def]
     """Whether what had to stay away did so once and for all."""
     timed = shape[ELEMENTS + ELEMENT * e + WAIT] >= 0
     return timed and keys[base + shape[AT_TIMERS] + TIMER * e + OFF] != 0
@@ -87,7 +87,7 @@ def _is_off(keys, shape, e, base):  # type: ignore[no-untyped-def]
 @bare
 def _enter_absent(words, keys, meta, shape, node, e, base):  # type: ignore[no-untyped-def]
     row = ELEMENTS + ELEMENT * e
-    if _is_off(keys, shape, e, base):
+    if is_off(keys, shape, e, base):
         return
     put(words, keys, meta, shape, node, e, base)
     if shape[row + START] < 0:

@@ -1,8 +1,8 @@
-"""The partial matches of a pattern of any shape: their arrays, and their state as blocks.
+"""The partial matches of a pattern of any shape, or of a sequence with logical or absent elements: their arrays, and their state as blocks.
 
 Blocks have the letter `m`. Texts (of keys, and of strings that matches keep) stand in `ends` and `texts`, and are named by their place there. A block has
 
-- `key`, `row`: keys and their rows: whether a key has begun, and per element the number under which the first of its new matches came there (0: none),
+- `key`, `row`: keys and their rows: whether a key has begun, and per place the number under which the first of its new matches came there (0: none),
   and when what should stay away was last seen;
 - `node`, `nodes`: for each match its key, and its words (`Layout.told`);
 - `gone_key`, `gone`: the numbers of matches that are no more;
@@ -23,7 +23,7 @@ from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.keygroups import groups_of
 from nadi.kernel.columns.keytable import longer
 from nadi.kernel.columns.naming import named, put_back
-from nadi.kernel.columns.patterns import partialstate, waitstate, waking
+from nadi.kernel.columns.patterns import partialstate, sequencestate, waitstate, waking
 from nadi.kernel.columns.patterns.automaton import Layout
 from nadi.kernel.columns.patterns.keystate import NO, KeyState, alive
 from nadi.kernel.columns.patterns.partials import CHANGED, END, HEAP, KEY, LIVE, META, NOW, NUMBERS
@@ -94,9 +94,13 @@ class PartialPool(KeyState):
 
     def _rest(self) -> None:
         """A key whose only match has bound nothing is as if nothing had happened to it."""
-        if not self._layout.times_begin:
-            idle = self._layout.idle
-            partialstate.rest(self.words, self.keys, self.meta, self.shape, self._width, idle, self.touched)
+        layout = self._layout
+        if layout.times_begin:
+            return
+        if layout.units:
+            sequencestate.rest(self.words, self.keys, self.meta, self.shape, self.touched)
+        else:
+            partialstate.rest(self.words, self.keys, self.meta, self.shape, self._width, layout.idle, self.touched)
 
     def _mark_texts(self, used: Bools) -> None:
         partialstate.mark_texts(self.words, self.meta, self.shape, self._texts, used)
@@ -127,7 +131,7 @@ class PartialPool(KeyState):
             by_key[keys] = groups_of(self.table, keys)
         groups, owners = by_key[keys], by_key[self.words[nodes + KEY]]
         some = max(1, BLOCK_BYTES // (8 * self._layout.node_width))
-        several = max(1, BLOCK_BYTES // (64 + 16 * len(self._layout.elements)))
+        several = max(1, BLOCK_BYTES // (64 + 16 * self._layout.places))
         for group in np.unique(groups):
             mine = keys[groups == group]
             for at in range(0, len(mine), several):
@@ -187,7 +191,7 @@ class PartialPool(KeyState):
         queues = [np.concatenate([NO, *some]) for some in (loaded.timed, loaded.waits, loaded.dues)]
         wanted = len(nodes) + 1 + _ROOM + len(queues[2]) // (width - TIMES) + len(queues[1]) // waitstate.WORDS
         self.words = aligned(max(wanted * width, len(self.words)))
-        numbers = nodes[:, 1 : 1 + len(self._layout.elements)].reshape(-1)
+        numbers = nodes[:, 1 : 1 + self._layout.places].reshape(-1)
         order = np.argsort(numbers, kind="stable")
         order = order[np.searchsorted(numbers[order], 1) :]
         partialstate.link(

@@ -22,6 +22,7 @@ class TimedAutomaton(Automaton):
     """A query over such a pattern. All rows come with events, or all by themselves: those of an absence at the end."""
 
     _text_of = TimedText
+    _begin = staticmethod(moving.begin)
 
     def __init__(self, query: Query, app: App) -> None:
         super().__init__(query, app)
@@ -37,7 +38,7 @@ class TimedAutomaton(Automaton):
         pool = self._pool
         pool.meta[NOW] = now
         if self._layout.times_begin and not self._layout.sources.keys and not pool.keys[BEGUN]:
-            moving.begin(pool.words, pool.keys, pool.meta, pool.shape, 0, 0)
+            self._begin(pool.words, pool.keys, pool.meta, pool.shape, 0, 0)
             waking.offer_all(pool.words, pool.keys, pool.meta, pool.shape, pool.heap, *pool.spelled())
             pool.touched[0] = True
 

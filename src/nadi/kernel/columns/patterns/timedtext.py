@@ -37,7 +37,7 @@ class TimedText(AutomatonText):
 
     def _turn(self) -> None:
         layout, writer = self._layout, self._writer
-        size = len(layout.elements)
+        size = layout.places
         writer.line("here = int(now[i]) if i < n else until")
         writer.open("if i == n or i == 0 or came[i] != came[i - 1]:")
         writer.open("while True:")
