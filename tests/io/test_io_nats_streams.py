@@ -48,7 +48,7 @@ def sink(server: NatsServer, subject: str, state: Path, **options: str) -> Sink:
 
 def publish(server: NatsServer, subject: str, *texts: str) -> None:
     client = NatsClient(server.url)
-    client.call(lambda nc: publish_all(nc, [Outgoing(subject, t.encode(), {}) for t in texts]))
+    client.call(lambda nc: publish_all(nc, [Outgoing(subject, t.encode(), {}) for t in texts]), 60)
     client.close()
 
 
