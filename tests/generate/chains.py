@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA, Maker
-from tests.generate.columnar import partition_key, plain, purge, rate, truth
+from tests.generate.columnar import partition_key, plain, purge, rate
+from tests.generate.computed import truth
 
 _NUMBERS = ("v", "l", "f", "d")
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from tests.generate.apps import Generated
 from tests.generate.choices import ATTRIBUTES, SCHEMA, Maker
-from tests.generate.columnar import partition_key, plain, rate, sliding, truth
+from tests.generate.columnar import partition_key, plain, rate, sliding
+from tests.generate.computed import truth
 
 _NUMBERS = ("v", "l", "f", "d")
 _WINDOWS = (

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.generate.apps import _PARTS, Generated, _aggregations, _faults, _named_windows, _scripts
 from tests.generate.chains import chain, run
 from tests.generate.choices import COLUMNS, SCHEMA, Maker
-from tests.generate.columnar import SHAPES, number, partition_key, truth
+from tests.generate.columnar import SHAPES, partition_key
+from tests.generate.computed import number, truth
 
 ROWS: tuple[Callable[[Maker], None], ...] = (*_PARTS, _aggregations, _faults, _named_windows, _scripts)
 _FAILING = "#window.sort(2, v) select k"

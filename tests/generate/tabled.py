@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.generate.apps import Generated
 from tests.generate.choices import COLUMNS, SCHEMA, Maker
-from tests.generate.columnar import number, truth
+from tests.generate.computed import number, truth
 
 KEYS = ("k", "v", "l", "k, v", "v, k", "l, k")
 
