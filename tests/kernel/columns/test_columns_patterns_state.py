@@ -137,14 +137,16 @@ def test_matches_that_wait_for_a_number_are_found_however_many_they_become() -> 
     assert made == _feed(rows, plan, closing, 4000)
 
 
-@pytest.mark.parametrize("text", [_KEYED, _FLAT, _RUN, _COUNTED, _HALVES])
-def test_a_delta_costs_what_changed(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "most"), [(_KEYED, 2_500), (_FLAT, 2_500), (_RUN, 2_500), (_COUNTED, 2_500), (_HALVES, 3_000)]
+)
+def test_a_delta_costs_what_changed(text: str, most: int) -> None:
     plan = plan_app(text, default_registry())
     columns = _columns(plan)
     _feed(columns, plan, [("S", 0, f"k{i % 700}", i + 1) for i in range(2000)])
     assert len(columns.delta()) > 20_000
     _feed(columns, plan, [("S", 1, f"k{i}", 1) for i in range(5)], 2000)
-    assert len(columns.delta()) < 3_000
+    assert len(columns.delta()) < most
     assert columns.delta() == b""
 
 

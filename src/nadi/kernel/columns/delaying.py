@@ -19,7 +19,7 @@ from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.groups import Groups, by_turn
-from nadi.kernel.columns.heaps import LINES, NAMES, heap
+from nadi.kernel.columns.heaps import LINES, NAMES, NEXT_DUE, heap
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.ring import Ring
 from nadi.kernel.columns.stretch import Array, Longs, Stretch, empty
@@ -105,12 +105,8 @@ class Delaying:
         line = write.line
         line(f"while due_size[0] > 0 and due[0] <= {limit}:")
         with write.indented():
-            line("f = due[0]")
-            line("g = due_key[0]")
-            line("pop(due, due_rank, due_key, due_size)")
-            line("if f != fired:")
-            line("    fired = f")
-            line("    turn += 1")
+            for one in NEXT_DUE:
+                line(one)
             line("x = f if f > clock else clock")
             line("e_open = -1")
             self._release(text, "x")

@@ -65,3 +65,13 @@ def heap(dues: Array, ranks: Array, keys: Array, room: int) -> tuple[Longs, ...]
 
 LINES: dict[str, object] = {"push": push, "pop": pop}
 """The names by which generated loops call them."""
+
+NEXT_DUE = (
+    "f = due[0]",
+    "g = due_key[0]",
+    "pop(due, due_rank, due_key, due_size)",
+    "if f != fired:",
+    "    fired = f",
+    "    turn += 1",
+)
+"""The lines that take the first entry: its time is `f`, its key `g`. Entries of one time have the same `turn`."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from nadi.kernel.columns.chains import Chains
 from nadi.kernel.columns.flat import Block
-from nadi.kernel.columns.heaps import LINES, NAMES
+from nadi.kernel.columns.heaps import LINES, NAMES, NEXT_DUE
 from nadi.kernel.columns.keyticks import ENDS, NEVER, KeyTicks
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.stretch import Array, Stretch, empty
@@ -81,12 +81,8 @@ class AllOfKeys:
         line = text.writer.line
         line(f"while due_size[0] > 0 and due[0] <= {limit}:")
         with text.writer.indented():
-            line("f = due[0]")
-            line("g = due_key[0]")
-            line("pop(due, due_rank, due_key, due_size)")
-            line("if f != fired:")
-            line("    fired = f")
-            line("    turn += 1")
+            for one in NEXT_DUE:
+                line(one)
             for name, value in zip(ENDS, ("f", "turn", "g"), strict=True):
                 line(f"{name}[e] = {value}")
             self._release(text, "e")

@@ -56,6 +56,16 @@ def fired(words, keys, meta, shape, e, key, base, now):  # type: ignore[no-untyp
 
 
 @bare
+def linked(words, first, last, node):  # type: ignore[no-untyped-def]
+    """A match behind the last one that goes on; -> the first one."""
+    words[node + OVER] = 0
+    if last == 0:
+        return node
+    words[last + OVER] = node
+    return first
+
+
+@bare
 def _fired_alone(words, keys, meta, shape, e, key, base, now):  # type: ignore[no-untyped-def]
     row, at, own = ELEMENTS + ELEMENT * e, base + STARTS + PLACE * e, shape[AT_LINKS] + LINKS * e
     due, wait = keys[base + shape[AT_TIMERS] + TIMER * e + DUE], shape[row + WAIT]
@@ -72,11 +82,7 @@ def _fired_alone(words, keys, meta, shape, e, key, base, now):  # type: ignore[n
                 rearm(words, keys, meta, shape, node, every, base)
             take(words, keys, meta, shape, node, e, base)
         elif now >= (due if words[node + TS] == EMPTY_TS else words[node + TS] + wait):
-            words[node + OVER] = 0
-            if last != 0:
-                words[last + OVER] = node
-            else:
-                first = node
+            first = linked(words, first, last, node)
             last = node
         node = after
     node = first
@@ -115,11 +121,7 @@ def _stayed_away(words, keys, meta, shape, e, base, now):  # type: ignore[no-unt
             if not complete:
                 take(words, keys, meta, shape, node, e, base)
             else:
-                words[node + OVER] = 0
-                if last != 0:
-                    words[last + OVER] = node
-                else:
-                    first = node
+                first = linked(words, first, last, node)
                 last = node
         node = after
     if late != 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nadi.kernel.columns.jit import bare
-from nadi.kernel.columns.patterns.firing import USED_UP
+from nadi.kernel.columns.patterns.firing import USED_UP, linked
 from nadi.kernel.columns.patterns.moving import is_late, rearm
 from nadi.kernel.columns.patterns.partials import (
     ABSENT,
@@ -62,16 +62,6 @@ def fired(words, keys, meta, shape, e, key, base, now):  # type: ignore[no-untyp
 
 
 @bare
-def _linked(words, first, last, node):  # type: ignore[no-untyped-def]
-    """A match behind the last one that goes on; -> the first one."""
-    words[node + OVER] = 0
-    if last == 0:
-        return node
-    words[last + OVER] = node
-    return first
-
-
-@bare
 def _over(words, keys, meta, shape, e, base, now):  # type: ignore[no-untyped-def]
     """By itself: those that wait long enough."""
     row, place = ELEMENTS + ELEMENT * e, shape[SIZE] // 2 + e
@@ -83,7 +73,7 @@ def _over(words, keys, meta, shape, e, base, now):  # type: ignore[no-untyped-de
         if is_late(words, shape, node, now):
             leave(words, keys, meta, shape, node, e, base)
         elif now >= (due if words[node + TS] == EMPTY_TS else words[node + TS] + wait):
-            first = _linked(words, first, last, node)
+            first = linked(words, first, last, node)
             last = node
         node = following
     node = first
@@ -117,7 +107,7 @@ def _stayed_away(words, keys, meta, shape, e, base, now):  # type: ignore[no-unt
                 words[node + shape[AT_SEEN] + e] = EMPTY_TS
                 changed(words, meta, node)
             if complete:
-                first = _linked(words, first, last, node)
+                first = linked(words, first, last, node)
                 last = node
             else:
                 leave(words, keys, meta, shape, node, e, base)
