@@ -26,7 +26,6 @@ from nadi.pipeline.outputs.sink import AppSink
 from nadi.pipeline.run import end_session
 from nadi.pipeline.session import SessionOptions, activate, build_session, driver_jvm
 from nadi.pipeline.spec import AppSpec
-from nadi.pipeline.state.labels import labels
 from nadi.pipeline.supervisor import supervise
 
 if TYPE_CHECKING:
@@ -60,12 +59,12 @@ class NotingStage(KernelStage):
 def start_noting(session: SparkSession, spec: AppSpec) -> StreamingQuery:
     """As `nadi.pipeline.query.start_query`, with the stage that notes and paced cuts."""
     activate(session)
-    session.conf.set("spark.sql.shuffle.partitions", str(spec.buckets))
+    session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
     session.dataSource.register(PacedSource)
     session.dataSource.register(AppSink)
     described = spec.to_json()
     rows = session.readStream.format(PacedSource.name()).option("spec", described).load()
-    stage = NotingStage(spec, labels(spec.buckets))
+    stage = NotingStage(spec, spec.labels)
     done = rows.groupBy("bk").transformWithState(stage, OUTPUT, "Append", "None")
     query: StreamingQuery = (
         done.writeStream.format(AppSink.name())

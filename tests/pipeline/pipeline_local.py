@@ -29,7 +29,6 @@ from nadi.pipeline.kernelstage import StoredState, ask_kernel
 from nadi.pipeline.outputs import sinkstage
 from nadi.pipeline.outputs.sinkstage import AppWriter
 from nadi.pipeline.spec import AppSpec
-from nadi.pipeline.state.labels import labels
 
 
 class LocalNode:
@@ -73,7 +72,7 @@ class LocalNode:
         return True
 
     def _read(self, end: dict[str, Any]) -> dict[int, list[tuple[bytes, bytes]]]:
-        bucket_of = {label: bucket for bucket, label in enumerate(labels(self.spec.buckets))}
+        bucket_of = {label: bucket for bucket, label in enumerate(self.spec.labels)}
         found: dict[int, list[tuple[bytes, bytes]]] = {}
         for task in self._reader.partitions(self.start, end):
             for batch in self._reader.read(task):

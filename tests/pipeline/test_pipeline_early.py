@@ -61,6 +61,20 @@ def test_who_asks_while_it_is_written_waits_for_the_end() -> None:
     assert (len(told), target.written) == (1, ["a"])
 
 
+def test_a_write_that_was_begun_holds_nobody_up_until_its_result_is_asked_for() -> None:
+    target = Target()
+    target.go.clear()
+    for bucket in (0, 1):
+        target.early.plan(outputs("a", bucket))
+        target.early.begin(outputs("a", bucket))
+    assert target.begun.wait(10)
+    assert target.written == []
+    target.go.set()
+    for bucket in (0, 1):
+        assert target.early.result(outputs("a", bucket)).head == {"receipts": ["a"]}
+    assert target.written == ["a", "a"]
+
+
 def test_who_asks_before_it_was_begun_writes_it_and_nobody_else_does() -> None:
     target = Target()
     target.early.plan(outputs("a"))

@@ -15,9 +15,9 @@ from nadi.kernel.keys import bucket_of_group, key_group
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.inputs.bucketing import make_splitter
 from nadi.pipeline.inputs.fatrows import gather, to_ipc
+from nadi.pipeline.labels import labels, spark_hash
 from nadi.pipeline.state import frames as frames_of_state
 from nadi.pipeline.state.frames import base_stream, delta_stream, from_frames, to_frames
-from nadi.pipeline.state.labels import labels, spark_hash
 
 
 @given(

@@ -117,6 +117,34 @@ def test_bounded_cuts_killed_hosts_and_a_state_that_was_begun_in_pandas_change_n
     assert run.spec.buckets == 2
 
 
+def test_buckets_share_tasks_and_go_on_in_as_many_with_more_hosts_and_in_one_each_where_the_state_is_older(
+    spark, tmp_path: Path
+):
+    def stores() -> set[str]:
+        return {path.name for path in (run.state / "checkpoint/state/0").iterdir() if path.name.isdecimal()}
+
+    text = APP.format(folder=tmp_path, endless="false")
+    write_input(tmp_path / "in", 2000)
+    run = Run(spark, text, tmp_path, batch_events="200", buckets="5")
+    run.until(lambda: run.cut() >= 2)
+    kill_hosts(spark)
+    run.until(lambda: run.cut() >= 3)
+    run.stop.set()
+    assert [a.state for a in run.end().apps] == ["stopped"]
+    assert (run.spec.buckets, run.spec.partitions, stores()) == (5, 2, {"0", "1"})
+    run = Run(spark, text, tmp_path, batch_events="200", hosts="3")
+    report = run.end()
+    assert [a.state for a in report.apps] == ["finished"], report
+    assert (run.spec.buckets, run.spec.hosts, run.spec.partitions, stores()) == (5, 3, 2, {"0", "1"})
+    assert delivered(tmp_path / "out", ("k", "low", "high", "total")) == expected(text, tmp_path / "in")
+
+    shape = json.loads((run.state / "pipeline.json").read_text())
+    assert (shape["version"], shape.pop("tasks")) == (3, 2)
+    (run.state / "pipeline.json").write_text(json.dumps({**shape, "version": 2}))  # as it was written before
+    older = make_spec(AppText(text), plan_app(text), run.options, 2, "")
+    assert (older.buckets, older.partitions) == (5, 5)
+
+
 def test_a_timer_makes_a_batch_and_after_it_there_is_silence_and_a_stop_is_clean(spark, tmp_path: Path):
     now = time.time_ns() // 1_000_000
     (tmp_path / "in").write_text(f"{now}\t{json.dumps(['a', 1])}\nbroken\n".replace("broken", f"{now}\t[broken"))

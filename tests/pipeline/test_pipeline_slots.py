@@ -16,13 +16,13 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("buckets", "copies", "wanted"),
+    ("tasks", "copies", "wanted"),
     [(1, False, "local[2,4]"), (2, True, "local[3,4]"), (4, False, "local[4,4]"), (100, False, "local[8,4]")],
 )
-def test_one_app_has_a_slot_for_each_of_its_buckets_and_no_more_than_four_a_core(
-    buckets: int, copies: bool, wanted: str
+def test_one_app_has_a_slot_for_each_of_its_tasks_and_no_more_than_four_a_core(
+    tasks: int, copies: bool, wanted: str
 ) -> None:
-    app = AppSpec("A", "", "", buckets=buckets, hosts=2)
+    app = AppSpec("A", "", "", buckets=100, tasks=tasks, hosts=2)
     assert with_slots("local[*,4]", [app], copies) == wanted
 
 

@@ -34,8 +34,8 @@ from nadi.pipeline.inputs.bucketing import make_splitter
 from nadi.pipeline.inputs.fatrows import from_ipc, gather, pack, to_arrow, to_ipc, unpack
 from nadi.pipeline.inputs.source import SCHEMA
 from nadi.pipeline.kernelstage import FRAME_KEY, FRAME_VALUE, process_rows, rows_of
+from nadi.pipeline.labels import labels
 from nadi.pipeline.spec import AppSpec
-from nadi.pipeline.state.labels import labels
 from nadi.plan.nodes import App, Schema
 
 TIMESTAMP = "_timestamp"

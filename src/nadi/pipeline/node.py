@@ -126,8 +126,8 @@ def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal
     state.mkdir(parents=True, exist_ok=True)
     begin = settle(state)
     spec = dataclasses.replace(_spec(text, app, options, cores, journal), begin=begin)
-    buckets, inputs = _as_before(spec.place.state, app, spec)
-    spec = dataclasses.replace(spec, buckets=buckets, inputs=inputs)
+    shape = _as_before(spec.place.state, app, spec)
+    spec = dataclasses.replace(spec, buckets=shape.buckets, tasks=shape.tasks, inputs=dict(shape.inputs))
     return dataclasses.replace(spec, parted=tuple(c.ordinal for c in spec.sources(app) if is_parted(c.type)))
 
 
@@ -146,19 +146,18 @@ def spec_to_restore(text: AppText, app: App, options: NodeOptions, cores: int, b
     """The description of an app that is to go on from a revision with so many buckets: the settings may want another number. Errors: INVALID_SETTING."""
     spec = _spec(text, app, options, cores, options.settings().journal_url)
     wanted = _given(options.settings().buckets, buckets)
-    return dataclasses.replace(spec, buckets=1 if app.sharding.kind == "single" else wanted)
+    return in_buckets(spec, 1 if app.sharding.kind == "single" else wanted, options.master)
 
 
 def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
     state = (options.state / app.name).resolve()
     settings = options.settings()
-    return AppSpec(
+    spec = AppSpec(
         app.name,
         text.text,
         str(state),
         journal=journal,
         cuts=settings.cuts_url,
-        buckets=1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, cores)),
         hosts=max(1, _given(settings.hosts, cores)),
         max_events=settings.batch_events,
         max_bytes=settings.batch_bytes,
@@ -172,6 +171,20 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         handover=settings.handover_bytes if options.master.startswith("local") else -1,
         profile=options.profile,
     )
+    buckets = 1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, cores))
+    return in_buckets(spec, buckets, options.master)
+
+
+def in_buckets(spec: AppSpec, buckets: int, master: str) -> AppSpec:
+    """The app in so many buckets, and in as many tasks as hosts, where Spark is local: a task that takes two buckets to one host, one after the other,
+    costs half of what two tasks cost. A cluster has more hosts than one node knows of; there each bucket has a task.
+
+    >>> spec = AppSpec("A", "", "", hosts=2)
+    >>> [in_buckets(spec, n, "local[*,4]").partitions for n in (1, 2, 5)], in_buckets(spec, 5, "spark://host:7077").partitions
+    ([1, 2, 2], 5)
+    """
+    tasks = min(buckets, spec.hosts) if master.startswith("local") else buckets
+    return dataclasses.replace(spec, buckets=buckets, tasks=tasks)
 
 
 def _given(value: int | None, otherwise: int) -> int:
@@ -180,19 +193,22 @@ def _given(value: int | None, otherwise: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a state folder fixes of its app (`<state>/pipeline.json`): how it is sharded, into how many buckets, and the number of each input."""
+    """What a state folder fixes of its app (`<state>/pipeline.json`): how it is sharded, into how many buckets, how many tasks these have (Spark's checkpoint
+    holds to it), and the number of each input."""
 
     sharding: str
     buckets: int
+    tasks: int
     inputs: Mapping[str, int]
 
     def to_json(self) -> str:
         """As it is kept."""
-        return json.dumps({"version": 2, **dataclasses.asdict(self)})
+        return json.dumps({"version": 3, **dataclasses.asdict(self)})
 
 
 def read_shape(state: Path, spec: AppSpec, app: App) -> Shape | None:
-    """The shape that a state folder has; None before the first start. One of version 1 knows inputs by their places only: they must be those of the app."""
+    """The shape that a state folder has; None before the first start. One of version 1 knows inputs by their places only: they must be those of the app;
+    before version 3 each bucket had a task."""
     path = state / "pipeline.json"
     if not path.exists():
         return None
@@ -202,25 +218,27 @@ def read_shape(state: Path, spec: AppSpec, app: App) -> Shape | None:
         if known["sources"] != sources:
             raise _changed(app, f"sources were {known['sources']} and are {sources}", state)
         known["inputs"] = first_numbers(spec.user_sources(app))
-    return Shape(known["sharding"], int(known["buckets"]), known["inputs"])
+    buckets = int(known["buckets"])
+    return Shape(known["sharding"], buckets, int(known.get("tasks", buckets)), known["inputs"])
 
 
-def _as_before(state: Path, app: App, spec: AppSpec) -> tuple[int, dict[str, int]]:
-    """Buckets and the numbers of inputs as they were at the first start; checks that inputs and sharding are still those of the state."""
+def _as_before(state: Path, app: App, spec: AppSpec) -> Shape:
+    """What the first start has fixed; checks that inputs and sharding are still those of the state."""
     wanted = first_numbers(spec.user_sources(app))
     known = read_shape(state, spec, app)
     if known is None:
+        first = Shape(app.sharding.kind, spec.buckets, spec.partitions, wanted)
         fresh = state / "pipeline.new"
-        fresh.write_text(Shape(app.sharding.kind, spec.buckets, wanted).to_json())
+        fresh.write_text(first.to_json())
         fresh.replace(state / "pipeline.json")
-        return spec.buckets, wanted
+        return first
     if known.sharding != app.sharding.kind:
         raise _changed(app, f"its sharding was {known.sharding} and is {app.sharding.kind}", state)
     before, now = ({name for name in names if name not in OWN} for names in (known.inputs, wanted))
     if before != now:
         gone, fresh_ones = (" and ".join(sorted(names)) or "none" for names in (before - now, now - before))
         raise _changed(app, f"inputs that are gone: {gone}; new ones: {fresh_ones}", state)
-    return known.buckets, dict(known.inputs)
+    return known
 
 
 def _changed(app: App, reason: str, state: Path) -> NadiError:

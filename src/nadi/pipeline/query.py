@@ -11,7 +11,6 @@ from nadi.pipeline.inputs.source import AppSource
 from nadi.pipeline.outputs.sink import AppSink
 from nadi.pipeline.session import activate, driver_jvm
 from nadi.pipeline.spec import AppSpec
-from nadi.pipeline.state.labels import labels
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,16 +25,15 @@ def start_query(session: SparkSession, spec: AppSpec) -> StreamingQuery:
     from nadi.pipeline.kernelstage import OUTPUT, KernelStage, PandasKernelStage
 
     activate(session)
-    session.conf.set("spark.sql.shuffle.partitions", str(spec.buckets))
+    session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
     session.dataSource.register(AppSource)
     session.dataSource.register(AppSink)
     described = spec.to_json()
     buckets = session.readStream.format(AppSource.name()).option("spec", described).load().groupBy("bk")
-    names = labels(spec.buckets)
     if begun_in_pandas(spec.place.state / "checkpoint"):
-        done = buckets.transformWithStateInPandas(PandasKernelStage(spec, names), OUTPUT, "Append", "None")
+        done = buckets.transformWithStateInPandas(PandasKernelStage(spec, spec.labels), OUTPUT, "Append", "None")
     else:
-        done = buckets.transformWithState(KernelStage(spec, names), OUTPUT, "Append", "None")
+        done = buckets.transformWithState(KernelStage(spec, spec.labels), OUTPUT, "Append", "None")
     query: StreamingQuery = (
         done.writeStream.format(AppSink.name())
         .option("spec", described)

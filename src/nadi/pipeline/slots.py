@@ -1,7 +1,7 @@
 """How many tasks Spark runs at a time on a node.
 
 A task of nadi waits most of its time: for a host that computes, for a transaction of its target, for a target that is away. With no more slots than
-cores, buckets wait behind each other for nothing, and the tasks of one app can hold all of them: the others stand still until its target is back. Slots
+cores, the tasks of one app can hold all of them: the others stand still until its target is back. Slots
 are not cores: hosts compute, and there are as many of those as cores. So there are as many slots as all apps can use at a time, and the operating
 system shares the cores out.
 """
@@ -23,7 +23,7 @@ _LOCAL = re.compile(r"local\[(\*|\d+)(,\d+)?\]")
 
 def wanted(spec: AppSpec) -> int:
     """How many tasks an app can have at a time: its stages follow one another, and reading is split over the hosts."""
-    return max(spec.buckets, spec.hosts)
+    return max(spec.partitions, spec.hosts)
 
 
 def with_slots(master: str, specs: Sequence[AppSpec], copies: bool, asked: int | None = None) -> str:

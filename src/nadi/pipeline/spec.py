@@ -24,6 +24,7 @@ from nadi.io.identity import first_numbers, numbered
 from nadi.io.linelog import LineLog
 from nadi.io.sinks.refusals import action
 from nadi.kernel.contract import Kernel
+from nadi.pipeline.labels import labels
 from nadi.plan.nodes import App, OnDemand
 
 
@@ -52,16 +53,15 @@ class Connectors(Protocol):
 class AppSpec:
     """One execution group of an app on one node.
 
-    `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `cuts` that of the database of the cut log ("":
-    it is in `state`), `begin` the folder of a restored state to begin with ("": with nothing), `buckets` the number of kernels, `hosts` how many host
-    processes an executor has, `first` that of bucket 0 (the others follow), `epoch` the fencing number of this run. A batch takes at most
-    `max_events` events and about `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs`
-    are the keys of the streams that are wanted outside, `properties` what the kernels read of the node, `error_store` says where errors are kept,
-    `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that begins), `parted` those of the inputs of which
-    several hosts may read parts side by side, `handover` how many bytes events have that stay in the host
-    that read them (`nadi.pipeline.executor.handover`; -1: none, as where hosts are on several machines), `profile` is whether hosts note
-    what they spend their time on. Not slotted: `id` is kept once
-    computed.
+    `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `cuts` that of the database of the cut log ("": it is
+    in `state`), `begin` the folder of a restored state to begin with ("": with nothing), `buckets` the number of kernels, `tasks` how many tasks of Spark
+    these are divided among (0: one each), `hosts` how many host processes an executor has, `first` that of bucket 0 (the others follow), `epoch` the
+    fencing number of this run. A batch takes at most `max_events` events and about `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host
+    should hold at most (0: no bound). `outputs` are the keys of the streams that are wanted outside, `properties` what the kernels read of the node,
+    `error_store` says where errors are kept, `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that
+    begins), `parted` those of the inputs of which several hosts may read parts side by side, `handover` how many bytes events have that stay in the host
+    that read them (`nadi.pipeline.executor.handover`; -1: none, as where hosts are on several machines), `profile` is whether hosts note what they spend
+    their time on. Not slotted: `id` is kept once computed.
     """
 
     app: str
@@ -72,6 +72,7 @@ class AppSpec:
     cuts: str = ""
     begin: str = ""
     buckets: int = 1
+    tasks: int = 0
     hosts: int = 2
     first: int = 0
     epoch: int = 1
@@ -115,6 +116,20 @@ class AppSpec:
         [1, 0, 1]
         """
         return (self.first + bucket) % self.hosts
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions Spark's stateful stage has.
+
+        >>> AppSpec("A", "", "", buckets=4).partitions, AppSpec("A", "", "", buckets=4, tasks=2).partitions
+        (4, 2)
+        """
+        return self.tasks or self.buckets
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """What Spark knows each bucket by: that of bucket i leads to partition i modulo their number. With as many hosts, those of a partition have one."""
+        return labels(self.buckets, self.partitions)
 
     @property
     def place(self) -> Place:

@@ -43,6 +43,10 @@ class EarlyWrites:
             if known is None or known.token != token:
                 self._planned[place] = Planned(token)
 
+    def begin(self, head: Mapping[str, Any]) -> None:
+        """Write what was planned beside what is to be done next: the kernel of another bucket need not wait for a transaction of this one."""
+        threading.Thread(target=self.work, args=(head,), name="early write", daemon=True).start()
+
     def work(self, head: Mapping[str, Any]) -> None:
         """Write what was planned, unless somebody does already. Never fails: who asks for the write is told."""
         with self._lock:

@@ -275,14 +275,14 @@ class Apps:
             yield app.watch.timed(operation, lambda: self._single(app, operation, head, parts))
 
     def _process(self, app: LiveApp, head: dict[str, Any], parts: Sequence[Part]) -> Iterator[Frame]:
-        """The answer; once it is sent, the outputs are written."""
+        """The answer; once it is sent, the outputs are written, beside what is asked for next."""
         if app.watch is None:
             frame, outputs = app.process(head, parts)
         else:
             frame, outputs = app.watch.timed("process", lambda: app.process(head, parts))
         yield frame
         if outputs is not None:
-            app.early.work(outputs)
+            app.early.begin(outputs)
 
     def _single(self, app: LiveApp, operation: str, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
         if operation == "hand":

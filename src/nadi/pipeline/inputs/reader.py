@@ -18,7 +18,6 @@ from nadi.pipeline.hosting.protocol import Part
 from nadi.pipeline.inputs.fatrows import to_arrow
 from nadi.pipeline.inputs.ranges import Range
 from nadi.pipeline.spec import AppSpec
-from nadi.pipeline.state.labels import labels
 
 if TYPE_CHECKING:
     from nadi.pipeline.cutting.cutmaker import CutMaker
@@ -112,7 +111,7 @@ class AppReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, ReadTask)
-        names = labels(self._spec.buckets)
+        names = self._spec.labels
         head: dict[str, Any] = {
             "op": "read",
             "n": partition.n,

@@ -24,7 +24,6 @@ from nadi.kernel.segments import Part
 from nadi.pipeline.cutting.restored import last_batch
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.state.frames import from_frames
-from nadi.pipeline.state.labels import labels
 from nadi.pipeline.state.layout import DIRECTORY_KEY, Directory
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def _saved(spec: AppSpec, folder: Path, index: pa.Table) -> SavedState:
     places: dict[int, dict[int, tuple[int, int]]] = {}
     for label, key, start, length in zip(*(index.column(i).to_pylist() for i in range(4)), strict=True):
         places.setdefault(label, {})[key] = (start, length)
-    saved = tuple(_bucket(folder / f"{label}.frames", places.get(label, {})) for label in labels(spec.buckets))
+    saved = tuple(_bucket(folder / f"{label}.frames", places.get(label, {})) for label in spec.labels)
     cuts = {bucket.directory.cut for bucket in saved}
     if len(cuts) != 1:
         raise error("STATE_FRAMES_DAMAGED", bucket="all", frame=f"directory: cuts {sorted(cuts)}")
