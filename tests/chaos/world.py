@@ -17,12 +17,12 @@ from nadi.io.natsserver import NatsServer
 
 PERSISTENCE = "state.persistence: {enabled: true, intervalInMin: 1, revisionsToKeep: 4}\n"
 CONF = {
-    "buckets": 2,
+    "buckets": 3,  # more than hosts: two of them share a task
     "hosts": 2,
     "batch.events": 200,
     "handover.bytes": 0,  # events of these small batches stay in hosts, too: what is lost with them has to be read again
     "order.idle": 1_500,
-    # a sink that waits for its broker holds a slot per bucket; the other app and the copy of a revision need theirs
+    # a sink that waits for its broker holds a slot per task; the other app and the copy of a revision need theirs
     "spark.master": "local[4,4]",
     # a JVM that lives for a minute is ready sooner without its second compiler
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",

@@ -25,7 +25,7 @@ from nadi.io.sources.nats import stream_for
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 
 COUNT = 100_000
-BATCHES = {"batch.events": 5_000, "buckets": 2, "hosts": 2}
+BATCHES = {"batch.events": 5_000, "buckets": 3, "hosts": 2}
 
 
 def app(folder: Path, source: str, sink: str, every: int = 1) -> Path:
