@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, assume, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,12 @@ CHOSEN = settings(
 
 OF_ONE_APP = settings(CHOSEN, max_examples=int(os.environ.get("NADI_GENERATE", "24")))
 """Where only the input is generated."""
+
+
+def some_of(names: Iterable[str]) -> list[Any]:
+    """Parameters of tests that compile for seconds: every third one in each run, the others are slow ones, which a submission runs, too (`.ci/run`)."""
+    return [pytest.param(name, marks=() if i % 3 == 0 else pytest.mark.slow) for i, name in enumerate(names)]
+
 
 RESTARTS = st.sampled_from(("", "dump", "deltas"))
 

@@ -30,6 +30,7 @@ from tests.kernel.columns.comparing import (
     runs_on_columns,
     same_as_rows,
     same_for_each_key_group,
+    some_of,
 )
 
 
@@ -135,7 +136,7 @@ LOOPS = {
 }
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", some_of(LOOPS))
 def test_compiled_loops_give_exactly_what_rows_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "COMPILED", True)
     text = f"define stream S ({SCHEMA});\ndefine stream R (k string);\n{LOOPS[name]}"

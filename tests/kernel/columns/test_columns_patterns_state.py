@@ -25,6 +25,7 @@ from nadi.kernel.rows.engine import RowsKernel
 from nadi.plan import plan_app
 from nadi.plan.islands import islands
 from nadi.plan.nodes import App
+from tests.kernel.columns.comparing import some_of
 
 _STREAMS = "define stream S (k string, v int, w string);\ndefine stream R (k string, v int, w string);\n"
 _KEYED = _STREAMS + (
@@ -190,18 +191,27 @@ def test_key_groups_of_many_texts_are_those_of_each() -> None:
     assert found.tolist() == [key_group(t) for t in texts]
 
 
-def test_compiled_loops_give_what_rows_give() -> None:
-    summed = _KEYED.replace("e1.w as w, e2.v as v", "sum(e2.v) as v, count() as n").replace(
+_LOOPS = {
+    "keyed": _KEYED,
+    "absent": _FLAT.replace("e2=R[k == e1.k]", "not R[k == e1.k] for 3 milliseconds").replace("e2.w", "e1.w"),
+    "any shape": _WAITING,
+    "flat": _FLAT,
+    "summed": _KEYED.replace("e1.w as w, e2.v as v", "sum(e2.v) as v, count() as n").replace(
         " insert", " group by e1.w insert"
-    )
-    absent = _FLAT.replace("e2=R[k == e1.k]", "not R[k == e1.k] for 3 milliseconds").replace("e2.w", "e1.w")
-    for text in (_KEYED, _FLAT, _RUN, _WAITING, _STRICT, summed, absent):
-        plan = plan_app(text, default_registry())
-        columns, rows = ColumnsKernel(plan, default_registry(), ("Out",)), _rows(plan)
-        events = [("SSR"[i % 3], i // 3, f"k{i * 7 % 5}", i * 13 % 17) for i in range(600)]
-        expected = _feed(rows, plan, events)
-        assert expected
-        assert _feed(columns, plan, events) == expected
+    ),
+    "strict": _STRICT,
+    "run": _RUN,
+}
+
+
+@pytest.mark.parametrize("name", some_of(_LOOPS))
+def test_compiled_loops_give_what_rows_give(name: str) -> None:
+    plan = plan_app(_LOOPS[name], default_registry())
+    columns, rows = ColumnsKernel(plan, default_registry(), ("Out",)), _rows(plan)
+    events = [("SSR"[i % 3], i // 3, f"k{i * 7 % 5}", i * 13 % 17) for i in range(600)]
+    expected = _feed(rows, plan, events)
+    assert expected
+    assert _feed(columns, plan, events) == expected
 
 
 def test_a_match_of_very_many_attributes_runs_on_rows() -> None:

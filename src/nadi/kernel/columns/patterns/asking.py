@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from nadi.kernel.columns.code import Which, Writer
-from nadi.kernel.columns.jit import part
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Comparison, Const, Expr
 
@@ -148,15 +147,3 @@ def write_asked(writer: Writer, elements: Iterable[E], step: Callable[[E], None]
         writer.open(f"if (todo & {sum(1 << e.slot for e in part_of)}) != 0:")
         write_asked(writer, part_of, step)
         writer.close()
-
-
-@part
-def lowest(bits):  # type: ignore[no-untyped-def]
-    """Which is the lowest bit that is set; there must be one, below the 63rd."""
-    rest = bits & -bits
-    at = 0
-    for width in (32, 16, 8, 4, 2, 1):
-        if rest >> width != 0:
-            rest >>= width
-            at += width
-    return at

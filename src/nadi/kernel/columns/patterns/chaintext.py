@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
+from nadi.kernel.columns.bits import lowest
 from nadi.kernel.columns.code import Prepared, Term, Writer
 from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.patterns import places
-from nadi.kernel.columns.patterns.asking import choices, lowest, write_asked, write_may
+from nadi.kernel.columns.patterns.asking import choices, write_asked, write_may
 from nadi.kernel.columns.patterns.layout import Element, Layout, Reference, strings
 from nadi.kernel.columns.patterns.picking import PickedColumns, dtypes, write_picks
 from nadi.kernel.columns.patterns.places import BOUND, FRESH, HEAD, NEWS, PLACE, STARTS, WAITS

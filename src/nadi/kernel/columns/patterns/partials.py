@@ -8,8 +8,8 @@ What elements are, and what follows what, stands in `shape`, so that these funct
 
 from __future__ import annotations
 
+from nadi.kernel.columns.bits import lowest
 from nadi.kernel.columns.jit import bare
-from nadi.kernel.columns.patterns.asking import lowest
 from nadi.kernel.columns.patterns.ordering import by_time, not_after
 
 # The words of a node: its number, whether the last delta knew it, whether and where it stands in the list of those that the next one tells, its key, its

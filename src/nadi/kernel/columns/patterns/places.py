@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nadi.kernel.columns.bits import lowest
 from nadi.kernel.columns.jit import loop, part
-from nadi.kernel.columns.patterns.asking import lowest
 from nadi.kernel.columns.patterns.ordering import by_time
 
 # The words of a node: the neighbours in its place, the number under which the last delta knew it (0: not), its number in the order of all, the time of its

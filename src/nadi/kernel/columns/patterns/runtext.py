@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
+from nadi.kernel.columns.bits import lowest
 from nadi.kernel.columns.code import Prepared, Writer
 from nadi.kernel.columns.jit import generated
-from nadi.kernel.columns.patterns.asking import choices, lowest, write_asked, write_may
+from nadi.kernel.columns.patterns.asking import choices, write_asked, write_may
 from nadi.kernel.columns.patterns.capturing import Capturing
 from nadi.kernel.columns.patterns.picking import PickedColumns, dtypes, write_picks
 from nadi.kernel.columns.patterns.reading import FIXED
