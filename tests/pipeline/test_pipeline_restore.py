@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,27 @@ def test_a_state_folder_that_knew_inputs_by_their_places_goes_on(home: Home) -> 
     assert list(home.spec(text).inputs.values()) == [0, 1, 2, 3]
     with pytest.raises(NadiError, match="APP_CHANGED"):
         home.spec(app(home.folder, "B", "A"))
+
+
+@pytest.mark.parametrize(("master", "tasks"), [("local[*,4]", 2), ("spark://host:7077", 4)])
+def test_the_first_start_behind_a_restore_says_how_many_tasks_the_buckets_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, tasks: int
+) -> None:
+    home = Home(tmp_path, monkeypatch, buckets="4", hosts="1")
+    counting = COUNTED.format(name="A")
+    text = app(tmp_path, "A").replace(counting, f"partition with (n of A) begin {counting} end;")
+    put(tmp_path, "A", 1, 2, 2)
+    home.run(text)
+    assert (home.spec(text).buckets, home.spec(text).partitions) == (4, 1)
+    home.revise(text)
+    home.restore(text)
+    home.options = replace(home.options, master=master, conf={**home.options.conf, "nadi.hosts": "2"})
+    assert (home.spec(text).buckets, home.spec(text).partitions) == (4, tasks)
+    home.options = replace(home.options, master="local[*,4]", conf={**home.options.conf, "nadi.hosts": "3"})
+    assert home.spec(text).partitions == tasks
+    put(tmp_path, "A", 2)
+    home.run(text)
+    assert sorted(counted(tmp_path, "A")) == [(1, 1), (1, 2), (2, 2), (3, 2)]
 
 
 def test_nadis_own_inputs_keep_their_numbers_when_a_source_is_added(home: Home) -> None:

@@ -1,6 +1,6 @@
 """Labels of buckets: numbers that Spark's hash partitioning spreads evenly over its partitions.
 
-Buckets may share partitions (`in_buckets` of `nadi.pipeline.node`): bucket i is in partition i modulo their number.
+Buckets may share partitions (`tasks_of` of `nadi.pipeline.node`): bucket i is in partition i modulo their number.
 
 Spark puts a row with the int label x into partition `pmod(murmur3(x, seed 42), n)`; 0 and 1 both fall into partition 1 of 2, so that
 one partition would get two buckets and the other none.

@@ -125,8 +125,8 @@ def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal
     state = options.state.resolve() / app.name
     state.mkdir(parents=True, exist_ok=True)
     begin = settle(state)
-    spec = dataclasses.replace(_spec(text, app, options, cores, journal), begin=begin)
-    shape = _as_before(spec.place.state, app, spec)
+    spec = dataclasses.replace(_spec(text, app, options, cores, journal, cores), begin=begin)
+    shape = _as_before(spec.place.state, app, spec, options.master)
     spec = dataclasses.replace(spec, buckets=shape.buckets, tasks=shape.tasks, inputs=dict(shape.inputs))
     return dataclasses.replace(spec, parted=tuple(c.ordinal for c in spec.sources(app) if is_parted(c.type)))
 
@@ -144,21 +144,24 @@ def spread(specs: Sequence[AppSpec]) -> list[AppSpec]:
 
 def spec_to_restore(text: AppText, app: App, options: NodeOptions, cores: int, buckets: int) -> AppSpec:
     """The description of an app that is to go on from a revision with so many buckets: the settings may want another number. Errors: INVALID_SETTING."""
-    spec = _spec(text, app, options, cores, options.settings().journal_url)
-    wanted = _given(options.settings().buckets, buckets)
-    return in_buckets(spec, 1 if app.sharding.kind == "single" else wanted, options.master)
+    return _spec(text, app, options, cores, options.settings().journal_url, buckets)
 
 
-def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
+def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str, buckets: int) -> AppSpec:
+    """The description of an app from its text and the settings; it has so many `buckets` where it can be split and they do not say how many."""
     state = (options.state / app.name).resolve()
     settings = options.settings()
-    spec = AppSpec(
+    hosts = max(1, _given(settings.hosts, cores))
+    split = 1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, buckets))
+    return AppSpec(
         app.name,
         text.text,
         str(state),
         journal=journal,
         cuts=settings.cuts_url,
-        hosts=max(1, _given(settings.hosts, cores)),
+        buckets=split,
+        tasks=tasks_of(split, hosts, options.master),
+        hosts=hosts,
         max_events=settings.batch_events,
         max_bytes=settings.batch_bytes,
         order_idle=settings.order_idle,
@@ -171,20 +174,16 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         handover=settings.handover_bytes if options.master.startswith("local") else -1,
         profile=options.profile,
     )
-    buckets = 1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, cores))
-    return in_buckets(spec, buckets, options.master)
 
 
-def in_buckets(spec: AppSpec, buckets: int, master: str) -> AppSpec:
-    """The app in so many buckets, and in as many tasks as hosts, where Spark is local: a task that takes two buckets to one host, one after the other,
-    costs half of what two tasks cost. A cluster has more hosts than one node knows of; there each bucket has a task.
+def tasks_of(buckets: int, hosts: int, master: str) -> int:
+    """How many tasks the buckets of an app are divided among: where Spark is local one for each host, which takes its buckets there one after the other,
+    since a task costs time of Java's whatever it does. A cluster has more hosts than one node knows of; there each bucket has a task.
 
-    >>> spec = AppSpec("A", "", "", hosts=2)
-    >>> [in_buckets(spec, n, "local[*,4]").partitions for n in (1, 2, 5)], in_buckets(spec, 5, "spark://host:7077").partitions
+    >>> [tasks_of(n, 2, "local[*,4]") for n in (1, 2, 5)], tasks_of(5, 2, "spark://host:7077")
     ([1, 2, 2], 5)
     """
-    tasks = min(buckets, spec.hosts) if master.startswith("local") else buckets
-    return dataclasses.replace(spec, buckets=buckets, tasks=tasks)
+    return min(buckets, hosts) if master.startswith("local") else buckets
 
 
 def _given(value: int | None, otherwise: int) -> int:
@@ -194,7 +193,7 @@ def _given(value: int | None, otherwise: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What a state folder fixes of its app (`<state>/pipeline.json`): how it is sharded, into how many buckets, how many tasks these have (Spark's checkpoint
-    holds to it), and the number of each input."""
+    holds to it; 0 behind a restore: the next start says), and the number of each input."""
 
     sharding: str
     buckets: int
@@ -204,6 +203,12 @@ class Shape:
     def to_json(self) -> str:
         """As it is kept."""
         return json.dumps({"version": 3, **dataclasses.asdict(self)})
+
+    def keep(self, state: Path) -> None:
+        """Replace what the state folder has."""
+        fresh = state / "pipeline.new"
+        fresh.write_text(self.to_json())
+        fresh.replace(state / "pipeline.json")
 
 
 def read_shape(state: Path, spec: AppSpec, app: App) -> Shape | None:
@@ -222,15 +227,13 @@ def read_shape(state: Path, spec: AppSpec, app: App) -> Shape | None:
     return Shape(known["sharding"], buckets, int(known.get("tasks", buckets)), known["inputs"])
 
 
-def _as_before(state: Path, app: App, spec: AppSpec) -> Shape:
+def _as_before(state: Path, app: App, spec: AppSpec, master: str) -> Shape:
     """What the first start has fixed; checks that inputs and sharding are still those of the state."""
     wanted = first_numbers(spec.user_sources(app))
     known = read_shape(state, spec, app)
     if known is None:
         first = Shape(app.sharding.kind, spec.buckets, spec.partitions, wanted)
-        fresh = state / "pipeline.new"
-        fresh.write_text(first.to_json())
-        fresh.replace(state / "pipeline.json")
+        first.keep(state)
         return first
     if known.sharding != app.sharding.kind:
         raise _changed(app, f"its sharding was {known.sharding} and is {app.sharding.kind}", state)
@@ -238,6 +241,9 @@ def _as_before(state: Path, app: App, spec: AppSpec) -> Shape:
     if before != now:
         gone, fresh_ones = (" and ".join(sorted(names)) or "none" for names in (before - now, now - before))
         raise _changed(app, f"inputs that are gone: {gone}; new ones: {fresh_ones}", state)
+    if known.tasks == 0:
+        known = dataclasses.replace(known, tasks=tasks_of(known.buckets, spec.hosts, master))
+        known.keep(state)
     return known
 
 

@@ -1,9 +1,8 @@
 """How many tasks Spark runs at a time on a node.
 
 A task of nadi waits most of its time: for a host that computes, for a transaction of its target, for a target that is away. With no more slots than
-cores, the tasks of one app can hold all of them: the others stand still until its target is back. Slots
-are not cores: hosts compute, and there are as many of those as cores. So there are as many slots as all apps can use at a time, and the operating
-system shares the cores out.
+cores, the tasks of one app can hold all of them: the others stand still until its target is back. Slots are not cores: hosts compute, and there are
+as many of those as cores. So there are as many slots as all apps can use at a time, and the operating system shares the cores out.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def prepare(spec: AppSpec, stored: StoredRevision, reset: bool = False) -> Prepa
         _write(fresh / f"{bucket}.state", restored.parts(bucket))
     told = {"revision": stored.revision.name, "cut": cut.to_offset()}
     (fresh / "restored.json").write_text(json.dumps(told))
-    _replace(state, Shape(planned.new.sharding.kind, spec.buckets, spec.partitions, planned.inputs.numbers), fresh)
+    _replace(state, Shape(planned.new.sharding.kind, spec.buckets, 0, planned.inputs.numbers), fresh)
     return Prepared(planned.state, planned.inputs, cut, again)
 
 
