@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from bench.events import Ints
-from bench.node import Batch
+from bench.plan import Batch
 
 FIRST = 3  # batches that are left out at the begin; the last one is left out, too
 HOST_PHASES = ("read", "decode", "spread", "kernel", "state", "encode", "write", "commit")
@@ -31,7 +31,7 @@ class Note(msgspec.Struct, frozen=True):
 
 class BatchFigures(msgspec.Struct, frozen=True):
     """A batch: `ms` is its length, `spark` Spark's phases, `hosts` the phases in the hosts (time in which at least one host was in it), `rest` the time
-    in which no host did anything. Bytes read, written to the sink, and written to the state; `store` are the state store's own times."""
+    in which no host did anything. Bytes read, written to the sink, and written to the state."""
 
     id: int
     begin: int
@@ -43,7 +43,6 @@ class BatchFigures(msgspec.Struct, frozen=True):
     bytes_in: int
     bytes_out: int
     state_bytes: int
-    store: dict[str, int] = {}
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -152,7 +151,6 @@ def _figures(batch: Batch, length: int, mine: Sequence[Note]) -> BatchFigures:
         size("read"),
         size("write"),
         size("delta") + size("base"),
-        batch.state_ms,
     )
 
 
@@ -182,13 +180,7 @@ def batch_summary(batches: Sequence[BatchFigures]) -> dict[str, Any]:
         "bytes_in": spread([b.bytes_in for b in batches]),
         "bytes_out": spread([b.bytes_out for b in batches]),
         "state_bytes_written": spread([b.state_bytes for b in batches]),
-        "store_ms": {name: spread([b.store.get(name, 0) for b in batches]) for name in _names(batches)},
     }
-
-
-def _names(batches: Sequence[BatchFigures]) -> list[str]:
-    """What the state store tells times of, where any is more than nothing."""
-    return sorted({name for b in batches for name, ms in b.store.items() if ms})
 
 
 def latencies_us(stamps: Ints, came: Ints, counted: tuple[int, int]) -> Ints:

@@ -69,6 +69,18 @@ def window_rows(events: Events, window: int = WINDOW_MS) -> Rows:
     return {"ts": ordered.ts, "key": ordered.key, "n": count, "mean": mean}
 
 
+def length_rows(events: Events, length: int) -> Rows:
+    """For each event mean and count of the last `length` prices of its key, whatever their times."""
+    ordered, _ = _by_key(events)
+    at = np.arange(len(events))
+    begins = np.flatnonzero(np.diff(ordered.key, prepend=-1))  # where each key begins
+    first = np.maximum(at - length + 1, begins[np.searchsorted(begins, at, side="right") - 1] if len(begins) else at)
+    sums = np.concatenate([[0], np.cumsum(ordered.cents)])
+    count = at + 1 - first
+    mean = (sums[at + 1] - sums[first]) / (100.0 * np.maximum(count, 1))
+    return {"ts": ordered.ts, "key": ordered.key, "n": count, "mean": mean}
+
+
 def pattern_rows(events: Events, within: int = WINDOW_MS) -> Rows:
     """Each high price with the first higher one of its key that comes after it, if it comes within the time."""
     return rising_rows(events, within, PATTERN_CENTS)

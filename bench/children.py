@@ -73,6 +73,11 @@ class Child:
                 return told
             show(told)
 
+    def check(self) -> None:
+        """Errors: ChildFailedError where it has ended."""
+        if self._process.poll() is not None:
+            raise ChildFailedError(f"{self.name} ended: {self._complaint()}")
+
     def say(self, line: str) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has ended, which `until` reports

@@ -24,7 +24,7 @@ from bench.apps import PATTERN
 from bench.checks import Rows, WrongOutputError, compare, parse, pattern_rows
 from bench.children import ROOT, Child, ChildFailedError
 from bench.events import PIECE, Events, make_events, message
-from bench.node import Batch, Plan, Task, spark_only
+from bench.plan import Batch, Plan, Task, spark_only
 
 KEYS = (1_000, 100_000)
 PARTITIONS = 2

@@ -22,7 +22,7 @@ from bench.checks import WrongOutputError, compare, expected, parse
 from bench.children import Child
 from bench.delivery import DeliverySetting, fill, make_topics, payloads, topic_in, topic_out
 from bench.events import Events
-from bench.node import Batch, Plan, Task, spark_only
+from bench.plan import Batch, Plan, Task, spark_only
 
 RUN_WITHIN = 300.0
 Say = Callable[[str], object]
@@ -179,7 +179,7 @@ def _checked(
     if None in numbers or not once:
         raise WrongOutputError(f"{course.name}: {len(came):,} messages have {len(numbers):,} numbers")
     found, _ = parse(payload for payload, _ in came)
-    if course.app == "identity":  # nobody brings the keys of its tasks together
+    if course.app == "identity":  # it copies partition after partition
         order = np.argsort(found["ts"], kind="stable")
         found = {name: column[order] for name, column in found.items()}
     try:

@@ -28,7 +28,8 @@ WITHIN = 30.0  # seconds that the broker has for what was sent
 
 
 class Order(msgspec.Struct, frozen=True):
-    """`rate` events a second; `warm` seconds from the first row on, then `seconds` that count; files go to `folder`."""
+    """`rate` events a second; `warm` seconds from the first row on, then `seconds` that count; files go to `folder`. All rows are here when none came for
+    `quiet` seconds."""
 
     servers: str
     source: str
@@ -38,6 +39,7 @@ class Order(msgspec.Struct, frozen=True):
     warm: float
     seconds: float
     folder: str
+    quiet: float = QUIET
 
 
 class Heard:
@@ -62,10 +64,10 @@ class Heard:
                 if _is_row(found):
                     self.rows.append((now, found.value(), found.timestamp()[1]))
 
-    def until_quiet(self) -> None:
-        """Wait until nothing has come for a moment."""
+    def until_quiet(self, seconds: float) -> None:
+        """Wait until nothing has come for so long."""
         count, since = -1, time.monotonic()
-        while time.monotonic() - since < QUIET:
+        while time.monotonic() - since < seconds:
             if len(self.rows) != count:
                 count, since = len(self.rows), time.monotonic()
             time.sleep(0.05)
@@ -158,7 +160,7 @@ def run(order: Order, over: Callable[[], object]) -> None:
     sender.flush()
     tell("sent", sent=len(sender.stamps), got=len(heard.rows))
     over()
-    heard.until_quiet()
+    heard.until_quiet(order.quiet)
     heard.close()
     _save(Path(order.folder), sender.stamps, heard.rows)
     tell("done", sent=len(sender.stamps), got=len(heard.rows), counted=counted, late=late)

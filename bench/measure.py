@@ -21,7 +21,7 @@ from bench.checks import WrongOutputError, check_live, compare, expected, parse
 from bench.children import Child, ChildFailedError
 from bench.events import Events
 from bench.load import FIRST_WITHIN, Order, sent_events
-from bench.node import Batch, Plan, Task, spark_only
+from bench.plan import Batch, Plan, Task, spark_only
 
 BATCH_EVENTS = 100_000  # the pipeline's own bound
 BATCHES = 10  # at least so many, where there are fewer events

@@ -10,14 +10,20 @@ from bench.apps import APPS
 from bench.kafka import HALVES
 from bench.kernel import KERNEL_APPS
 from bench.latency import APPS as LATENCY_APPS
-from bench.latency import SECONDS, WARM
+from bench.live import SECONDS, WARM
+from bench.many import APPS as APPS_OF_A_NODE
+from bench.many import SECONDS as NODE_SECONDS
+from bench.many import STAGES
 from bench.peers import FEW
 from bench.peers import REPEAT as PEER_REPEAT
 from bench.peers_apps import SHAPES
+from bench.public_latency import INTERVALS
+from bench.public_rate import MEDIA
 from bench.rows_apps import ROWS_APPS
 from bench.state import BODIES, SIZES
 from bench.sweep import SWEEPS
 
+AGAINST_EVENTS, AGAINST_REPEAT = 2_000_000, 3  # where two checkouts are compared
 EVENTS = {
     "pipeline": 1_000_000,
     "rows": 300_000,
@@ -28,6 +34,7 @@ EVENTS = {
     "kafka": 2_000_000,
     "latency": 0,
     "peers": FEW,
+    "node": AGAINST_EVENTS,
 }
 REPEAT = {"rows": 5, "kernel": 5, "sweep": 3, "delivery": 3, "kafka": 3, "peers": PEER_REPEAT}
 KAFKA = "kafka"  # what `--only` calls plain Spark over Kafka
@@ -39,7 +46,9 @@ def arguments() -> argparse.Namespace:
     options.add_argument("--suite", choices=tuple(EVENTS), default="pipeline")
     options.add_argument("--json", type=Path, required=True, help="file for the result")
     options.add_argument(
-        "--seconds", type=float, help="of the latency measurement, after the warm-up (20, suite latency 30; 0: none)"
+        "--seconds",
+        type=float,
+        help="of the latency measurement, after the warm-up (20, suite latency 30; 0: none); suite node: of idling, and of an event a second (60)",
     )
     options.add_argument(
         "--warm", type=float, help="seconds of sending, after the first row, that do not count (15, suite latency 30)"
@@ -94,6 +103,25 @@ def arguments() -> argparse.Namespace:
     options.add_argument(
         "--peers", type=Path, help="suite peers: the folder of the peers' programs (or in the environment, NADI_PEERS)"
     )
+    options.add_argument(
+        "--against",
+        type=Path,
+        help="suites latency, pipeline, node: another checkout of nadi that is measured in the same run, in turn, as `nadi run`",
+    )
+    options.add_argument(
+        "--interval",
+        type=float,
+        action="append",
+        help=f"suite latency with --against: ms between the begins of two batches of the floor without Spark; may be given again; by default {INTERVALS}",
+    )
+    options.add_argument("--no-floor", action="store_true", help="suite latency with --against: without the floor")
+    options.add_argument(
+        "--over", choices=MEDIA, action="append", help="suite pipeline with --against: only files or only Kafka"
+    )
+    options.add_argument("--apps", type=int, default=APPS_OF_A_NODE, help="suite node: how many apps the node has")
+    options.add_argument(
+        "--stage", choices=STAGES, action="append", help="suite node: only this stage; may be given again"
+    )
     options.add_argument("--keep", type=Path, help="keep all files in this (new) folder")
     asked = options.parse_args()
     if strange := [pair for pair in asked.conf if "=" not in pair]:
@@ -108,6 +136,7 @@ def arguments() -> argparse.Namespace:
         "kafka": tuple(HALVES),
         "latency": LATENCY_APPS,
         "peers": (*SHAPES, KAFKA),
+        "node": (),
     }[asked.suite]
     if strange := [app for app in asked.only or () if app not in known]:
         options.error(f"the suite {asked.suite} has no {strange[0]}: it has {', '.join(known) or 'one app'}")
@@ -115,14 +144,31 @@ def arguments() -> argparse.Namespace:
         options.error("--revision is for the suite state with Spark")
     if asked.conf and (asked.direct or asked.suite in ("rows", "kernel", "sweep")):
         options.error("--conf is for the suites with Spark")
+    _check_against(options, asked)
     if asked.events is None:
-        asked.events = EVENTS[asked.suite]
+        asked.events = AGAINST_EVENTS if asked.against else EVENTS[asked.suite]
     if asked.repeat is None:
-        asked.repeat = REPEAT.get(asked.suite, 1)
+        asked.repeat = REPEAT.get(asked.suite, AGAINST_REPEAT if asked.against else 1)
     live = asked.suite == "latency"
     asked.warm = (WARM if live else 15.0) if asked.warm is None else asked.warm
-    asked.seconds = (SECONDS if live else 20.0) if asked.seconds is None else asked.seconds
+    usual = NODE_SECONDS if asked.suite == "node" else SECONDS if live else 20.0
+    asked.seconds = usual if asked.seconds is None else asked.seconds
     return asked
+
+
+def _check_against(options: argparse.ArgumentParser, asked: argparse.Namespace) -> None:
+    if asked.against and asked.suite not in ("latency", "pipeline", "node"):
+        options.error("--against is for the suites latency, pipeline and node")
+    if (asked.interval or asked.no_floor) and not (asked.against and asked.suite == "latency"):
+        options.error("--interval and --no-floor are for the suite latency with --against")
+    if asked.over and not (asked.against and asked.suite == "pipeline"):
+        options.error("--over is for the suite pipeline with --against")
+    if asked.stage and asked.suite != "node":
+        options.error("--stage is for the suite node")
+    if asked.profile and (asked.against or asked.suite == "node"):
+        options.error("--profile looks into hosts of the bench's own node: not with --against, not in the suite node")
+    if asked.apps < 2:
+        options.error("--apps: a node of the suite has 2 apps or more, as what the first one costs is told apart")
 
 
 def chosen_apps(only: list[str] | None) -> list[str]:

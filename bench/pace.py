@@ -6,21 +6,18 @@ back, and then get one batch every so often, the node's cuts are made by a `Pace
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
+from nadi.metrics import Progress
 from nadi.pipeline.cutting.cutmaker import CutMaker
 from nadi.pipeline.cutting.cuts import Cut, Waiting
-from nadi.pipeline.inputs.reader import AppReader
-from nadi.pipeline.inputs.source import AppSource
-from nadi.pipeline.progress import Progress
 from nadi.pipeline.spec import AppSpec
 
-PACE = "NADI_BENCH_PACE"
+LOOK = 0.005  # seconds between two looks at the pace
 INPUT = (0, 0)  # the app has one input of one partition
 
 
@@ -76,16 +73,20 @@ class PacedCutMaker(CutMaker):
     is always said to wait, and where none is to be taken no cut is made.
     """
 
-    def __init__(self, spec: AppSpec) -> None:
+    def __init__(self, spec: AppSpec, path: Path) -> None:
+        """`path` is the file that says the pace."""
         super().__init__(spec)
-        self._path = Path(os.environ[PACE])
-        self._pace = read_pace(self._path)
+        self._path = path
+        self._pace = read_pace(path)
         self._room = 0
 
-    def _next(self, start: Cut, unlimited: bool) -> Cut | None:
+    def next_look(self, known: Progress | None) -> float:
+        return min(LOOK, super().next_look(known))
+
+    def _next(self, start: Cut, current: Progress | None) -> Cut | None:
         waiting = self._waiting(start)
         if self._room > 0:
-            return super()._next(start, unlimited)
+            return super()._next(start, current)
         self._report(start, waiting)
         return None
 
@@ -103,24 +104,3 @@ class PacedCutMaker(CutMaker):
 
     def _all_finished(self, waiting: list[Waiting]) -> bool:
         return self._pace.over and not any(w.end > w.start for w in waiting)
-
-
-class PacedReader(AppReader):
-    """The reader of an app whose cuts are paced."""
-
-    @property
-    def _maker(self) -> CutMaker:
-        if self._cutting is None:
-            self._cutting = PacedCutMaker(self._spec)
-        return self._cutting
-
-
-class PacedSource(AppSource):
-    """The source of an app whose cuts are paced."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "nadi_paced"
-
-    def streamReader(self, schema: object) -> PacedReader:  # noqa: N802
-        return PacedReader(AppSpec.from_json(self._described))

@@ -23,8 +23,8 @@ from bench.checks import Rows, WrongOutputError, compare, parse
 from bench.children import Child, ChildFailedError
 from bench.delivery import DeliverySetting, fill, make_topics, payloads, topic_in, topic_out
 from bench.events import Events
-from bench.node import Batch, Plan, Task, spark_only
 from bench.peers import RUN_WITHIN, Peers, Say
+from bench.plan import Batch, Plan, Task, spark_only
 
 KEYS = 1_000
 EVENTS = 600_000

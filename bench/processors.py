@@ -6,14 +6,18 @@ import os
 from pathlib import Path
 
 KINDS = (
+    ("guards", "nadi.io.guard"),  # its command line names what it guards, too
     ("Spark (JVM)", "SparkSubmit"),  # its command line names our daemon, too
     ("broker", "kafka.Kafka"),
     ("hosts", "nadi.pipeline.executor.host"),
     ("load", "bench.latency_load"),
+    ("floor", "bench.floor"),
     ("cuts (source process)", "python_streaming_source_runner"),
     ("tasks (Python workers)", "nadi.pipeline.daemon"),
     ("planning, commit (Python)", "pyspark.daemon"),
+    ("nats-server", "nats-server"),
     ("supervisor", "bench.node"),
+    ("supervisor", "-m nadi run"),
 )
 """What is in the command line of each kind; the first that fits counts."""
 OTHERS = "others"
@@ -35,7 +39,10 @@ def processor_seconds(folder: Path) -> Used:
             fields = (path / "stat").read_text().rpartition(")")[2].split()
         except OSError:  # gone meanwhile
             continue
-        found[int(path.name)] = kind_of(words.decode(errors="replace")), sum(map(int, fields[11:15])) / _TICK
+        found[int(path.name)] = (
+            kind_of(words.decode(errors="replace").replace("\0", " ")),
+            sum(map(int, fields[11:15])) / _TICK,
+        )
     return found
 
 

@@ -12,7 +12,17 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.report_cells import Table, of, ratio
-from bench.report_state import direct_table, recovery_table, revision_table, sizes_table, stages_table, took_table
+from bench.report_many import idle_table, memory_table, node_table, reasons_table
+from bench.report_public import asked_of, floor_table, latency_sides_table, rate_sides_table, side_cores_table
+from bench.report_state import (
+    direct_table,
+    recovery_table,
+    renewal_table,
+    resources_table,
+    revision_table,
+    sizes_table,
+    took_table,
+)
 
 SPARK = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets")
 HOSTS = ("read", "decode", "spread", "kernel", "state", "encode", "write", "commit")
@@ -270,7 +280,7 @@ def timeline_table(result: dict[str, Any]) -> Table:
 def cores_table(result: dict[str, Any]) -> Table:
     """Which processes kept the cores busy while latency was measured."""
     apps = result["apps"]
-    kinds = dict.fromkeys(kind for t in apps.values() for kind in t["cores"])
+    kinds = dict.fromkeys(kind for t in apps.values() for kind, used in t["cores"].items() if used)
     rows = [[kind, *(f"{t['cores'].get(kind, 0.0):.2f}" for t in apps.values())] for kind in kinds]
     rows.append(["all", *(f"{sum(t['cores'].values()):.2f}" for t in apps.values())])
     return "Cores kept busy meanwhile, on average, by kind of process", ("processes", *apps), rows
@@ -280,6 +290,12 @@ def tables(result: dict[str, Any]) -> list[Table]:
     """All tables of a result that have rows."""
     if result.get("suite") == "peers":
         return [peers_table(result)]
+    if result.get("suite") == "node":
+        return [t for t in (f(result) for f in (node_table, idle_table, memory_table, reasons_table)) if t[2]]
+    if result["settings"].get("against"):
+        live = (latency_sides_table, floor_table, side_cores_table)
+        of_sides = live if result.get("suite") == "latency" else (rate_sides_table,)
+        return [t for t in (f(result) for f in of_sides) if t[2]]
     if result.get("suite") == "latency":
         parts = {"apps": {app: {"latency": told} for app, told in result["apps"].items()}}
         return [
@@ -294,20 +310,20 @@ def tables(result: dict[str, Any]) -> list[Table]:
     if result.get("suite") == "state":
         if "cpu_ms" in next(iter(result["apps"].values()), {}):
             return [direct_table(result)]
-        made = (sizes_table, stages_table, revision_table, recovery_table, took_table)
-        return [t for t in (table(result) for table in made) if t[2]]
+        of_state = (sizes_table, renewal_table, resources_table, revision_table, recovery_table, took_table)
+        return [t for t in (table(result) for table in of_state) if t[2]]
     if result.get("suite") == "kernel":
         return [t for t in (kernel_table(result),) if t[2]]
     if result.get("suite") == "sweep":
         return [t for t in (sweep_table(result),) if t[2]]
     if result.get("suite") == "rows":
         return [t for t in (rows_table(result), *([state_table(result)] if "state" in result["apps"] else [])) if t[2]]
-    made = [
+    of_pipeline = [
         throughput_table(result),
         latency_table(result),
         *(phase_table(result, k) for k in ("throughput", "latency")),
     ]
-    return [t for t in made if t[2]]
+    return [t for t in of_pipeline if t[2]]
 
 
 def facts(result: dict[str, Any]) -> str:
@@ -316,6 +332,11 @@ def facts(result: dict[str, Any]) -> str:
     load = f"load {m['load'][0]:.1f} before" + (f", {m['load_after'][0]:.1f} after" if "load_after" in m else "")
     state = "" if result["complete"] else " **Incomplete run.**"
     where = f"{result['started']}, commit {m['commit']}: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {load}; "
+    if result.get("suite") == "node" or s.get("against"):
+        against = f"against {s['commits']['other']}. " if s.get("against") else ""
+        return (
+            f"{where}{against}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}. {asked_of(result)}{state}"
+        )
     if result.get("suite") in ("kernel", "rows", "sweep"):
         return f"{where}Python {m['python']}. {s['events']:,} events, {s['repeat']} runs each.{state}"
     if result.get("suite") in ("delivery", "kafka"):

@@ -16,24 +16,27 @@ def sizes_table(result: dict[str, Any]) -> Table:
         "ratio",
         "p90",
         "p99",
+        "ratio",
         "max",
         "MB written a batch",
         "p99",
         "bytes an event",
         "batches",
     )
-    first: dict[str, float] = {}
+    first: dict[str, dict[str, float]] = {}
     rows = []
     for label, t in result["apps"].items():
         ms = t["batch_ms"]
-        base = first.setdefault(label.partition(",")[0], ms["median"])
+        base = first.setdefault(label.partition(",")[0], ms)
         rows.append(
             [
                 label,
                 f"{t['state_bytes'] / 1e6:,.0f}",
                 f"{ms['median']:,.0f}",
-                ratio(ms["median"], base),
-                *(f"{ms[q]:,.0f}" for q in ("p90", "p99", "max")),
+                ratio(ms["median"], base["median"]),
+                *(f"{ms[q]:,.0f}" for q in ("p90", "p99")),
+                ratio(ms["p99"], base["p99"]),
+                f"{ms['max']:,.0f}",
                 f"{t['written']['mean'] / 1e6:.2f}",
                 f"{t['written']['p99'] / 1e6:.2f}",
                 f"{t['written_per_event']:,.0f}",
@@ -43,20 +46,55 @@ def sizes_table(result: dict[str, Any]) -> Table:
     return "Batches of 10,000 events over a window of an hour, grouped by key", header, rows
 
 
-def stages_table(result: dict[str, Any]) -> Table:
-    """Where a batch's time goes in the hosts, and what a snapshot beside it costs."""
-    header = ("state", "kernel ms", "delta ms", "stage ms: alone", "child dumps", "slices", "dumps, s", "host MB")
+def renewal_table(result: dict[str, Any]) -> Table:
+    """Batches while a base is renewed, and the others."""
+    header = ("state", "alone: median / p99 / max (number)", "while a base is renewed", "p99 ratio", "dumps, s")
     rows = [
         [
             label,
-            *(_of_middle(t["host_ms"][p]) for p in ("kernel", "delta")),
-            *(_of_middle(t["stage_ms"][p]) for p in ("alone", "dumping", "copying")),
+            *(_of_batches(t["by_renewal"][what]) for what in ("alone", "renewing")),
+            _times(t["by_renewal"]["p99_ratio"]),
             ", ".join(f"{s:,.1f}" for s in t["dumps_s"][-3:]) or "–",
-            f"{t['memory_of_hosts'] / 1e6:,.0f}",
         ]
         for label, t in result["apps"].items()
     ]
-    return "In the hosts: median / p99 (number); the last dumps", header, rows
+    return "Batches while a base is renewed, ms; the last dumps of children", header, rows
+
+
+def resources_table(result: dict[str, Any]) -> Table:
+    """What states take of disk and memory, and where the hosts' time goes."""
+    header = (
+        "state",
+        "base MB",
+        "disk MB at most",
+        "to the base",
+        "objects at most",
+        "deltas, bases written",
+        "a host MB",
+        "memory in all MB",
+        "kernel ms",
+        "delta ms",
+        "base ms",
+    )
+    rows = [
+        [
+            label,
+            f"{t['disk']['base'] / 1e6:,.1f}",
+            f"{t['disk']['peak'] / 1e6:,.1f}",
+            _times(t["disk"]["ratio"]),
+            f"{t['disk']['objects']:,}",
+            f"{t['pieces']['deltas']:,}, {t['pieces']['bases']:,}",
+            f"{t['memory_of_hosts'] / 1e6:,.0f}",
+            f"{t['memory_used'] / 1e6:,.0f}",
+            *(_of_middle(t["host_ms"][p]) for p in ("kernel", "delta", "base")),
+        ]
+        for label, t in result["apps"].items()
+    ]
+    return "Disk and memory; in the hosts: median / p99 (number)", header, rows
+
+
+def _times(ratio: float | None) -> str:
+    return f"{ratio:.2f}" if ratio else "–"
 
 
 def direct_table(result: dict[str, Any]) -> Table:
@@ -68,11 +106,10 @@ def direct_table(result: dict[str, Any]) -> Table:
         "processor ms, median / p99",
         "ratio",
         "p99 ratio",
-        "while a child dumps",
-        "with slices",
+        "while a base is renewed",
         "MB written, mean / p99",
         "bytes an event",
-        "back after a kill, s: all = fed, loaded beside it, rest",
+        "back after a kill, s: all = loaded, rest",
         "host MB",
     )
     rows = []
@@ -88,14 +125,14 @@ def direct_table(result: dict[str, Any]) -> Table:
                 f"{cpu['median']:,.0f} / {cpu['p99']:,.0f}",
                 ratio(cpu["median"], base["median"]),
                 ratio(cpu["p99"], base["p99"]),
-                *(_of_middle(t["by_snapshot"][kind]["cpu_ms"]) for kind in ("dumping", "copying")),
+                _of_middle(t["by_renewal"]["cpu_ms"]["renewing"]),
                 f"{t['written']['mean'] / 1e6:.2f} / {t['written']['p99'] / 1e6:.2f}",
                 f"{t['written_per_event']:,.0f}",
-                f"{back['ms'] / 1000:.1f} = {back['feeding_s']:.1f}, {back['loading']:.1f}, {back['starting_and_rest_s']:.1f}",
+                f"{back['ms'] / 1000:.1f} = {back['loading']:.1f}, {back['starting_and_rest_s']:.1f}",
                 f"{t['memory'] / 1e6:,.0f}",
             ]
         )
-    return "Batches of 10,000 events in their hosts, all sizes in turn, without Spark", header, rows
+    return "Batches of 10,000 events, all sizes in turn, without Spark", header, rows
 
 
 def _of_middle(told: dict[str, Any]) -> str:
@@ -103,16 +140,15 @@ def _of_middle(told: dict[str, Any]) -> str:
 
 
 def recovery_table(result: dict[str, Any]) -> Table:
-    header = ("state, killed", "MB", "whole s", "Spark s", "until stage s", "fed s", "loaded s", "cut s", "commit s")
-    names = ("until_stage_s", "feeding_s", "loading_s", "rest_of_stage_s", "after_stage_s")
+    header = ("state, killed", "MB", "whole s", "Spark s", "batch s", "loaded s")
     rows = []
     for label, t in result["apps"].items():
         for what in ("hosts", "node"):
             told = t[f"recovery_of_{what}"]
-            if told:
+            if "whole_s" in told:
                 spark = told.get("spark_s", 0.0)
                 whole = [f"{told['whole_s'] + spark:.1f}", f"{spark:.1f}" if spark else "–"]
-                rest = [f"{told[name]:.1f}" for name in names]
+                rest = [f"{told[name]:.1f}" for name in ("batch_s", "loading_s")]
                 rows.append([f"{label}, {what}", f"{told['bytes'] / 1e6:,.0f}", *whole, *rest])
     return "From kill -9 (of the node: from its start) to the end of the first batch", header, rows
 
@@ -121,36 +157,30 @@ def revision_table(result: dict[str, Any]) -> Table:
     """Batches at a pace, from when their events were there to their end, before and beside revisions."""
     header = (
         "state",
-        "revision s: first = copied + written",
+        "first revision s",
         "the next ones s",
         "MB, stored MB",
         "a batch each s",
         "before: median / p99 / max (number)",
         "during",
-        "while it is copied",
-        "while it is written",
         "p99 ratio",
         "own ms, p99 ratio",
     )
     rows = []
     for label, t in result["apps"].items():
         if told := t.get("revision"):
-            first, copied = told["seconds"][0], told["copying_s"][0]
             rows.append(
                 [
                     label,
-                    f"{first:.1f} = {copied:.1f} + {first - copied:.1f}",
+                    f"{told['seconds'][0]:.1f}",
                     ", ".join(f"{s:.1f}" for s in told["seconds"][1:]) or "–",
                     f"{told['bytes'] / 1e6:,.0f}, {told['stored'] / 1e6:,.0f}",
                     f"{told['period_s']:.2f}",
-                    *(_of_batches(told["ms"][what]) for what in PACED),
-                    *("–" if told[name] is None else f"{told[name]:.2f}" for name in ("p99_ratio", "own_p99_ratio")),
+                    *(_of_batches(told["ms"][what]) for what in ("before", "during")),
+                    *(_times(told[name]) for name in ("p99_ratio", "own_p99_ratio")),
                 ]
             )
     return "Revisions beside batches that come at a pace; ms from when the events are there", header, rows
-
-
-PACED = ("before", "during", "while it is copied", "while it is written")
 
 
 def _of_batches(told: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Measures the pipeline, its latency, the rows or columns kernel alone, batches over states of several sizes, what exactly-once delivery costs, or nadi beside
 its peers.
 
-`python bench/run.py --suite pipeline|latency|rows|kernel|sweep|state|delivery|kafka|peers --json FILE`, see README.md.
+`python bench/run.py --suite pipeline|latency|node|rows|kernel|sweep|state|delivery|kafka|peers --json FILE`, see README.md.
 
 Exit status: 0, 1 where an app put out something wrong or did not run, 130 after Ctrl-C (the file then holds what was measured, marked as incomplete).
 """
@@ -13,18 +13,14 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from rich.console import Console
-from rich.table import Table
-
-from bench.checks import WrongOutputError
+from bench.checkouts import checkouts
 from bench.children import ChildFailedError, broker
 from bench.delivery import KEYS, DeliverySetting, kafka, measure_delivery
 from bench.events import make_events, write_file
@@ -32,86 +28,36 @@ from bench.kafka import HALVES, KafkaSetting, measure_courses
 from bench.kernel import BATCHES, KERNEL_APPS, measure_kernel
 from bench.latency import APPS as LATENCY_APPS
 from bench.latency import LatencySetting, measure_latency
+from bench.many import BESIDE, NodeSetting, stages_of
+from bench.many_beside import measure_beside
+from bench.many_run import measure_node
 from bench.measure import Setting, measure
-from bench.options import KAFKA, STATE, arguments, chosen_apps, conf_of, told_settings
+from bench.options import KAFKA, STATE, arguments, chosen_apps, conf_of
 from bench.peers import NoPeersError, find_peers, measure_peers, prepare
 from bench.peers_apps import SHAPES
 from bench.peers_kafka import EVENTS as KAFKA_EVENTS
 from bench.peers_kafka import KEYS as KAFKA_KEYS
 from bench.peers_kafka import measure_kafka
-from bench.report import tables
+from bench.public_latency import APPS as PUBLIC_APPS
+from bench.public_latency import INTERVALS, PublicLatencySetting, measure_public_latency
+from bench.public_rate import APPS as RATE_APPS
+from bench.public_rate import MEDIA, PublicRateSetting, fill_topic, measure_files, measure_topics
+from bench.report_many import stage_text
+from bench.report_public import ratio_text
 from bench.result import Result
 from bench.rows import FEEDS, RowsSetting, measure_rows, measure_state
 from bench.rows_apps import ROWS_APPS
+from bench.screen import Screen, measured
 from bench.state import SIZES, StateSetting
-from bench.state_direct import measure_direct
-from bench.state_run import measure_sizes
 from bench.sweep import POINTS, measure_point
-
-LINE_EVERY = 5.0  # seconds between two lines where the screen is no terminal
-
-
-class Screen:
-    """What the run is doing: one line that changes on a terminal, now and then a line elsewhere."""
-
-    def __init__(self) -> None:
-        self.console = Console()
-        if not self.console.is_terminal:
-            self.console.width = 140  # a file has room for the tables
-        self._status = self.console.status("starting")
-        self._said = 0.0
-
-    def __enter__(self) -> Screen:
-        if self.console.is_terminal:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._status.stop()
-
-    def show(self, line: str) -> None:
-        if self.console.is_terminal:
-            self._status.update(line)
-        elif time.monotonic() - self._said > LINE_EVERY:
-            self._said = time.monotonic()
-            self.say(line)
-
-    def say(self, line: str) -> None:
-        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def show_tables(console: Console, result: dict[str, Any]) -> None:
-    for caption, header, rows in tables(result):
-        table = Table(title=caption, title_justify="left", header_style="bold")
-        for i, name in enumerate(header):
-            table.add_column(name, justify="left" if i == 0 else "right")
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
-
-
-def measured(asked: argparse.Namespace, screen: Screen, work: Callable[[Result], None], **settings: Any) -> int:
-    """Let a suite add its figures to the file of the result, whatever way it ends; -> exit status."""
-    result = Result(asked.json, {**told_settings(asked), **settings})
-    result.save()
-    try:
-        work(result)
-    except KeyboardInterrupt:
-        result.end(False, "interrupted")
-        screen.say(f"interrupted: {asked.json} holds what was measured before, marked as incomplete")
-        return 130
-    except (WrongOutputError, ChildFailedError) as reason:
-        result.end(False, str(reason))
-        screen.say(f"FAILED: {reason}")
-        return 1
-    result.end(True)
-    show_tables(screen.console, result.told)
-    screen.say(f"{asked.json}; every output was checked row by row")
-    return 0
 
 
 def run_state(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     """Measure batches over states of several sizes; -> exit status."""
+    # imported when it is needed: it knows much of the pipeline's inside
+    from bench.state_direct import measure_direct
+    from bench.state_run import measure_sizes
+
     apps, conf = list(dict.fromkeys(asked.only or ["flat"])), conf_of(asked)
 
     def directly(result: Result) -> None:
@@ -182,6 +128,71 @@ def run_latency(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
                     screen.say(figures["profile"])
 
     return measured(asked, screen, work)
+
+
+def run_against(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure `nadi run` of this checkout and of another one, latency or throughput; -> exit status."""
+    try:
+        sides = checkouts(asked.against)
+    except ChildFailedError as reason:
+        screen.say(str(reason))
+        return 2
+    conf, commits = conf_of(asked), {c.label: c.commit for c in sides}
+
+    def latency(result: Result) -> None:
+        intervals = () if asked.no_floor else tuple(asked.interval or INTERVALS)
+        with kafka(folder / "kafka") as servers:
+            bounds = (asked.rate, asked.warm, asked.seconds, asked.repeat, asked.master)
+            setting = PublicLatencySetting(folder, servers, sides, *bounds, intervals, conf)
+            for app in asked.only or PUBLIC_APPS:
+                result.add(app, measure_public_latency(app, setting, screen.show))
+                screen.say(f"{app}: {ratio_text(result.told['apps'][app]['ratios'].get('append_ms', {}))}")
+
+    def keep(result: Result, name: str, figures: dict[str, Any]) -> None:
+        result.add(name, figures)
+        screen.say(f"{name}: {ratio_text({'events/s': figures['ratio']})}")
+
+    def throughput(result: Result) -> None:
+        source = folder / "in.jsonl"
+        screen.show(f"making {asked.events:,} events")
+        events = write_file(source, asked.events)
+        setting = PublicRateSetting(folder, source, events, sides, asked.repeat, asked.at_most, asked.master, conf)
+        apps, media = asked.only or RATE_APPS, asked.over or MEDIA
+        if "files" in media:
+            for app in apps:
+                keep(result, f"{app}, files", measure_files(app, setting, screen.show))
+        if "kafka" in media:
+            with kafka(folder / "kafka") as servers:
+                topic = fill_topic(setting, servers, screen.show)
+                for app in apps:
+                    keep(result, f"{app}, kafka", measure_topics(app, setting, servers, topic, screen.show))
+
+    return measured(asked, screen, latency if asked.suite == "latency" else throughput, commits=commits)
+
+
+def run_node(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure a node of many apps; -> exit status."""
+    try:
+        sides = checkouts(asked.against)
+    except ChildFailedError as reason:
+        screen.say(str(reason))
+        return 2
+    commits = {c.label: c.commit for c in sides}
+
+    def keep(result: Result, side: str, stage: str, told: dict[str, Any]) -> None:
+        result.add(side, told)
+        screen.say(f"{side}, {stage}: {stage_text(told, stage, asked.apps)}")
+
+    def work(result: Result) -> None:
+        bounds = (asked.apps, asked.seconds, asked.events, asked.master)
+        for checkout in sides:
+            into = folder / checkout.label
+            setting = NodeSetting(into, checkout, *bounds, tuple(asked.stage or stages_of(asked.apps)), conf_of(asked))
+            measure_node(setting, screen.show, partial(keep, result, checkout.label))
+        if not asked.stage or "beside" in asked.stage:
+            result.add(BESIDE, measure_beside(folder / BESIDE, asked.master, asked.seconds, screen.show))
+
+    return measured(asked, screen, work, commits=commits)
 
 
 def run_peers(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
@@ -327,6 +338,10 @@ def main() -> int:
                 return run_sweep(asked, screen)
             if asked.suite == "peers":
                 return run_peers(asked, folder, screen)
+            if asked.suite == "node":
+                return run_node(asked, folder, screen)
+            if asked.against is not None:
+                return run_against(asked, folder, screen)
             if asked.suite == "latency":
                 return run_latency(asked, folder, screen)
             return run_rows(asked, screen) if asked.suite == "rows" else run(asked, folder, screen)

@@ -10,36 +10,35 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from bench.analysis import Note, read_notes
+from bench.analysis import read_notes
 from bench.checks import Rows, WrongOutputError
 from bench.events import FIRST_MS, Events, make_events
-from bench.node import Batch
+from bench.plan import Batch
 
 BATCH = 10_000
 HOUR_MS = 3_600_000
 SIZES = (10, 100, 1_000)  # MB
-EVENTS_PER_MB = 3_000  # of the flat app: about 330 bytes of state each
-KEYS = 1_000_000  # over every size, so that all get the same batches: nearly each event has a key of its own, and as many leave
+EVENTS_PER_MB = {"flat": 27_000, "keyed": 28_000}  # as the columns kernel dumps them, before packing
+KEYS = 1_000_000  # over every size, so that all get the same batches: nearly each event of a batch has a key of its own, and as many leave
 EVENTS_PER_KEY = 3  # where each key has a window, which stays: there the number of keys makes the size
-NOTE = "x" * 230  # what makes an event as large as that
 LEAST_BATCHES = 60
-RENEWAL = 0.3  # of the events of the window: the batches that it takes to bring a new base into the store (four bytes of it for one of a delta), and some
-ROLL = 0.3  # of the window: how far it may be moved on in large batches to come near a renewal
+RENEWAL = 0.1  # of the events of the window: more batches than there are while a child writes a new base
+ROLL = 0.1  # of the window: how far it may be moved on in large batches to come near a renewal
 FILL_STEP = 100_000  # events in a batch that fills, at most
 PACED = 100  # batches at a pace, at most: before and beside revisions
 AFTER_KILL = 8  # batches
 REST = 26  # batches for both kills
 PIECE = 100_000
 
-_IN = "define stream In (ts long, sym string, price double, vol int, note string);"
+_IN = "define stream In (ts long, sym string, price double, vol int);"
 _OUT = "define stream Out (ts long, sym string, mean double, n long);"
 _QUERY = "from In#window.time(1 hour) select ts, sym, avg(price) as mean, count() as n group by sym insert into Out;"
 BODIES = {"flat": _QUERY, "keyed": f"partition with (sym of In) begin {_QUERY} end;"}
@@ -62,7 +61,7 @@ class StateSetting:
     @property
     def fill(self) -> int:
         """Events that are in the window."""
-        return max(BATCH, self.mb * EVENTS_PER_MB // BATCH * BATCH)
+        return max(BATCH, self.mb * EVENTS_PER_MB[self.app] // BATCH * BATCH)
 
     @property
     def fill_step(self) -> int:
@@ -103,20 +102,36 @@ class StateSetting:
         return self.fill + self.roll + (self.steady + self.paced + REST + 2) * BATCH
 
 
-class Stage(msgspec.Struct, frozen=True):
-    """What a bucket noted of a batch: begin (s), length (s), bytes written, seconds of feeding and loading, memory of its host, bytes of state."""
+class Told(msgspec.Struct, frozen=True):
+    """What a bucket told of a cut that was committed: when that was (s), seconds of loading its state, memory of its host, whether a child makes a base, bytes
+    that its state is read from, bytes of the delta that counts from this cut on (0: none), bytes that were written for the base that does (0: none); of
+    that base the size, and after how many bytes of deltas the next one is due."""
 
     t: float
-    d: float
     bucket: int
     cut: int
-    feeding: float
     loading: float
     memory: int
     snapshot: str
     state_bytes: int
-    state_written: int
+    delta: int
+    base: int
     events: int
+    base_size: int = 0
+    base_wait: int = 0
+
+    @property
+    def renews(self) -> bool:
+        """Whether a base is made beside the cut, or has come to count with it."""
+        return bool(self.snapshot or self.base)
+
+
+class Held(NamedTuple):
+    """What the state log had on the disk at a moment (s): bytes, objects."""
+
+    t: float
+    bytes: int
+    objects: int
 
 
 class _Kind(msgspec.Struct):
@@ -144,14 +159,13 @@ def events_of(setting: StateSetting, start: int, stop: int) -> Events:
 
 
 def write_input(setting: StateSetting) -> None:
-    line = b'{"event":{"ts":%d,"sym":"S%d","price":%s,"vol":%d,"note":"' + NOTE.encode() + b'%d"}}\n'
+    line = b'{"event":{"ts":%d,"sym":"S%d","price":%s,"vol":%d}}\n'
     with (setting.folder / "in.jsonl").open("wb") as out:
         for start in range(0, setting.total, PIECE):
             part = events_of(setting, start, min(setting.total, start + PIECE))
             columns = (part.ts.tolist(), part.key.tolist(), part.cents.tolist(), part.vol.tolist())
             prices = (repr(cents / 100).encode() for cents in columns[2])
-            numbers = range(start, start + len(part))
-            out.write(b"".join(map(line.__mod__, zip(columns[0], columns[1], prices, columns[3], numbers))))
+            out.write(b"".join(map(line.__mod__, zip(columns[0], columns[1], prices, columns[3]))))
 
 
 def host_pids(jvm: int) -> list[int]:
@@ -195,51 +209,81 @@ def read_output(path: Path) -> Rows:
 # ---- figures -------------------------------------------------------------------------------------------------------
 
 
-def read_stages(folder: Path) -> list[Stage]:
-    """What the stages noted, by begin."""
-    kind, whole = msgspec.json.Decoder(_Kind).decode, msgspec.json.Decoder(Stage).decode
-    found = []
-    for path in sorted(folder.glob("*.jsonl")):
-        for line in path.read_bytes().split(b"\n")[:-1]:
-            if kind(line).p == "stage":
-                found.append(whole(line))
-    return sorted(found, key=lambda s: s.t)
+def read_told(folder: Path) -> list[Told]:
+    """What buckets told, in the order of the commits."""
+    kind, whole = msgspec.json.Decoder(_Kind).decode, msgspec.json.Decoder(Told).decode
+    lines = (line for path in sorted(folder.glob("*.jsonl")) for line in path.read_bytes().split(b"\n")[:-1])
+    return sorted((whole(line) for line in lines if kind(line).p == "bucket"), key=lambda t: t.t)
 
 
 def read_batches(path: Path) -> list[Batch]:
     return [msgspec.json.decode(line, type=Batch) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
-def figures(setting: StateSetting, times: dict[str, float], span: tuple[int, int]) -> dict[str, Any]:
+def figures(
+    setting: StateSetting, times: Mapping[str, float], span: tuple[int, int], held: Sequence[Held]
+) -> dict[str, Any]:
     """From the notes of a run to its figures; the batches that count begin within `span`, [first event, end)."""
-    notes, stages = read_notes(setting.folder / "notes"), read_stages(setting.folder / "notes")
+    notes, told = read_notes(setting.folder / "notes"), read_told(setting.folder / "notes")
     batches = read_batches(setting.folder / "batches.jsonl")
     steady = _within(batches, span)
     begin, end = steady[0].begin / 1000, steady[-1].begin / 1000 + _s(steady[-1])
-    mine = [s for s in stages if begin <= s.t < end]
-    by_cut: dict[int, int] = {}
-    for stage in mine:
-        by_cut[stage.cut] = by_cut.get(stage.cut, 0) + stage.state_written
-    ms = [b.ms["triggerExecution"] for b in steady]
-    written = list(by_cut.values())
+    cuts = {b.id for b in steady}
+    mine = [t for t in told if t.cut in cuts]
+    renewing = {t.cut for t in mine if t.renews}
+    by_cut = {cut: sum(t.delta + t.base for t in mine if t.cut == cut) for cut in cuts}
+    ms = {b.id: b.ms["triggerExecution"] for b in steady}
     return {
         "events": setting.fill,
         "keys": setting.keys,
-        "state_bytes": sum(max(s.state_bytes for s in mine if s.bucket == b) for b in {s.bucket for s in mine}),
+        "state_bytes": sum(max(t.state_bytes for t in mine if t.bucket == b) for b in {t.bucket for t in mine}),
         "batches": len(steady),
-        "batch_ms": {"median": float(np.median(ms)), **{f"p{q}": float(np.percentile(ms, q)) for q in (90, 99)}, "max": max(ms)},
-        "host_ms": {p: _middle([n.d * 1000 for n in notes if n.p == p and begin <= n.t < end]) for p in ("kernel", "delta", "base")},
-        "stage_ms": {"alone": _middle(_lengths(mine, "")), "dumping": _middle(_lengths(mine, "dumping")), "copying": _middle(_lengths(mine, "copying"))},
-        "written": {"median": float(np.median(written)), "p99": float(np.percentile(written, 99)), "max": max(written), "mean": float(np.mean(written))},
-        "written_per_event": sum(written) / max(1, sum(s.events for s in mine)),
+        "batch_ms": spread(list(ms.values())),
+        "by_renewal": by_renewal({cut: float(length) for cut, length in ms.items()}, renewing),
+        "host_ms": {p: spread([n.d * 1000 for n in notes if n.p == p and begin <= n.t < end]) for p in ("kernel", "delta", "base")},
+        "written": {**spread(list(by_cut.values())), "mean": float(np.mean(list(by_cut.values())))},
+        "written_per_event": sum(by_cut.values()) / max(1, sum(t.events for t in mine)),
+        "pieces": {"deltas": sum(t.delta > 0 for t in mine), "bases": sum(t.base > 0 for t in mine)},
+        "disk": disk_figures(told, [h for h in held if h.t >= begin]),
         "dumps_s": [round(n.d, 2) for n in notes if n.p == "dump"],
-        "dumps": sum(n.p == "dump" and begin <= n.t < end for n in notes),
-        "memory_of_hosts": max(s.memory for s in stages),
+        "memory_of_hosts": max(t.memory for t in told),
         "memory_used": int(times["memory"]),
-        "recovery_of_hosts": _recovery(batches, stages, notes, times["killed"]),
-        "recovery_of_node": {**_recovery(batches, stages, notes, times["ready"]), "spark_s": times["ready"] - times["started"]},
-        "all_batches": [[b.begin, b.ms["triggerExecution"]] for b in steady],
+        "recovery_of_hosts": _recovery(batches, told, times["killed"]),
+        "recovery_of_node": {**_recovery(batches, told, times["ready"]), "spark_s": times["ready"] - times["started"]},
+        "all_batches": [[b.begin, b.ms["triggerExecution"], b.id in renewing] for b in steady],
     }  # fmt: skip
+
+
+def by_renewal(ms: Mapping[int, float], renewing: Collection[int]) -> dict[str, Any]:
+    """Times of cuts without a base that is made beside them, and with one; how much longer the 99th percentile is.
+
+    >>> by_renewal({1: 100.0, 2: 150.0}, {2})["p99_ratio"]
+    1.5
+    """
+    alone = spread([length for cut, length in ms.items() if cut not in renewing])
+    beside = spread([length for cut, length in ms.items() if cut in renewing])
+    ratio = beside["p99"] / alone["p99"] if alone["count"] and beside["count"] else None
+    return {"alone": alone, "renewing": beside, "p99_ratio": ratio}
+
+
+def disk_figures(told: Sequence[Told], held: Sequence[Held]) -> dict[str, float]:
+    """What the state log had at most: bytes, objects, and bytes to those of the newest bases at that moment.
+
+    >>> base = Told(1.0, 0, 1, 0.0, 0, "", 100, 0, 30, 1, base_size=100)
+    >>> disk_figures([base], [Held(0.5, 90, 1), Held(2.0, 250, 3)])
+    {'peak': 250, 'objects': 3, 'base': 100, 'ratio': 2.5}
+    """
+    bases: dict[int, int] = {}
+    waiting = [t for t in reversed(told) if t.base]
+    ratio = 0.0
+    for moment in held:
+        while waiting and waiting[-1].t <= moment.t:
+            found = waiting.pop()
+            bases[found.bucket] = found.base_size
+        if bases:
+            ratio = max(ratio, moment.bytes / sum(bases.values()))
+    most = {"peak": max((h.bytes for h in held), default=0), "objects": max((h.objects for h in held), default=0)}
+    return {**most, "base": sum(bases.values()), "ratio": ratio}
 
 
 def _within(batches: Iterable[Batch], span: tuple[int, int]) -> list[Batch]:
@@ -252,24 +296,20 @@ def _within(batches: Iterable[Batch], span: tuple[int, int]) -> list[Batch]:
     return found
 
 
-def _recovery(batches: list[Batch], stages: list[Stage], notes: list[Note], since: float) -> dict[str, float]:
-    """Seconds from a moment to the end of the first batch that had to load its state after it, and what that is made of (the slowest bucket)."""
-    fed = [s for s in stages if s.t + s.d >= since and s.feeding > 0]
-    if not fed:
+def _recovery(batches: Sequence[Batch], told: Sequence[Told], since: float) -> dict[str, float]:
+    """Seconds from a moment to the end of the first batch that had to load its state after it, and what of it was that batch and loading (the slowest
+    bucket)."""
+    first = next((t.cut for t in told if t.t >= since and t.loading > 0), None)
+    batch = next((b for b in batches if b.id == first), None)
+    if batch is None:
         return {}
-    first = [s for s in fed if s.cut == fed[0].cut]
-    end = next(
-        (b.begin / 1000 + _s(b) for b in batches if b.begin / 1000 + _s(b) >= max(s.t + s.d for s in first)), 0.0
-    )
-    last = max(first, key=lambda s: s.t + s.d)
+    mine = [t for t in told if t.cut == first]
+    end = batch.begin / 1000 + _s(batch)
     return {
         "whole_s": end - since,
-        "until_stage_s": last.t - since,
-        "feeding_s": last.feeding,
-        "loading_s": last.loading,
-        "rest_of_stage_s": last.d - last.feeding - last.loading,
-        "bytes": float(sum(s.state_bytes for s in first)),
-        "after_stage_s": end - last.t - last.d,
+        "batch_s": min(_s(batch), end - since),
+        "loading_s": max(t.loading for t in mine),
+        "bytes": float(sum(t.state_bytes for t in mine)),
     }
 
 
@@ -277,11 +317,12 @@ def _s(batch: Batch) -> float:
     return batch.ms.get("triggerExecution", 0) / 1000
 
 
-def _lengths(stages: Iterable[Stage], snapshot: str) -> list[float]:
-    return [s.d * 1000 for s in stages if s.snapshot == snapshot]
-
-
-def _middle(values: list[float]) -> dict[str, float]:
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """
+    >>> spread([1.0, 2.0, 9.0])["median"]
+    2.0
+    """
     if not values:
         return {"count": 0}
-    return {"median": float(np.median(values)), "p99": float(np.percentile(values, 99)), "count": len(values)}
+    ranks = {f"p{q}": float(np.percentile(values, q)) for q in (90, 99)}
+    return {"median": float(np.median(values)), **ranks, "max": max(values), "count": len(values)}

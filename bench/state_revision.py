@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from bench.checks import WrongOutputError
-from bench.node import Batch
 from bench.pace import Pace
+from bench.plan import Batch
+from bench.state import spread
 from nadi.config import Persistence
 from nadi.persistence.revisions import newest_good
 from nadi.persistence.stores import store_of
 from nadi.pipeline.revision.revisions import ask_for
-from nadi.pipeline.state.dumps import requests
 
-LOOK = 0.02  # seconds
 FIRST = 3  # paced batches that do not count: they find the node busy with the ones before
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A revision: when it was asked for, when its state was there (its writer began), when it was there (s since the epoch); its name."""
+    """A revision: when it was asked for, when it was there (s since the epoch); its name."""
 
     asked: float
-    copied: float
     there: float
     name: str
 
@@ -50,16 +46,9 @@ class Paced(msgspec.Struct, frozen=True):
 
 def ask(state: Path, within: float) -> Asked:
     """Ask the node that runs an app for a revision, as `nadi revision create` does, and wait for it. Errors: those of `ask_for`."""
-    begun = "*-*/plan.json"  # what is written last before the writer begins
-    asked, copied = time.time(), 0.0
-    with ThreadPoolExecutor(1) as pool:
-        name = pool.submit(ask_for, state, within)
-        while not name.done():
-            if not copied and any(requests(state).glob(begun)):
-                copied = time.time()
-            time.sleep(LOOK)
-    there = time.time()
-    return Asked(asked, copied or there, there, name.result())
+    asked = time.time()
+    name = ask_for(state, within)
+    return Asked(asked, time.time(), name)
 
 
 def read_back(state: Path, app: str, asked: Sequence[Asked]) -> dict[str, Any]:
@@ -97,15 +86,12 @@ def revision_figures(batches: Sequence[Batch], pace: Pace, asked: Sequence[Asked
     paced = paced_batches(batches, pace)
     before = [b for b in paced if b.end <= asked[0].asked][FIRST:]
     during = [b for b in paced if b.end > asked[0].asked and b.release < asked[-1].there]
-    copying = [b for b in during if any(b.end > a.asked and b.release < a.copied for a in asked)]
-    writing = [b for b in during if b not in copying]
-    told = {"before": before, "during": during, "while it is copied": copying, "while it is written": writing}
+    told = {"before": before, "during": during}
     ms = {what: spread([b.ms for b in these]) for what, these in told.items()}
     own = {what: spread([b.own for b in these]) for what, these in told.items()}
     return {
         "period_s": pace.period,
         "seconds": [round(a.there - a.asked, 2) for a in asked],
-        "copying_s": [round(a.copied - a.asked, 2) for a in asked],
         "ms": ms,
         "own_ms": own,
         "p99_ratio": ratio(ms, "p99"),
@@ -119,14 +105,3 @@ def ratio(told: dict[str, dict[str, float]], what: str) -> float | None:
     """During to before."""
     before, during = told["before"].get(what), told["during"].get(what)
     return during / before if before and during else None
-
-
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """
-    >>> spread([1.0, 2.0, 9.0])["median"]
-    2.0
-    """
-    if not values:
-        return {"count": 0}
-    p99 = float(np.percentile(values, 99))
-    return {"median": float(np.median(values)), "p99": p99, "max": max(values), "count": len(values)}

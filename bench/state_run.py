@@ -16,14 +16,14 @@ import msgspec
 import numpy as np
 
 from bench import timed
-from bench.analysis import read_notes
 from bench.checks import WrongOutputError, compare, window_rows
 from bench.children import Child, ChildFailedError
-from bench.pace import PACE, Pace, write_pace
+from bench.pace import Pace, write_pace
 from bench.state import (
     AFTER_KILL,
     BATCH,
     HOUR_MS,
+    Held,
     StateSetting,
     app_name,
     app_text,
@@ -32,13 +32,14 @@ from bench.state import (
     host_pids,
     read_batches,
     read_output,
+    read_told,
     write_input,
 )
 from bench.state_node import StatePlan
 from bench.state_revision import Asked, ask, read_back, revision_figures
 from nadi.errors import NadiError
+from nadi.pipeline.statelog.lines import POLICY
 
-FRAME = 16 * 1024  # what a delta weighs beside its bytes (`nadi.pipeline.state.layout.Policy`)
 NEAR = 10  # batches before the renewal of a base
 BEFORE = 30  # paced batches before the first revision
 DURING = 25  # batches while revisions are made, so many revisions are asked for …
@@ -46,6 +47,7 @@ REVISIONS = 8  # … but no more than this
 LOAD = 1.5  # the pace: so many times the median of a batch
 AT_LEAST = 0.5  # seconds
 WITHIN = 600.0  # seconds for a revision
+LOOK = 0.2  # seconds between two looks at disk and memory
 
 Say = Callable[[str], object]
 
@@ -89,11 +91,10 @@ def measure_sizes(setting: StateSetting, say: Say) -> dict[str, Any]:
     write_input(setting)
     run.lap("writing the input")
     plan = folder / "plan.json"
-    described = StatePlan(
-        str(folder / "state"), app_text(setting), str(folder / "batches.jsonl"), setting.master, dict(setting.conf)
-    )
+    files = (str(folder / "pace.json"), str(folder / "batches.jsonl"))
+    described = StatePlan(str(folder / "state"), app_text(setting), *files, setting.master, dict(setting.conf))
     plan.write_bytes(msgspec.json.encode(described))
-    with _least_memory() as memory:
+    with _sampled(folder / "state" / app_name(setting) / "log") as used:
         killed = _first_life(run, plan)
         started = time.time()
         say(f"{name}: starting the node again")
@@ -109,8 +110,8 @@ def measure_sizes(setting: StateSetting, say: Say) -> dict[str, Any]:
     say(f"{name}: checking what came out")
     check = compare(window_rows(events_of(setting, 0, run.given), HOUR_MS), read_output(folder / "out.jsonl"))
     run.lap("checking")
-    times = {"killed": killed, "started": started, "ready": ready["t"], "memory": memory[0] - memory[1]}
-    made = figures(setting, times, run.steady)
+    times = {"killed": killed, "started": started, "ready": ready["t"], "memory": used.most_memory}
+    made = figures(setting, times, run.steady, used.held)
     if run.paced is not None:
         made["revision"] = _revisions(run)
         run.lap("reading revisions back")
@@ -130,7 +131,7 @@ def _revisions(run: Run) -> dict[str, Any]:
 
 
 def _node(folder: Path, plan: Path) -> Child:
-    environment = {timed.NOTES: str(folder / "notes"), timed.PROFILE: "", PACE: str(folder / "pace.json")}
+    environment = {timed.NOTES: str(folder / "notes"), timed.PROFILE: ""}
     return Child("bench.state_node", plan, folder / "node.log", environment)
 
 
@@ -197,26 +198,24 @@ def _come_near_a_renewal(run: Run, node: Child) -> None:
     """Move a large window on in large batches until its base is about to be renewed, so that this is among the batches that are measured."""
     setting = run.setting
     while (left := setting.fill + setting.roll - run.given) > 0:
-        away = batches_to_renewal(setting.folder / "notes", setting.buckets) - NEAR
+        away = batches_to_renewal(setting.folder / "notes") - NEAR
         if away <= 0:
             return
         run.give(Pace(run.given + min(left, setting.fill_step, away * BATCH), setting.fill_step))
         _until_taken(run, node, run.given)
 
 
-def batches_to_renewal(notes: Path, buckets: int) -> int:
-    """How many batches of `BATCH` events there are until deltas weigh as much as the base of the last dump; 0 where nothing has been dumped."""
-    found = read_notes(notes)
-    dumps = [n for n in found if n.p == "dump"]
-    if not dumps:
-        return 0
-    deltas = [n for n in found if n.p == "delta" and n.t >= dumps[-1].t]
-    events = sum(n.events for n in found if n.p == "kernel" and n.t >= dumps[-1].t)
+def batches_to_renewal(notes: Path) -> int:
+    """How many batches of `BATCH` events there are until deltas weigh as much as the bases that count now wait for; 0 where there was nothing since."""
+    told = read_told(notes)
+    bases = {t.bucket: t for t in told if t.base}
+    since = [t for t in told if t.bucket in bases and t.cut > bases[t.bucket].cut]
+    events = sum(t.events for t in since)
     if not events:
         return 0
-    weight = sum(n.bytes + FRAME for n in deltas)
-    base = buckets * dumps[-1].bytes
-    return max(0, int((base - weight) / (weight / events) / BATCH))
+    weight = sum(t.delta for t in since) + POLICY.piece * len(since)
+    of_batch = sum(t.delta for t in since) / events * BATCH + POLICY.piece * len(bases)
+    return max(0, int((sum(t.base_wait for t in bases.values()) - weight) / of_batch))
 
 
 # ---- revisions -----------------------------------------------------------------------------------------------------
@@ -245,23 +244,40 @@ def _ask_for_revisions(run: Run, node: Child) -> None:
     _until_taken(run, node, run.given)
 
 
+@dataclass(slots=True)
+class Used:
+    """What was used while somebody looked: of the machine's memory at most (bytes), and what the state log had on the disk."""
+
+    most_memory: int = 0
+    held: list[Held] = field(default_factory=list)
+
+
 @contextlib.contextmanager
-def _least_memory() -> Iterator[list[int]]:
-    """The memory that the machine had left, in bytes: [at the beginning, the least], looked at twice a second."""
-    found = [_available()] * 2
-    over = threading.Event()
+def _sampled(log: Path) -> Iterator[Used]:
+    """Looks several times a second."""
+    used, before, over = Used(), _available(), threading.Event()
 
     def look() -> None:
-        while not over.wait(0.5):
-            found[1] = min(found[1], _available())
+        while not over.wait(LOOK):
+            used.most_memory = max(used.most_memory, before - _available())
+            used.held.append(_held(log))
 
     watcher = threading.Thread(target=look, daemon=True)
     watcher.start()
     try:
-        yield found
+        yield used
     finally:
         over.set()
         watcher.join()
+
+
+def _held(log: Path) -> Held:
+    sizes = []
+    with contextlib.suppress(FileNotFoundError), os.scandir(log) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                sizes.append(entry.stat().st_size)
+    return Held(time.time(), sum(sizes), len(sizes))
 
 
 def _available() -> int:

@@ -24,8 +24,8 @@ from bench.analysis import (
     steady,
     timeline,
 )
-from bench.node import Batch
 from bench.options import chosen_apps
+from bench.plan import Batch
 from bench.report import markdown
 from bench.result import ratios
 

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import latency, latency_load, peers, peers_apps, peers_kafka, processors
+from bench import latency, latency_load, live, peers, peers_apps, peers_kafka, processors
 from bench.checks import Rows, WrongOutputError, expected
 from bench.children import ROOT
 from bench.events import Events, Ints, make_events
-from bench.latency import APPS, LatencySetting, latencies, text_of
+from bench.latency import APPS, LatencySetting, text_of
 from bench.latency_load import Pace
+from bench.live import Course, latencies
 from bench.report import markdown
 from nadi.io.registry import connectors
 from nadi.pipeline.engine import plan_app
@@ -53,11 +54,11 @@ def ran(folder: Path, rows: Rows, delay: int) -> None:
 def appended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each event is appended in the millisecond in which it was sent."""
 
-    def times(_setting: LatencySetting, _app: str, _count: int) -> Ints:
+    def times(_course: Course, _count: int) -> Ints:
         found: Ints = sent().ts // 1000 * 1000
         return found
 
-    monkeypatch.setattr(latency, "append_times", times)
+    monkeypatch.setattr(live, "append_times", times)
 
 
 def result(folder: Path, **changes: Any) -> dict[str, Any]:
@@ -69,7 +70,7 @@ def result(folder: Path, **changes: Any) -> dict[str, Any]:
 def test_the_apps_read_and_write_topics_of_their_own() -> None:
     texts = [plan_app(text_of(app, setting(Path()))) for app in APPS]
     topics = [connectors(app, kind)[0].options for app in texts for kind in ("source", "sink")]
-    assert len({t.get("topic.list") or t.get("topic") for t in topics}) == 4
+    assert len({t.get("topic.list") or t.get("topic") for t in topics}) == 2 * len(APPS)
 
 
 def test_latency_is_from_append_to_append_by_the_clock_of_the_broker(tmp_path: Path, appended: None) -> None:

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import os
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
+from bench import batches, pace, state
+from bench.batches import Committed, batch_of
 from bench.checks import WrongOutputError, compare, window_rows
-from bench.node import Batch
+from bench.plan import Batch
 from bench.report import markdown
-from bench.state import BATCH, HOUR_MS, StateSetting, app_text, events_of, figures, host_pids, read_output, write_input
+from bench.state import (
+    BATCH,
+    HOUR_MS,
+    Held,
+    StateSetting,
+    app_text,
+    events_of,
+    figures,
+    host_pids,
+    read_output,
+    write_input,
+)
 from bench.state_direct import measure_direct
+from bench.state_node import bucket_counts
 from nadi.pipeline.engine import plan_app
 
 BEGIN = 1_000.0  # s
@@ -69,7 +85,7 @@ def test_sizes_are_measured_in_turn_without_spark_and_come_back_after_a_kill(tmp
     large = found["flat direct, 4 MB"]
     assert large["check"]["rows"] > 3 * BATCH
     assert large["back"]["loading"] > 0
-    assert large["written"]["median"] > 200_000
+    assert large["written"]["median"] > 100_000
     assert host_pids(os.getpid()) == []
     machine = dict.fromkeys(("commit", "cpu", "cores", "memory_gb", "java", "python", "pyspark"), 1)
     told = {"suite": "state", "apps": found, "machine": {**machine, "load": [0.0]}, "settings": {}}
@@ -83,31 +99,39 @@ def test_both_apps_are_measured_without_spark_where_both_are_asked_for(tmp_path:
     assert found["keyed direct, 1 MB"]["check"]["rows"] > 2 * BATCH
 
 
-def stage(n: int, **more: Any) -> dict[str, Any]:
-    told = {"bucket": 0, "cut": n, "feeding": 0.0, "loading": 0.0, "memory": 5, "snapshot": "", "state_bytes": 70}
-    return {"p": "stage", "t": BEGIN + n + 0.1, "d": 0.5, **told, "state_written": 100 * n, "events": BATCH, **more}
+def told(n: int, **more: Any) -> dict[str, Any]:
+    """What the bucket told of cut n, at its commit."""
+    usual = {"bucket": 0, "cut": n, "loading": 0.0, "memory": 5, "snapshot": "", "state_bytes": 70, "base": 0}
+    return {"p": "bucket", "t": BEGIN + n + 0.7, "d": 0.0, **usual, "delta": 100 * n, "events": BATCH, **more}
 
 
 def test_figures_are_of_the_batches_over_the_full_state_and_the_recoveries_after_them(tmp_path: Path) -> None:
     few = setting(tmp_path)
     batches = [Batch(n, int((BEGIN + n) * 1000), BATCH, {"triggerExecution": 800 + n}) for n in range(10)]
     (tmp_path / "batches.jsonl").write_bytes(b"".join(msgspec.json.encode(b) + b"\n" for b in batches))
-    told = [stage(n) for n in range(10)]
-    told[6] |= {"feeding": 0.2, "loading": 0.1}  # after the hosts were killed
-    told[9] |= {"feeding": 0.3, "loading": 0.1}  # after the node was
-    told += [{"p": "kernel", "t": BEGIN + n + 0.2, "d": 0.05} for n in range(10)]
+    notes = [told(n) for n in range(10)]
+    notes[0] |= {"base": 1_000, "base_size": 1_000}
+    notes[2] |= {"snapshot": "dumping"}
+    notes[3] |= {"base": 1_500, "base_size": 2_000}
+    notes[6] |= {"loading": 0.2}  # after the hosts were killed
+    notes[9] |= {"loading": 0.3}  # after the node was
+    notes += [{"p": "kernel", "t": BEGIN + n + 0.2, "d": 0.05} for n in range(10)]
     (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "1.jsonl").write_bytes(b"".join(msgspec.json.encode(x) + b"\n" for x in told))
-    found = figures(
-        few, {"killed": BEGIN + 6, "started": BEGIN + 8, "ready": BEGIN + 8.5, "memory": 1.0}, (BATCH, 6 * BATCH)
-    )
+    (tmp_path / "notes" / "1.jsonl").write_bytes(b"".join(msgspec.json.encode(x) + b"\n" for x in notes))
+    times = {"killed": BEGIN + 6, "started": BEGIN + 8, "ready": BEGIN + 8.5, "memory": 1.0}
+    held = [Held(BEGIN, 10**9, 99), Held(BEGIN + 2, 3_500, 6), Held(BEGIN + 4, 5_000, 8)]
+    found = figures(few, times, (BATCH, 6 * BATCH), held)
     assert found["batches"] == 5  # not the one that fills, and none after the kill
     assert found["batch_ms"]["median"] == 803
-    assert found["written"]["max"] == 500
-    assert found["written_per_event"] == pytest.approx(1500 / (5 * BATCH))
+    assert (found["by_renewal"]["alone"]["count"], found["by_renewal"]["renewing"]["max"]) == (3, 803)
+    assert found["by_renewal"]["p99_ratio"] == pytest.approx(803 / 805, abs=0.001)
+    assert found["written"]["max"] == 1_800
+    assert found["written_per_event"] == pytest.approx(3_000 / (5 * BATCH))
+    assert found["pieces"] == {"deltas": 5, "bases": 1}
+    assert found["disk"] == {"peak": 5_000, "objects": 8, "base": 2_000, "ratio": 3.5}
     hosts, node = found["recovery_of_hosts"], found["recovery_of_node"]
-    assert (hosts["feeding_s"], node["feeding_s"]) == (0.2, 0.3)
-    assert hosts["whole_s"] == pytest.approx(0.806)
+    assert (hosts["loading_s"], node["loading_s"]) == (0.2, 0.3)
+    assert (hosts["whole_s"], hosts["batch_s"]) == (pytest.approx(0.806), pytest.approx(0.806))
     assert node["spark_s"] == pytest.approx(0.5)
     machine = dict.fromkeys(("commit", "cpu", "cores", "memory_gb", "java", "python", "pyspark"), 1)
     result = {
@@ -118,4 +142,45 @@ def test_figures_are_of_the_batches_over_the_full_state_and_the_recoveries_after
         "started": "now",
         "complete": True,
     }
-    assert "| flat, 1 MB, hosts |" in markdown(result)
+    text = markdown(result)
+    assert "| flat, 1 MB, hosts |" in text
+    assert "| 3.50 | 8 | 5, 1 |" in text
+
+
+def test_what_is_noted_of_a_bucket_is_what_hosts_tell() -> None:
+    facts = {"bucket": 1, "cut": 7, "loading": 0.5, "memory": 9, "snapshot": "", "state_bytes": 50, "tip": "d@0"}
+    told = {
+        **facts,
+        "in": {"A": 2, "B": 3},
+        "piece": ["d", 0, 20, "c"],
+        "base": [["b", 0, 30, "c"], 6, 500, 70, 100, []],
+    }
+    found = bucket_counts(told)
+    assert (found["delta"], found["base"], found["base_size"], found["events"]) == (20, 70, 500, 5)
+    assert bucket_counts({**told, "piece": None, "base": None})["delta"] == 0
+
+
+@pytest.mark.parametrize("module", [state, batches, pace])
+def test_the_examples_of_the_suite_hold(module: ModuleType) -> None:
+    done = doctest.testmod(module)
+    assert done.attempted > 0
+    assert done.failed == 0
+
+
+def test_a_batch_has_the_events_of_its_cut_and_begins_with_it() -> None:
+    """Two batches and, in between, one whose host lacked what it needed: nothing was committed in it."""
+    done = [Committed(8, 900.0, 1_190.0, 50), Committed(9, 1_250.0, 1_390.0, 60)]
+
+    def spark(begin: int, latest: int, whole: int) -> dict[str, Any]:
+        return {
+            "timestamp": f"1970-01-01T00:00:0{begin / 1000:.3f}Z",
+            "durationMs": {"latestOffset": latest, "triggerExecution": whole},
+        }
+
+    first = batch_of(spark(1_000, 0, 200), done)
+    assert first == Batch(8, 1_000, 50, {"latestOffset": 0, "triggerExecution": 200})  # made before Spark asked
+    assert batch_of(spark(1_200, 10, 80), done) is None
+    late = batch_of(spark(1_300, 5, 100), done)
+    assert late is not None
+    assert (late.id, late.begin) == (9, 1_300)
+    assert batch_of(spark(1_400, 500, 600), done) is None

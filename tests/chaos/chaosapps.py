@@ -1,9 +1,9 @@
-"""The apps that are run while things are killed: each has a keyed pattern, a sliding window with group-by and a join."""
+"""The apps that are run while things are killed: two have a keyed pattern, a sliding window with group-by and a join each, one is small."""
 
 from __future__ import annotations
 
 OUT = ("kind", "k", "a", "b", "value", "at")
-"""The attributes of the stream `Out` of both apps: `a` and `b` are ids of events, `at` is when."""
+"""The attributes of the stream `Out` of all apps: `a` and `b` are ids of events, `at` is when."""
 
 # Everything is kept by its key, so this app has several buckets.
 KAFKA = """@app:name('KafkaKills')
@@ -57,3 +57,18 @@ from Left#window.length(20) as l join Right#window.time(1 sec) as r on l.k == r.
 select 'pair' as kind, l.k as k, l.id as a, r.id as b, l.n + r.n as value, eventTimestamp() as at
 insert into Out;
 """
+
+# One bucket, too, and a state so small that a host writes its bases within the cuts. It shares a query with the app before, where apps do.
+SMALL = """@app:name('SmallKills')
+@source(type = 'http', receiver.url = '{url}/small', @map(type = 'json'))
+define stream Left (k string, id string, g int, n long);
+
+@sink(type = 'file', file.uri = '{small}', @map(type = 'json'))
+define stream Out (kind string, k string, a string, b string, value long, at long);
+
+from Left#window.length(5) select 'last' as kind, k, id as a, '' as b, sum(n) as value, eventTimestamp() as at group by k
+insert into Out;
+"""
+
+APPS = {"kafka": KAFKA, "http": HTTP, "small": SMALL}
+NAMES = ("KafkaKills", "HttpKills", "SmallKills")

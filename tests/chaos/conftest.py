@@ -1,6 +1,7 @@
-"""`pytest tests/chaos --rounds N --seed S`: how often something is killed, and what the dice begin with.
+"""`pytest tests/chaos --rounds N --seed S --pools true`: how often something is killed, what the dice begin with, and whether apps share queries of Spark:
+`true`, `false`, or one run with and one without (`both`).
 
-Without `--rounds` the test counts as a slow one, and has 20 rounds.
+Without `--rounds` the test counts as a slow one, and does everything once or twice (`strikes.DECK`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any
 
 import pytest
 
-ROUNDS = 20
 SECONDS_A_ROUND = 90
 # A broker that was killed is registered for so long; only then another one may have its number.
 RETURNING = "broker.session.timeout.ms=1000\nbroker.heartbeat.interval.ms=200\n"
@@ -23,11 +23,22 @@ for folder in (HERE, HERE.parent / "endtoend"):  # nodes are started and looked 
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
+from strikes import ROUNDS  # noqa: E402 (the folder had to be added first)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("chaos")
     group.addoption("--rounds", type=int, default=None, help="kill so many times")
     group.addoption("--seed", type=int, default=None, help="what the dice of the kill test begin with")
+    group.addoption("--pools", choices=("true", "false", "both"), default="both", help="whether apps share queries")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "pools" in metafunc.fixturenames:
+        given = metafunc.config.getoption("pools", "both")
+        ways = {"shared": True, "own": False}
+        chosen = {name: way for name, way in ways.items() if given in ("both", str(way).lower())}
+        metafunc.parametrize("pools", list(chosen.values()), ids=list(chosen))
 
 
 def _rounds(config: pytest.Config) -> int | None:

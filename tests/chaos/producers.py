@@ -100,13 +100,14 @@ class KafkaSending(Sending):
 class HttpSending(Sending):
     """One request after another, each with an array of events; what is not answered with 202 is sent again under other ids."""
 
-    def __init__(self, url: str, name: str, seed: int) -> None:
+    def __init__(self, url: str, name: str, seed: int, streams: tuple[str, str] = ("left", "right")) -> None:
         super().__init__(name, seed)
         self._where = urlsplit(url)
+        self._streams = streams
 
     def send(self, number: int) -> None:
         size = self.dice.randint(1, 4)
-        stream = "left" if self.dice.random() < 0.8 else "right"
+        stream = self._streams[self.dice.random() >= 0.8]
         events = [event(self.dice, "") for _ in range(size)]
         attempt = 0
         while True:

@@ -13,14 +13,18 @@ from sides import Judge, Sides
 
 @dataclass(slots=True)
 class Report:
-    """Filled while it runs: `faults` in their order; `recoveries` are seconds from the last fault of a burst until both apps had written a cut made since."""
+    """Filled while it runs: `faults` in their order; `recoveries` are seconds from the last fault of a burst until all apps had written a cut made since.
+    `memory` is in MB."""
 
     seed: int
+    pools: bool = True
     faults: list[Fault] = field(default_factory=list)
     recoveries: list[float] = field(default_factory=list)
     bursts: list[int] = field(default_factory=list)
     phases: list[tuple[str, float]] = field(default_factory=list)
     revisions: str = ""
+    memory: dict[str, int] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
 
     def text(self, sides: Sides, judge: Judge, asking: Asking) -> str:
         """The whole of it."""
@@ -29,13 +33,15 @@ class Report:
         outcomes = ", ".join(f"{n} {what}" for what, n in sorted(asking.outcomes.items())) or "none"
         return "\n".join(
             [
-                f"{len(self.faults)} rounds with seed {self.seed} in {took:.0f} s ({parts})",
+                f"{len(self.faults)} rounds with seed {self.seed}, {'apps share queries' if self.pools else 'a query for each app'}, in {took:.0f} s ({parts})",
                 *self.kinds(),
-                f"bursts of {_spread(self.bursts, '')} faults; both apps wrote again {_spread(self.recoveries)} after the last one",
+                f"bursts of {_spread(self.bursts, '')} faults; all apps wrote again {_spread(self.recoveries)} after the last one",
                 *_messages(sides),
                 f"cuts: {', '.join(f'{r.app} {r.at}' for r in sides.references)}",
                 f"rows: {', '.join(f'{r.app} {len(r.rows)}, error store {len(r.refused)}' for r in sides.references)}",
                 f"revisions that were asked for: {outcomes}; {self.revisions}",
+                f"memory at most: {', '.join(f'{kind} {size} MB' for kind, size in sorted(self.memory.items()))}",
+                *self.files,
                 f"compared {judge.compared} times while it ran ({judge.hindered} times something was away), and at the end",
             ]
         )

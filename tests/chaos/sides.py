@@ -1,4 +1,4 @@
-"""Producers, references and sinks of both apps, and the comparison of the sinks with the references, at any moment whatever else happens."""
+"""Producers, references and sinks of all apps, and the comparison of the sinks with the references, at any moment whatever else happens."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ class Sides:
     def __init__(self, world: World, seed: int, url: str) -> None:
         self.kafka = Reference(world.state, "KafkaKills")
         self.http = Reference(world.state, "HttpKills")
-        self.references = (self.kafka, self.http)
+        self.small = Reference(world.state, "SmallKills")
+        self.references = (self.kafka, self.http, self.small)
         self.senders: tuple[Sending, ...] = (
             KafkaSending(world.broker.address, seed),
             HttpSending(url, "a", seed),
             HttpSending(url, "b", seed),
+            HttpSending(url, "c", seed, ("small", "small")),
         )
         self._topic = KafkaTopic(world.broker.address, "out")
         self._subject = NatsSubject(world.nats.url, "out")
-        self._file = world.folder / "out.jsonl"
+        self._files = {self.http: world.folder / "out.jsonl", self.small: world.folder / "small.jsonl"}
 
     def written(self) -> tuple[int, ...]:
         return tuple(reference.committed() for reference in self.references)
@@ -43,29 +45,35 @@ class Sides:
 
     def wrong(self, journal: str = "") -> list[str]:
         """How the sinks differ from the references now. Errors: those of AWAY."""
-        kafka, http = self.written()  # before the sinks are read: what is committed must be there
+        committed = self.written()  # before the sinks are read: what is committed must be there
+        done = dict(zip(self.references, committed, strict=True))
         stored = [reference.stored() for reference in self.references]
-        topic, subject, lines = self._topic.read(), self._subject.read(), file_rows(self._file)
+        topic, subject = self._topic.read(), self._subject.read()
+        lines = {reference: file_rows(path) for reference, path in self._files.items()}
         for reference in self.references:  # after them: what is there must be in a cut
             reference.follow(journal)
-        told = numbered_differences("topic out", topic, self.kafka.groups, kafka)
-        told += numbered_differences("subject out", subject, self.http.groups, http)
-        told += differences("out.jsonl", lines, self.http.rows, http)
-        for reference, rows, committed in zip(self.references, stored, (kafka, http), strict=True):
-            told += differences(f"error store of {reference.app}", rows, reference.refused, committed)
+        told = numbered_differences("topic out", topic, self.kafka.groups, done[self.kafka])
+        told += numbered_differences("subject out", subject, self.http.groups, done[self.http])
+        for reference, path in self._files.items():
+            told += differences(path.name, lines[reference], reference.rows, done[reference])
+        for reference, rows in zip(self.references, stored, strict=True):
+            told += differences(f"error store of {reference.app}", rows, reference.refused, done[reference])
             twice = [id_ for id_, count in reference.ids.items() if count > 1]
             told += [f"{reference.app}: taken more than once: {twice[:5]}"] if twice else []
         return told + [f"{sender.name}: {sender.wrong[:3]}" for sender in self.senders if sender.wrong]
 
     def missing(self) -> list[str]:
         """Acknowledged messages that no cut has taken."""
-        taken = self.kafka.ids.keys() | self.http.ids.keys()
+        taken = self._taken()
         return sorted(id_ for sender in self.senders for id_ in sender.acknowledged - taken)
 
     def foreign(self) -> list[str]:
         """Messages that a cut has taken and nobody has sent."""
         sent = set().union(*(sender.sent for sender in self.senders))
-        return sorted((self.kafka.ids.keys() | self.http.ids.keys()) - sent)
+        return sorted(self._taken() - sent)
+
+    def _taken(self) -> set[str]:
+        return set().union(*(reference.ids for reference in self.references))
 
     def close(self) -> None:
         for sender in self.senders:

@@ -42,7 +42,8 @@ class KafkaTopic:
 
     def __init__(self, address: str, topic: str) -> None:
         settings = {"isolation.level": "read_committed", "enable.partition.eof": True, "log_level": 0}
-        self._consumer = Consumer({"bootstrap.servers": address, "group.id": "look", **settings})
+        self._settings = {"bootstrap.servers": address, "group.id": "look", **settings}
+        self._consumer = Consumer(self._settings)
         self._topic, self._next = topic, 0
         self.rows: Numbered = {}
 
@@ -70,6 +71,9 @@ class KafkaTopic:
         try:
             return int(self._consumer.get_watermark_offsets(TopicPartition(self._topic, 0), timeout=10)[1])
         except KafkaException as reason:
+            # One whose broker was killed may never learn the topic's partitions again (_UNKNOWN_PARTITION for minutes, while the broker serves others).
+            self._consumer.close()
+            self._consumer = Consumer(self._settings)
             raise _unavailable(str(reason)) from reason
 
     def close(self) -> None:

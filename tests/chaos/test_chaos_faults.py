@@ -1,19 +1,26 @@
-"""That a fault counts only where it was seen to have happened, and that what the judge finds ends the kill test."""
+"""That a fault counts only where it was seen to have happened, that processes hold at named moments, and that what the judge finds ends the kill test."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from faults import Fault, is_worker
+from faults import Fault, is_host, is_jvm
+from holding import AT_RECORDS, FOLDER
+from moments import caught
 from nodes import until
 from report import Report
 from sides import Judge, Sides
-from world import Process
+from world import Process, World
 
 from nadi.errors import error
 
@@ -58,6 +65,93 @@ def test_who_has_ended_already_cannot_be_struck(sleeping: subprocess.Popen[bytes
         process.kill()
     with pytest.raises(ProcessLookupError):
         Process.of(sleeping.pid)
+
+
+WRITING = """
+import sys, chaosengine
+from pathlib import Path
+from nadi.pipeline.cutting import cutlog
+from nadi.pipeline.cutting.commitlog import Commit, CommitLog
+from nadi.pipeline.statelog.folder import FolderStore
+
+app = Path(sys.argv[1]) / "A"
+(app / "cuts").mkdir(parents=True)
+store = FolderStore(app / "log")
+store.put("b-00000001-000000000001-0-c0ffee00", [b"h" * 10, b"x" * 90])
+store.put("d-00000001-000000000002-0-c0ffee00", [b"x" * 100])
+log = CommitLog(app / "cuts", cutlog.take_over(app / "cuts"))
+log.append(Commit(1, 1))
+log.append(Commit(2, 1))
+"""
+
+
+@pytest.fixture
+def writing(tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    """Starts a process that writes a base, a delta and two commit records of app A."""
+    (tmp_path / "moments").mkdir()
+    variables = {FOLDER: str(tmp_path / "moments"), "PYTHONPATH": str(Path(__file__).parent)}
+    children: list[subprocess.Popen[bytes]] = []
+
+    def start() -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", WRITING, str(tmp_path / "state")]
+        children.append(subprocess.Popen(command, env={**os.environ, **variables}))
+        return children[-1]
+
+    yield start
+    for child in children:
+        child.kill()
+        child.wait()
+
+
+def held_at(moment: str, folder: Path, app: str, start: Callable[[], object]) -> Process:
+    """The process that has come to a moment; it starts once it is waited for."""
+    starting = iter([start])
+
+    def wait(holds: Callable[[], bool], seconds: float) -> None:
+        for begin in starting:
+            begin()
+        until(holds, seconds)
+
+    world = SimpleNamespace(moments=folder / "moments", node=SimpleNamespace(until=wait))
+    return caught(cast("World", world), moment, app)
+
+
+def sizes(folder: Path, pattern: str) -> list[int]:
+    return [path.stat().st_size for path in folder.glob(pattern)]
+
+
+@pytest.mark.parametrize("moment", ["base", "half delta", "delta", *AT_RECORDS])
+def test_a_process_stands_still_at_its_moment_until_it_is_let_go(
+    tmp_path: Path, writing: Callable[[], subprocess.Popen[bytes]], moment: str
+):
+    children: list[subprocess.Popen[bytes]] = []
+    held = held_at(moment, tmp_path, "A", lambda: children.append(writing()))
+    assert held.stopped()
+    app = tmp_path / "state" / "A"
+    seen = {
+        "torn": sizes(app / "log", ".*.part"),
+        "whole": len(sizes(app / "log", "[bd]-*")),
+        "ends": sum(path.read_bytes().endswith(b"\n") for path in (app / "cuts").glob("*commits-*")),
+    }
+    assert (
+        seen
+        == {
+            "base": {"torn": [5], "whole": 0, "ends": 0},
+            "half delta": {"torn": [50], "whole": 1, "ends": 0},
+            "delta": {"torn": [], "whole": 2, "ends": 0},
+            "record": {"torn": [], "whole": 2, "ends": 0},
+            "half record": {"torn": [], "whole": 2, "ends": 0},
+            "recorded": {"torn": [], "whole": 2, "ends": 1},
+        }[moment]
+    )
+    held.send(signal.SIGCONT)
+    assert children[0].wait(30) == 0
+    assert len(sizes(app / "log", "[bd]-*")) == 2
+
+
+def test_a_moment_of_another_app_is_not_that_one(tmp_path: Path, writing: Callable[[], subprocess.Popen[bytes]]):
+    (tmp_path / "moments" / "delta").write_text("B")
+    assert writing().wait(30) == 0
 
 
 class _Sides:
@@ -112,9 +206,8 @@ def test_a_report_tells_how_often_each_kind_was_seen():
     assert line.split() == ["host", "2", "0.2", "s", "(max", "0.3", "s)", "2.0", "s", "(max", "3.0", "s)"]
 
 
-def test_a_jvm_whose_settings_name_the_daemon_is_no_python_worker():
-    assert is_worker("/usr/bin/python3 -m nadi.pipeline.daemon pyspark.worker")
-    assert is_worker("/usr/bin/python3 -m pyspark.daemon pyspark.sql.worker.create_data_source")
-    assert is_worker("/usr/bin/python3 -m pyspark.sql.streaming.python_streaming_source_runner")
-    jvm = "java -cp /jars org.apache.spark.deploy.SparkSubmit --conf spark.python.daemon.module=nadi.pipeline.daemon pyspark-shell"
-    assert not is_worker(jvm)
+def test_who_starts_hosts_is_none():
+    assert is_host("/usr/bin/python3 -m nadi.pipeline.executor.host /tmp/nadi-0/12 0 12")
+    jvm = "java -cp /jars org.apache.spark.deploy.SparkSubmit --conf a=nadi.pipeline.executor.hosts pyspark-shell"
+    assert is_jvm(jvm)
+    assert not is_host(jvm)

@@ -1,10 +1,11 @@
 """The kill test: whatever is killed, and whenever, the sinks hold exactly what the reference makes of the recorded inputs and the cut log.
 
-    pytest tests/chaos --rounds 20 --seed 7
+    pytest tests/chaos --rounds 20 --seed 7 --pools both
 
-Two apps run in one node: one from Kafka to Kafka, one from http (through the journal) into a file and to NATS. In each round one thing is killed (or the node
-stopped) at a random moment while producers send on and revisions are made; up to three faults come in a burst, the later ones while things still recover.
-Then both apps must write a cut that was made after it. Beside all this the sinks are compared with the reference again and again: every row of a
+Three apps run in one node: one from Kafka to Kafka, one from http (through the journal) into a file and to NATS, a small one from http into a file; the last
+two share a query of Spark, or each app has its own. In each round one thing is killed (or the node stopped), at a random moment or at one that is chosen, while
+producers send on and revisions are made; up to three faults come in a burst, the later ones while things still recover. Then all apps must write a cut that was
+made after it. Beside all this the sinks are compared with the reference again and again: every row of a
 committed cut is there, under its number and in its order per key-group, and nothing else is. At the end every acknowledged message has been taken exactly
 once, and the revisions that are kept lead to the same rows.
 """
@@ -19,13 +20,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from chaosapps import HTTP, KAFKA
+from chaosapps import APPS, NAMES
 from confluent_kafka.admin import AdminClient, NewTopic
-from faults import Fault, deck, strike
+from faults import Fault
 from nodes import TRACE, Late
+from piling import files, left_over, more_memory, too_many
 from report import Report
 from revisions import Asking
 from sides import AWAY, Judge, Sides
+from strikes import deck, strike
 from world import World
 
 from nadi.io.natsserver import NatsServer, free_port
@@ -34,24 +37,24 @@ pytestmark = [pytest.mark.spark]
 
 T = TypeVar("T")
 
-PATIENCE = 300.0  # seconds after a burst within which both apps must write again
+PATIENCE = 300.0  # seconds after a burst within which all apps must write again
 LOOK = 0.1
 BURSTS = (1, 1, 2, 2, 3)
 GAP = 2.5  # seconds between two faults of a burst, on average
-FAILING = ("worker", "host")
+FAILING = ("host", "half delta", "delta", "base", "twice", "move")
 FAILURES = 2  # of these in a burst: after three without a cut in between an app ends (PIPELINE_FAILED)
 
 
 @pytest.fixture
-def world(broker_module: Any, tmp_path: Path) -> Iterator[World]:
+def world(broker_module: Any, tmp_path: Path, pools: bool) -> Iterator[World]:
     try:
         broker = broker_module.start(tmp_path / "kafka")
     except broker_module.NotPossible as reason:
         pytest.skip(str(reason))
     nats = NatsServer(tmp_path / "nats")
     nats.start()
-    apps = (tmp_path / "kafka.siddhi", tmp_path / "http.siddhi")
-    made = World(tmp_path, apps, broker_module, broker, nats, brokers=[broker])
+    apps = tuple(tmp_path / f"{name}.siddhi" for name in APPS)
+    made = World(tmp_path, apps, broker_module, broker, nats, pools, brokers=[broker])
     try:
         yield made
     finally:
@@ -124,18 +127,19 @@ class Campaign:
             raise Late(f"the node ended\n{self._world.node.said()[-6_000:]}")
 
     def _recovered(self, burst: int) -> None:
-        """Wait until all that was struck has been seen to end and to come back, and both apps have written a cut made after it."""
-        began, at, slow = time.monotonic(), 0.0, ""
+        """Wait until all that was struck has been seen to end and to come back, all apps have written a cut made after it, and no host is one too many."""
+        began, at, slow, many = time.monotonic(), 0.0, "", ""
         before = self._sides.cut()
-        while at == 0.0 or self._open:
+        while at == 0.0 or self._open or (many := too_many(self._world)):
             self._alive()
             self._look()
             if at == 0.0 and all(now > then for now, then in zip(self._sides.written(), before)):
                 at = time.monotonic()
-            slow = "" if at else f"no cut after {before}, written {self._sides.written()} "
+            slow = f"too many hosts: {many}" if at else f"no cut after {before}, written {self._sides.written()} "
             if time.monotonic() - began > PATIENCE:
                 raise Late(slow + "; ".join(map(str, self._open)) + f"\n{self._world.node.said()[-6_000:]}")
             time.sleep(LOOK)
+        self._report.memory = more_memory(self._report.memory, self._world)
         self._report.recoveries.append(at - began)
         self._report.bursts.append(burst)
         self._say(f"again after {at - began:.1f} s; cuts {self._sides.written()}")
@@ -149,12 +153,13 @@ def test_whatever_is_killed_the_sinks_hold_exactly_what_the_logs_say(
 ) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     topics(world.broker.address)
-    places = {"broker": world.broker.address, "url": url, "file": world.folder / "out.jsonl", "nats": world.nats.url}
-    for path, text in zip(world.apps, (KAFKA, HTTP), strict=True):
+    files = {"file": world.folder / "out.jsonl", "small": world.folder / "small.jsonl"}
+    places = {"broker": world.broker.address, "url": url, "nats": world.nats.url, **files}
+    for path, text in zip(world.apps, APPS.values(), strict=True):
         path.write_text(text.format(**places))
     world.start_node()
     sides = Sides(world, seed, url)
-    judge, asking, report = Judge(sides), Asking(world, [r.app for r in sides.references]), Report(seed)
+    judge, asking, report = Judge(sides), Asking(world, NAMES), Report(seed, world.pools)
     clock = time.monotonic()
 
     def phase(name: str) -> None:
@@ -235,6 +240,8 @@ def finish(sides: Sides, world: World, asking: Asking, report: Report) -> None:
     assert sides.missing() == sides.foreign() == []
     assert all(len(reference.rows) > 50 for reference in sides.references)
     assert TRACE not in world.node.said(), world.node.said()[-6_000:]
+    assert not (told := [line for app in NAMES for line in left_over(world.state / app)]), "\n".join(told)
+    report.files = [files(world.state / app) for app in NAMES]
     kept = [len(asking.kept(reference.app)) for reference in sides.references]
     assert all(kept), "a stop makes a revision, and there is none"
     report.revisions = f"{sum(kept)} are kept, and the cuts after each of them give the same rows"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import nodes
+from holding import FOLDER
 from nodes import Node
 
 from nadi.config import Persistence, read_persistence
 from nadi.io.natsserver import NatsServer
+from nadi.pipeline.progress import read_progress
 
 PERSISTENCE = "state.persistence: {enabled: true, intervalInMin: 1, revisionsToKeep: 4}\n"
 CONF = {
@@ -49,29 +52,45 @@ class Process:
         found = _stat(self.pid)
         return found is not None and found[0] not in "ZX" and found[1] == self.start
 
+    def stopped(self) -> bool:
+        """Whether it stands still."""
+        found = _stat(self.pid)
+        return found is not None and found[0] == "T" and found[1] == self.start
+
+    @property
+    def parent(self) -> int:
+        """The process id of its parent; 0 where it has ended."""
+        found = _stat(self.pid)
+        return 0 if found is None else int(found[2])
+
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+        self.send(signal.SIGKILL)
+
+    def send(self, number: signal.Signals) -> None:
+        """Errors: ProcessLookupError where it has ended."""
+        os.kill(self.pid, number)
 
 
-def _stat(pid: int) -> tuple[str, str] | None:
-    """State and start of a process."""
+def _stat(pid: int) -> tuple[str, str, str] | None:
+    """State, start and parent of a process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = text[text.rfind(")") + 2 :].split()
-    return fields[0], fields[19]
+    return fields[0], fields[19], fields[1]
 
 
 @dataclass(slots=True)
 class World:
-    """`nodes` are all that were started, the last one lives."""
+    """`nodes` are all that were started, the last one lives. `pools`: apps of one bucket share a query."""
 
     folder: Path
     apps: tuple[Path, ...]
     broker_module: Any
     broker: Any
     nats: NatsServer
+    pools: bool = True
     nodes: list[Node] = field(default_factory=list)
     brokers: list[Any] = field(default_factory=list)
 
@@ -84,6 +103,16 @@ class World:
         return self.folder / "state"
 
     @property
+    def moments(self) -> Path:
+        """Where the test asks processes of the node to hold."""
+        return self.folder / "moments"
+
+    def committed(self, app: str) -> int:
+        """The last cut of which the node says that it is done."""
+        progress = read_progress(self.state / app)
+        return 0 if progress is None else progress.n
+
+    @property
     def persistence(self) -> Persistence:
         return read_persistence(self._config)
 
@@ -94,7 +123,14 @@ class World:
     def start_node(self) -> None:
         """Start the next node; the last one may still be dying."""
         self._config.write_text(PERSISTENCE)
-        self.nodes.append(nodes.start(*self.apps, state=self.state, conf=CONF, config=self._config))
+        self.moments.mkdir(exist_ok=True)
+        conf = {**CONF, "pools": str(self.pools).lower()}
+        here = Path(__file__).parent
+        command = (sys.executable, str(here / "chaosnode.py"))
+        variables = {FOLDER: str(self.moments), "PYTHONPATH": str(here)}  # hosts find the engine there
+        self.nodes.append(
+            nodes.start(*self.apps, state=self.state, conf=conf, config=self._config, nadi=command, **variables)
+        )
 
     def start_broker(self) -> None:
         """Start the broker again where it was."""

@@ -141,16 +141,18 @@ def start(
     terminal: int | None = None,
     before: Sequence[str] = (),
     config: Path | None = None,
+    nadi: Sequence[str] = COMMAND,
+    master: str = "local[2,4]",
     **variables: str,
 ) -> Node:
     """Start `nadi run` on apps; `conf` without "nadi." before the names of nadi's own settings.
 
-    `terminal` is a descriptor to print to instead of a file, `before` a command that executes what follows it.
+    `terminal` is a descriptor to print to instead of a file, `before` a command that executes what follows it, `nadi` what runs nadi.
     """
     mark = secrets.token_hex(8)
     state.parent.mkdir(parents=True, exist_ok=True)
     screen = state.parent / f"{state.name}.screen"
-    command = [*before, *COMMAND, "run", *map(str, apps), "--state-dir", str(state), "--master", "local[2,4]"]
+    command = [*before, *nadi, "run", *map(str, apps), "--state-dir", str(state), "--master", master]
     command += ["--until-end"] if until_end else []
     command += ["--config", str(config)] if config is not None else []
     for name, value in (conf or {}).items():

@@ -32,7 +32,9 @@ def test_the_app_of_the_documentation_is_profiled_as_it_is_shown(tmp_path: Path)
     told = json.loads(nadi("profile", "Readings", *where, "--json").stdout)
     assert (told["total"], told["running"]) == (5, False)
     assert sum(p["share"] for p in told["phases"].values()) == pytest.approx(1.0, abs=0.05)
-    assert all(told["phases"][name]["mean"] > 0 for name in ("cut", "scheduling", "read", "kernel", "state", "write"))
+    assert all(
+        told["phases"][name]["mean"] > 0 for name in ("scheduling", "read", "kernel", "state", "write", "commit")
+    )
     parts = {part["name"]: part for part in told["parts"]}
     assert parts["query high"]["events"] == parts["query means"]["events"] == EVENTS
     assert told["slowest"] == "query means"

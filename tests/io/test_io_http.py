@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
@@ -36,6 +38,7 @@ def ingress(place: Place) -> Iterator[HttpIngress]:
 def test_a_message_that_was_accepted_is_in_the_log(ingress: HttpIngress, place: Place) -> None:
     answer = httpx.post(ingress.url, content=GOOD)
     assert (answer.status_code, answer.content) == (202, b"")
+    assert abs(parsedate_to_datetime(answer.headers["date"]).timestamp() - time.time()) < 60
     assert payloads(open_log(connector("http", {}), place)) == [GOOD]
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -221,3 +224,36 @@ def test_what_is_compiled_ahead_is_all_that_is_needed(
     log.close()
     loops = (kafkaloops.take, kafkaloops.drop, kafkaloops.produce)
     assert [len(loop.signatures) for loop in loops] == [1, 1, 1]  # type: ignore[attr-defined]
+
+
+READING = """
+import sys
+from confluent_kafka import Consumer
+from nadi.io import kafkalibrary
+from nadi.io.kafkaclient import COMMON
+from nadi.io.sources.kafka_readers import BlockReader, Event, MessageReader
+
+consumer = Consumer({**COMMON, "bootstrap.servers": sys.argv[1], "group.id": "g", "enable.partition.eof": True})
+reader = MessageReader(consumer, ()).in_blocks(kafkalibrary.library())
+assert isinstance(reader, BlockReader)
+reader.begin(sys.argv[2], 0, 0)
+while not isinstance(reader.step(10), Event):  # the end of the partition
+    pass
+print("there", flush=True)
+for _ in range(20):
+    reader.step(10)
+reader.close()
+"""
+
+
+def test_a_process_that_reads_bytes_outlives_its_broker(broker_module: Any, tmp_path: Path) -> None:
+    try:
+        broker = broker_module.start(tmp_path)
+    except broker_module.NotPossible as reason:
+        pytest.skip(str(reason))
+    command = [sys.executable, "-c", READING, broker.address, topic(broker.address)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reading:
+        assert reading.stdout is not None
+        assert reading.stdout.readline() == "there\n"
+        broker.stop()
+        assert reading.wait(60) == 0

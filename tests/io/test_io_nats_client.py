@@ -5,6 +5,8 @@ import os
 import signal
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from nats.aio.client import Client as Connection
 
 from nadi.errors import NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io import natsclient
 from nadi.io.guard import guarded
 from nadi.io.jetstream import Outgoing, ensure_stream, publish_all, stream_config, token
 from nadi.io.natsclient import NatsClient, api, shared
@@ -123,3 +126,18 @@ def test_a_guarded_command_that_ignores_the_signal_is_killed(tmp_path: Path, mon
     eventually(lambda: pid.exists() and pid.read_text().strip())
     child.stop()
     assert not alive(int(pid.read_text()))
+
+
+def test_threads_that_ask_at_once_share_one_loop_and_one_connection(monkeypatch: pytest.MonkeyPatch):
+    for name in ("_loop_of", "_shared"):
+        monkeypatch.setattr(natsclient, name, cache(getattr(natsclient, name).__wrapped__))  # as in a new process
+    count = 16
+    gate = threading.Barrier(count)
+
+    def asked(_number: int) -> tuple[int, int]:
+        gate.wait(30)
+        return id(natsclient.event_loop()), id(natsclient.shared("nats://127.0.0.1:1"))
+
+    with ThreadPoolExecutor(count) as pool:
+        found = set(pool.map(asked, range(count)))
+    assert len(found) == 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from eventually import alive, eventually
 
 from nadi.errors import NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
-from nadi.io import natsserver
+from nadi.io import guard, natsserver
 from nadi.io.natsclient import NatsClient, api
 from nadi.io.natsserver import NatsServer
 
@@ -116,3 +117,26 @@ def test_a_server_that_is_killed_each_time_is_told_with_the_signal(
     monkeypatch.setattr(natsserver, "binary", lambda: str(dying))
     with pytest.raises(NadiError, match=r"SERVER_NOT_STARTED.*killed by signal 9"):
         NatsServer(tmp_path / "nats").start()
+
+
+def test_a_guard_whose_system_does_not_tell_of_its_parents_end_looks_at_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "LOOK", 0.01)
+    held = [*os.pipe(), *os.pipe()]
+    try:
+        assert not guard._parent_gone(held[0], os.getppid(), held[2], None)
+        assert guard._parent_gone(held[0], os.getppid() + 1, held[2], None)
+        os.close(held.pop(1))  # the parent's end of the pipe
+        assert guard._parent_gone(held[0], os.getppid(), held[1], None)
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def test_the_end_of_a_process_is_told() -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        told = guard._told_of(other.pid)
+        assert told is not None
+        assert not select.select([told], [], [], 0)[0]
+        other.kill()
+        assert select.select([told], [], [], 20)[0]
+        os.close(told)

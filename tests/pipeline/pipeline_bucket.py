@@ -1,4 +1,4 @@
-"""A bucket without Spark: a dict is its state store, the test's process plays the JVM."""
+"""Hosts without Spark, and a bucket of a query over DataFrames: a dict is its state store, the test's process plays the JVM."""
 
 from __future__ import annotations
 
@@ -11,11 +11,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from nadi.kernel.contract import TS
+from nadi.pipeline import dataframes
 from nadi.pipeline.executor.hosted import Apps
 from nadi.pipeline.hosting.hostclient import Hosts, hosts_folder
 from nadi.pipeline.hosting.protocol import Frame, Part
+from nadi.pipeline.inputs.fatrows import from_ipc
 from nadi.pipeline.kernelstage import StoredState, ask_kernel
 from nadi.pipeline.spec import AppSpec
+
+Kept = tuple[dict[tuple[int], tuple[bytes]], list[tuple[str, int, int]]]
+"""The state store and the rows of a bucket after a batch."""
 
 
 class DictState:
@@ -35,32 +43,44 @@ class DictState:
 
 
 class Bucket:
-    """Reads, processes and writes cuts of bucket 0 as Spark's tasks would."""
+    """Takes batches of an app with the input `In (k string, n long)` and the output `Out (k string, s long)` through its kernel, as tasks of Spark would.
 
-    def __init__(self, ask: Hosts | Within, spec: AppSpec, query: str = "q") -> None:
+    `events` are the rows of `In`; event i has the time 10·i ms. What batches gave is in `found`, where they were kept.
+    """
+
+    def __init__(self, ask: Hosts | Within, spec: AppSpec, events: Sequence[tuple[str, int]], query: str = "q") -> None:
         self.ask, self.spec, self.query = ask, spec, query
         self.state = DictState()
+        self.found: list[tuple[str, int, int]] = []
+        self._events = events
+        self._schema = spec.load_engine().plan_app(spec.text).streams["In"].schema
 
-    def read(self, n: int, start: int, end: int, high: int | None) -> tuple[list[bytes], list[bytes]]:
-        head = {"op": "read", "n": n, "clock": end * 10, "started": 0, "ranges": [[0, 0, start, end, 0, high]]}
-        frames = list(self.ask.stream_app(self.spec, 0, head))
-        return [bytes(f.parts[0]) for f in frames], [bytes(f.parts[1]) for f in frames]
+    def fat_rows(self, start: int, end: int) -> tuple[list[bytes], list[bytes]]:
+        """Heads and bodies, as DataFrames are encoded."""
+        keys, numbers = zip(*self._events[start:end], strict=True)
+        times = pa.array([10 * i for i in range(start, end)], pa.int64())
+        batch = pa.RecordBatch.from_arrays([pa.array(keys), pa.array(numbers, pa.int64()), times], ["k", "n", "t"])
+        encode = dataframes._encoder(self.spec, 0, "In", self._schema, self.spec.labels, "t")
+        rows = [row for made in encode(iter([batch])) for row in made.to_pylist()]
+        return [row["head"] for row in rows], [row["body"] for row in rows]
 
-    def process(self, n: int, start: int, end: int, keep: bool = True) -> dict[str, Any]:
-        heads, bodies = self.read(n, start, end, (start - 1) * 10 if start else None)
+    def process(self, start: int, end: int) -> dict[str, Any]:
+        """One batch: what the host told."""
+        heads, bodies = self.fat_rows(start, end)
         stored = StoredState(self.state, 0)
-        head = {"query": self.query, "bucket": 0, "heads": heads}
-        answer, _seconds = ask_kernel(self.spec, self.ask, stored, head, bodies)
-        told = answer.head
-        if keep:
-            stored.keep(told, answer.parts)
-        return {**told, "query": self.query, "bucket": 0}
+        head = {"query": self.query, "bucket": 0, "heads": heads, "streams": {"0": "In"}, "want": ["Out"]}
+        answer = ask_kernel(self.spec, self.ask, stored, head, bodies)
+        stored.keep(answer.head, answer.parts)
+        for body in answer.parts[answer.head["frames"] :]:
+            self.found += [(row["k"], row["s"], row[TS]) for row in from_ipc(body).to_pylist()]
+        return answer.head
 
-    def write(self, told: dict[str, Any]) -> None:
-        place = {name: told[name] for name in ("query", "bucket", "cut", "token")}
-        receipts = self.ask.call_app(self.spec, 0, {"op": "write", **place}).head["receipts"]
-        commit = {"op": "commit", "sink": 0, "cut": told["cut"], "receipts": [r[1:] for r in receipts]}
-        self.ask.call_app(self.spec, 0, commit)
+    def now(self) -> Kept:
+        """What would be there if the next batches were lost before they were kept; `lose` goes back there."""
+        return dict(self.state.values), list(self.found)
+
+    def lose(self, kept: Kept) -> None:
+        self.state.values, self.found = dict(kept[0]), list(kept[1])
 
 
 class Within:
@@ -70,14 +90,8 @@ class Within:
         self.apps = Apps(scratch)
 
     def call_app(self, spec: AppSpec, index: int, head: dict[str, Any], parts: Sequence[Part] = ()) -> Frame:
-        return list(self.stream_app(spec, index, head, parts))[-1]
-
-    def stream_app(
-        self, spec: AppSpec, index: int, head: dict[str, Any], parts: Sequence[Part] = ()
-    ) -> Iterator[Frame]:
         self.apps.define(spec)
-        frames = self.apps.answer({**head, "app": spec.id}, list(parts))
-        return (frame for frame in frames if "end" not in frame.head)
+        return self.apps.answer({**head, "app": spec.id}, list(parts))
 
 
 def close(ask: Hosts) -> None:

@@ -15,8 +15,10 @@ from typing import Any
 from nadi.kernel.contract import Kernel, Segment
 from nadi.pipeline import engine
 from nadi.pipeline.state.layout import Policy
+from nadi.pipeline.statelog import lines
 from nadi.plan.nodes import App
 
+LOG_POLICY = lines.Policy(floor=2048, piece=0, inline=1024)
 POLICY = Policy(frame_bytes=128, floor=2048, frame=0, inline=1024, share=0, removed=1)
 
 plan_app = engine.plan_app

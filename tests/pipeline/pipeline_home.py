@@ -19,7 +19,6 @@ from pipeline_local import LocalNode
 
 from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import meta_of, newest_good, read_revision, write_revision
-from nadi.pipeline.cutting import cutlog, cutmaker
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.history.replay import Inputs, Replayer, logged
@@ -32,12 +31,10 @@ class Home:
     """`conf` is that of the node, `journal` the URL of its journal."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, journal: str = "", **conf: str) -> None:
-        patch.setattr(cutmaker, "PATIENCE", 0.0)
         self.folder, self._patch, self._journal = folder, patch, journal
         named = {f"nadi.{name}": value for name, value in conf.items()}
         self.options = NodeOptions(folder / "state", conf=named)
         self.store = FileStore(folder / "revisions")
-        self._before: LocalNode | None = None
         self._now = 1_700_000_000_000
 
     def spec(self, text: str) -> AppSpec:
@@ -47,15 +44,11 @@ class Home:
     def run(self, text: str) -> int:
         """Run to where nothing more comes; how many batches that took."""
         spec = self.spec(text)
-        spec = replace(spec, epoch=cutlog.take_over(spec.place.state / "cuts"), order_idle=0)
-        node = LocalNode(spec, self._patch, self._before)
+        node = LocalNode(replace(spec, order_idle=0), self._patch)
         try:
             return node.run()
         finally:
             node.close()
-            self._before = node
-            (spec.place.state / "checkpoint" / "commits").mkdir(parents=True, exist_ok=True)
-            (spec.place.state / "checkpoint" / "commits" / "0").touch()  # Spark has committed something
 
     def revise(self, text: str, at: int | None = None, keep: int | None = None) -> str:
         """Write a revision of the state after a cut, by default the last one; its name."""

@@ -13,7 +13,7 @@ from nadi.pipeline.run import Node
 
 def main() -> int:
     state, endless, conf, *apps = sys.argv[1:]
-    settings = json.loads(conf)
+    settings = {"nadi.kernel": "rows", **json.loads(conf)}  # compiling asks nadi's own connectors what it needs
     engine = settings.pop("nadi.engine", "nadi.pipeline.engine")
     options = NodeOptions(
         Path(state), "local[2,4]", settings, endless == "no", engine=engine, connectors="pipeline_testlog"

@@ -27,7 +27,6 @@ from nadi.databases import engines
 from nadi.errors import NadiError
 from nadi.io.controllog import append_again, control_path, sent_again
 from nadi.io.errorstore import Row, Wanted
-from nadi.pipeline.cutting import cutlog, cutmaker
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.history.replay import Inputs, Replayer, logged
@@ -42,11 +41,6 @@ SINK = (
     "@sink(type='test', file='{folder}/{name}', refuse='{folder}/{name}.word', on.error='STORE') define stream {name} "
 )
 OUT, OTHER = SINK.replace("{name}", "Out"), SINK.replace("{name}", "Other")
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutmaker, "PATIENCE", 0.0)
 
 
 class App:
@@ -64,10 +58,9 @@ class App:
         self.patch = patch
         self.node: LocalNode
 
-    def life(self, before: LocalNode | None = None) -> LocalNode:
+    def life(self) -> LocalNode:
         assert self.patch is not None
-        spec = replace(self.spec, epoch=cutlog.take_over(self.state / "cuts"))
-        self.node = LocalNode(spec, self.patch, before)
+        self.node = LocalNode(self.spec, self.patch)
         return self.node
 
     def put(self, *lines: Any, at: int = 1_000) -> None:
@@ -89,7 +82,7 @@ class App:
 
     def send(self, *rows: Row, **how: Any) -> Any:
         """Send again while batches are made."""
-        live = Live(self.node.spec, 0, "q")
+        live = Live(self.node.spec, 0)
         return meanwhile(lambda: send_again(live, rows, within=60, **how), self.node.batch)
 
 
@@ -154,7 +147,7 @@ def test_where_the_stream_has_a_fault_stream_by_now_it_goes_there(tmp_path: Path
     text = app.spec.text.replace("define stream In", "@OnError(action='STREAM') define stream In", 1)
     text += " from !In select k, 7L as n insert into Out;"
     app.spec = replace(app.spec, text=text)
-    app.life(app.node)
+    app.life()
     app.send(*app.errors())
     assert app.rows("k", "n") == [(None, 7)]
     assert len(app.errors()) == 1
@@ -211,7 +204,7 @@ def test_a_change_that_failed_is_made_again(tmp_path: Path, monkeypatch: pytest.
     app.put(["a", 1, "no set"])
     app.node.run()
     query = "delete T on sizeOfSet(T.o) == 1"
-    live = Live(app.node.spec, 0, "q")
+    live = Live(app.node.spec, 0)
     assert condition(lambda: meanwhile(lambda: ask(live, query), app.node.batch)) == "CHANGE_FAILED"
     (failed,) = app.errors()
     assert (failed["kind"], failed["origin"]) == ("query", "query of on-demand queries")
@@ -280,7 +273,7 @@ def test_what_is_refused_again_is_kept_though_the_sink_sends_refusals_to_a_fault
     (first,) = app.errors()
     text = app.spec.text.replace("on.error='STORE')", "on.error='STREAM') @OnError(action='STREAM')", 1)
     app.spec = replace(app.spec, text=text + " from !Out select k insert into Other;")
-    app.life(app.node)
+    app.life()
     app.send(first)
     assert [row["partition"] for row in app.errors()] == [0, -1]
     app.put(["bad", 2], at=2_000)
@@ -380,10 +373,10 @@ def test_a_batch_that_is_made_again_sends_nothing_twice_and_a_replay_of_the_logs
     app.take()
     broken, refused = (app.errors(kind=kind)[0] for kind in ("source", "sink"))
     append_again(control_path(app.state), [again_of(broken, b'["b", 1]'), again_of(refused)])
-    assert app.node.batch(sinks_commit=False, spark_commits=False)
-    app.life(app.node)
-    assert app.node.batch(spark_commits=False)
-    app.life(app.node)
+    assert app.node.batch(settled=False)
+    app.life()
+    assert app.node.batch(recorded=False)
+    app.life()
     app.node.run()
     assert app.rows("k") == [("b",), ("bad",)]
     assert len(app.errors()) == 2
@@ -402,14 +395,14 @@ def test_in_a_database_rows_are_kept_once_though_it_is_away_and_batches_are_made
     app = running(tmp_path, monkeypatch, PLAIN, error_store=store, max_events=1)
     app.put("[one", "[two", "[three")
     app.node.batch()
-    app.node.batch(spark_commits=False)
+    app.node.batch(recorded=False)
     with sqlite3.connect(f"{tmp_path}/errors.db") as other:
         other.execute("begin immediate")
         with pytest.raises(NadiError) as away:
-            app.life(app.node).run()
+            app.life().run()
         assert away.value.condition == "CONNECTION_UNAVAILABLE"
     other.close()
-    app.life(app.node).run()
+    app.life().run()
     assert [(row["id"], row["payload"]) for row in app.errors()] == [
         ("1-0-0", "[one"),
         ("2-0-0", "[two"),
@@ -426,7 +419,7 @@ def test_kill_9_in_the_middle_of_many_repeats_loses_none_and_doubles_none(tmp_pa
     app = App(tmp_path, PLAIN, None, until_end=True, max_events=20)
     app.refuse('"bad"')
     app.put(*(["bad", n] for n in range(count // 2)), *(f"[broken {n}" for n in range(count // 2)))
-    command = [sys.executable, str(Path(pipeline_local.__file__)), app.spec.to_json(), str(tmp_path / "checkpoint")]
+    command = [sys.executable, str(Path(pipeline_local.__file__)), app.spec.to_json()]
     assert subprocess.run(command, check=False, timeout=120).returncode == 0
     kept = app.errors()
     assert len(kept) == count

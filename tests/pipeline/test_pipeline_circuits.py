@@ -13,9 +13,8 @@ from nadi.errors import NadiError, error
 from nadi.io.circuits import watched
 from nadi.metrics import AppProgress, Circuit
 from nadi.pipeline.circuits import Circuits
-from nadi.pipeline.cutting import cutlog, cutmaker
-from nadi.pipeline.cutting.cutmaker import read_status
-from nadi.pipeline.inputs.reader import AppReader
+from nadi.pipeline.cutting import cutlog
+from nadi.pipeline.cutting.cutmaker import CutMaker
 from nadi.pipeline.spec import AppSpec
 
 TEXT = """@app:name('A') @source(type='test', file='{folder}/in') define stream In (n long);
@@ -26,22 +25,20 @@ from In select n insert into Out;"""
 def test_what_is_away_is_told_by_source_and_sink_and_shown_where_it_is_not_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(cutmaker, "PATIENCE", 0.0)
-    monkeypatch.setattr(cutmaker, "STATUS_EVERY", 0.0)
     (tmp_path / "state").mkdir()
     (tmp_path / "in").touch()
     text = TEXT.format(folder=tmp_path)
     spec = AppSpec("A", text, str(tmp_path / "state"), connectors="pipeline_testlog", order_idle=60_000)
     spec = replace(spec, epoch=cutlog.take_over(spec.place.state / "cuts"))
-    circuits, reader = Circuits(spec), AppReader(spec)
-    start = reader.initialOffset()
+    circuits, maker = Circuits(spec), CutMaker(spec)
+    start = maker.initial()
     names = ("source test of In", "sink test of Out", "sink test of Out")
     assert circuits.look(None) == tuple(map(Circuit, names))
     (tmp_path / "in.away").touch()
-    reader.latestOffset(start, reader.getDefaultReadLimit())
+    maker.next(start, None)
     with pytest.raises(NadiError), watched(spec.place.state, 1, 0):
         raise error("CONNECTION_UNAVAILABLE", connector="it", reason="nobody listens")
-    told = circuits.look(read_status(spec.place.state))
+    told = circuits.look(maker.status)
     assert [(c.connector, c.state, c.attempts) for c in told] == [
         (names[0], "half-open", 0),
         (names[1], "closed", 0),
@@ -57,5 +54,5 @@ def test_what_is_away_is_told_by_source_and_sink_and_shown_where_it_is_not_close
     assert "source test of In: half-open since" in shown
     assert "UTC, 1 attempts: " in shown
     (tmp_path / "in.away").unlink()
-    reader.latestOffset(start, reader.getDefaultReadLimit())
-    assert circuits.look(read_status(spec.place.state))[0].state == "closed"
+    maker.next(start, None)
+    assert circuits.look(maker.status)[0].state == "closed"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from nadi.kernel.contract import NUMBER
 from nadi.pipeline.cutting.cutmaker import acts_by_itself
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.node import AppText, NodeOptions, make_spec
+from nadi.pipeline.stoprequest import StopRequest
 from nadi.pipeline.supervisor import supervise
 from nadi.plan.nodes import App
 from nadi.runtime import Runtime
@@ -172,7 +172,7 @@ def test_sixty_apps_give_on_spark_what_they_give_in_one_process(spark: Any, tmp_
     )
     options.state.mkdir()
     spec = make_spec(AppText(text), plan_app(text), options, 2, "")
-    report = supervise(spark, [spec], options, threading.Event(), lambda _progress: None)
+    report = supervise(spark, [spec], options, StopRequest(), lambda _progress: None)
     assert [a.state for a in report.apps] == ["finished"], report
     assert (report.apps[0].progress.batches > 20) == (events != "0")
     for case in given:

@@ -11,7 +11,6 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,10 @@ from pipeline_local import LocalNode
 
 from nadi.io import staging
 from nadi.io.sinks import ledger
-from nadi.pipeline.cutting import cutlog, cutmaker
+from nadi.pipeline.coordinator import ledger as cutledger
+from nadi.pipeline.cutting import commitlog, cutlog
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.node import needed_outputs
-from nadi.pipeline.outputs import sinkstage
 from nadi.pipeline.spec import AppSpec
 
 APP = """@app:name('A')
@@ -58,7 +57,8 @@ class Dying:
             (staging, "remove"),
             (ledger, "replace"),
             (cutlog.CutLog, "append"),
-            (sinkstage, "write_progress"),
+            (commitlog.CommitLog, "append"),
+            (cutledger, "write_progress"),
         ):
             patch.setattr(module, name, self._wrapped(name, getattr(module, name)))
         patch.setattr(staging, "sync", lambda _descriptor: None)  # no power fails here: quicker
@@ -117,11 +117,6 @@ def target() -> Iterator[Fickle]:
     made.server.server_close()
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutmaker, "PATIENCE", 0.0)
-
-
 def spec(folder: Path, url: str) -> AppSpec:
     folder.mkdir()
     (folder / "state").mkdir()
@@ -133,13 +128,9 @@ def spec(folder: Path, url: str) -> AppSpec:
     return AppSpec("A", text, str(folder / "state"), outputs=outputs, max_events=PER_CUT, order_idle=0, until_end=True)
 
 
-def life(given: AppSpec, patch: pytest.MonkeyPatch, before: LocalNode | None) -> LocalNode:
-    return LocalNode(replace(given, epoch=cutlog.take_over(given.place.state / "cuts")), patch, before)
-
-
 def through(given: AppSpec, patch: pytest.MonkeyPatch, at: int = 0, how: str = "before") -> int:
     """Run to the end, dying once and starting again; how many steps the first life made."""
-    node = life(given, patch, None)
+    node = LocalNode(given, patch)
     with patch.context() as dying:
         sabotage = Dying(dying, at, how)
         try:
@@ -149,7 +140,7 @@ def through(given: AppSpec, patch: pytest.MonkeyPatch, at: int = 0, how: str = "
         else:
             assert sabotage.count < at or not at
     node.close()
-    again = life(given, patch, node)
+    again = LocalNode(given, patch)
     again.run()
     again.close()
     return sabotage.count
@@ -195,7 +186,7 @@ def test_a_death_at_any_step_loses_no_row_and_doubles_none(
 def test_kill_9_while_the_target_is_about_to_answer_loses_no_row_and_doubles_none(tmp_path: Path, target: Fickle):
     folder = tmp_path / "a"
     given = spec(folder, target.url)
-    command = [sys.executable, str(Path(pipeline_local.__file__)), given.to_json(), str(tmp_path / "checkpoint")]
+    command = [sys.executable, str(Path(pipeline_local.__file__)), given.to_json()]
     for asked in (3, 9, 4, 1):  # requests after which a life ends
         with subprocess.Popen(command) as process:
             left = itertools.count(asked - 1, -1)

@@ -9,7 +9,7 @@ import pytest
 from servers.emptydatabase import EmptyDatabase
 
 from nadi.errors import NadiError
-from nadi.pipeline.cutting import cuttable
+from nadi.pipeline.cutting import epochtable
 from nadi.pipeline.cutting.cuts import Cut
 from nadi.pipeline.cutting.cuttable import TableCutLog
 
@@ -21,7 +21,7 @@ def cut(n: int, epoch: int = 1) -> Cut:
 @pytest.fixture
 def url(database: EmptyDatabase) -> Iterator[str]:
     yield database.address.parsed.render_as_string(hide_password=False)
-    for engine in cuttable.engines():
+    for engine in epochtable.engines():
         engine.dispose()
 
 

@@ -4,31 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-
-from nadi.pipeline import daemon
-
-PLANNING = """
-import gc
-from nadi.pipeline.outputs.sink import AppSink
-from nadi.pipeline.spec import AppSpec
-
-sink = AppSink({"spec": AppSpec("A", "", "").to_json(), "jvm": "1"})
-kept, counts = [], [gc.get_freeze_count()]
-for _ in range(5):
-    sink.streamWriter(None, False)
-    counts.append(gc.get_freeze_count())
-    kept.append([[] for _ in range(1_000)])
-print(*counts)
-"""
-
-
-def test_a_process_that_plans_writes_keeps_what_is_in_memory_out_of_later_collections() -> None:
-    done = subprocess.run([sys.executable, "-c", PLANNING], capture_output=True, text=True, check=True)
-    before, *counts = map(int, done.stdout.split())
-    assert before == 0
-    assert counts[0] > 10_000  # what the imports have made
-    assert counts[0] < counts[1] < counts[2] == counts[3] == counts[4]  # the first three pieces of work, no more
-
+from itertools import pairwise
 
 LOADED = """
 import sys
@@ -45,16 +21,10 @@ def _loaded(modules: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_processes_that_only_make_the_source_or_sink_of_a_query_load_little() -> None:
-    found = _loaded("nadi.pipeline.inputs.source nadi.pipeline.outputs.sink")
-    assert "pyspark" in found
-    assert not found & {"nadi.plan", "nadi.lang", "nadi.kernel", "pyarrow", "pandas", "sqlalchemy"}
-
-
-def test_neither_hosts_nor_tasks_load_pandas_or_a_library_for_databases_before_an_app_needs_it() -> None:
-    found = _loaded(f"{' '.join(daemon.PRELOADED)} nadi.pipeline.executor.host nadi.pipeline.cutting.cutmaker")
+def test_hosts_load_neither_spark_nor_pandas_nor_a_library_for_databases_before_an_app_needs_it() -> None:
+    found = _loaded("nadi.pipeline.executor.host nadi.pipeline.cutting.cutmaker")
     assert {"nadi.pipeline.executor.hosted", "pyarrow"} <= found
-    assert not found & {"sqlalchemy", "pandas"}
+    assert not found & {"sqlalchemy", "pandas", "pyspark"}
 
 
 def test_what_the_daemon_has_loaded_is_out_of_the_collections_of_its_workers() -> None:
@@ -63,3 +33,24 @@ def test_what_the_daemon_has_loaded_is_out_of_the_collections_of_its_workers() -
     frozen, left = map(int, done.stdout.split())
     assert frozen > 50_000
     assert left < 1_000
+
+
+COLLECTED = """
+import gc
+from nadi.pipeline.daemon import FREEZING_TASKS, FreezingCollector
+
+collector, kept, counts = FreezingCollector(), [], []
+for _ in range(FREEZING_TASKS + 2):
+    kept.append([[] for _ in range(1_000)])
+    collector.collect()
+    counts.append(gc.get_freeze_count())
+print(*counts)
+"""
+
+
+def test_what_the_first_tasks_leave_in_memory_is_out_of_later_collections() -> None:
+    done = subprocess.run([sys.executable, "-c", COLLECTED], capture_output=True, text=True, check=True)
+    counts = [int(count) for count in done.stdout.split()]
+    steps = [after - before for before, after in pairwise(counts)]
+    assert counts[0] > 1_000
+    assert [step >= 1_000 for step in steps] == [True, True, False, False]

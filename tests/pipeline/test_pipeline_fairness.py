@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +12,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from pipeline_bucket import gone
 from pipeline_reference import APP, delivered, expected, write_input
 from test_pipeline_node import NAMES, cut_of, start, until
 
+from nadi.pipeline.coordinator.conduct import CRASHES
+from nadi.pipeline.hosting.hostclient import hosts_folder
+from nadi.pipeline.live import read_live
 from nadi.pipeline.session import write_pools
 
 CUTS = 8
@@ -49,18 +55,27 @@ def goes_on(folder: Path, process: subprocess.Popen[bytes], app: str, log: Path)
         until(lambda before=before: cut_of(folder, app) > before, process, folder, WITHIN)
 
 
+SHARING = pytest.mark.parametrize(
+    ("pools", "buckets"), [("false", (0, 1)), ("true", (0,))], ids=["own queries", "one query"]
+)
+"""In a shared query the buckets of an app are in one host, where they take their turns."""
+
+
+@SHARING
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_an_app_goes_on_while_the_sink_of_another_waits_in_all_its_buckets(tmp_path: Path):
+def test_an_app_goes_on_while_the_sink_of_another_waits_in_all_its_buckets(
+    tmp_path: Path, pools: str, buckets: tuple[int, ...]
+):
     hold = tmp_path / "hold"
     waiting = APP.replace("file='{folder}/out'", "file='{folder}/out', hold='{folder}/hold'")
     waiting = waiting.format(folder=tmp_path, endless="true")
     (tmp_path / "light").touch()
     write_input(tmp_path / "in", 500)
     hold.touch()
-    with node(tmp_path, [waiting, LIGHT.format(folder=tmp_path)]) as process:
-        until(lambda: all(Path(f"{hold}-{bucket}").exists() for bucket in (0, 1)), process, tmp_path)
+    with node(tmp_path, [waiting, LIGHT.format(folder=tmp_path)], pools=pools) as process:
+        until(lambda: all(Path(f"{hold}-{bucket}").exists() for bucket in buckets), process, tmp_path)
         stands = cut_of(tmp_path)
         goes_on(tmp_path, process, "Light", tmp_path / "light")
         assert cut_of(tmp_path) == stands
@@ -69,10 +84,32 @@ def test_an_app_goes_on_while_the_sink_of_another_waits_in_all_its_buckets(tmp_p
     assert delivered(tmp_path / "out", NAMES) == expected(waiting, tmp_path / "in")
 
 
+@SHARING
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(600)
-def test_a_light_app_goes_on_while_the_kernels_of_a_heavy_one_compute_in_every_host(tmp_path: Path):
+def test_a_light_app_goes_on_while_the_kernels_of_a_heavy_one_compute_in_every_host(
+    tmp_path: Path, pools: str, buckets: tuple[int, ...]
+):
+    busy = tmp_path / "busy"
+    heavy = APP.replace("'Rises'", "'Heavy'").format(folder=tmp_path, endless="true")
+    (tmp_path / "light").touch()
+    write_input(tmp_path / "in", 500)
+    busy.touch()
+    conf = {"engine": "pipeline_busy", "properties_busy": str(busy), "pools": pools}
+    with node(tmp_path, [heavy, LIGHT.format(folder=tmp_path)], **conf) as process:
+        until(lambda: all(Path(f"{busy}-{bucket}").exists() for bucket in buckets), process, tmp_path)
+        goes_on(tmp_path, process, "Light", tmp_path / "light")
+        assert cut_of(tmp_path, "Heavy") < 1
+        busy.unlink()
+        until(lambda: cut_of(tmp_path, "Heavy") >= 1, process, tmp_path)
+    assert delivered(tmp_path / "out", NAMES) == expected(heavy, tmp_path / "in")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_an_app_with_which_its_host_dies_again_goes_on_in_one_of_its_own(tmp_path: Path):
     busy = tmp_path / "busy"
     heavy = APP.replace("'Rises'", "'Heavy'").format(folder=tmp_path, endless="true")
     (tmp_path / "light").touch()
@@ -80,12 +117,33 @@ def test_a_light_app_goes_on_while_the_kernels_of_a_heavy_one_compute_in_every_h
     busy.touch()
     conf = {"engine": "pipeline_busy", "properties_busy": str(busy)}
     with node(tmp_path, [heavy, LIGHT.format(folder=tmp_path)], **conf) as process:
-        until(lambda: all(Path(f"{busy}-{bucket}").exists() for bucket in (0, 1)), process, tmp_path)
+        for _ in range(CRASHES):
+            at_work = Path(f"{busy}-0")
+            until(at_work.exists, process, tmp_path)
+            kill_host_of(tmp_path, "Heavy")
+            at_work.unlink()
+        until(lambda: host_of(tmp_path, "Heavy") >= 2, process, tmp_path)
+        until(Path(f"{busy}-0").exists, process, tmp_path)
         goes_on(tmp_path, process, "Light", tmp_path / "light")
+        assert host_of(tmp_path, "Light") < 2
         assert cut_of(tmp_path, "Heavy") < 1
         busy.unlink()
         until(lambda: cut_of(tmp_path, "Heavy") >= 1, process, tmp_path)
     assert delivered(tmp_path / "out", NAMES) == expected(heavy, tmp_path / "in")
+
+
+def host_of(folder: Path, app: str) -> int:
+    """The host that serves bucket 0 of an app; -1 where it does not run just now."""
+    live = read_live(folder / "state" / app)
+    return -1 if live is None else live.spec.host_of(0)
+
+
+def kill_host_of(folder: Path, app: str) -> None:
+    live = read_live(folder / "state" / app)
+    assert live is not None
+    pid = int((hosts_folder(live.jvm) / f"{live.spec.host_of(0)}.alive").read_text())
+    os.kill(pid, signal.SIGKILL)
+    assert gone(pid)
 
 
 def test_pools_of_any_name_are_written_as_xml(tmp_path: Path):

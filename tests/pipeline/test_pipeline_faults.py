@@ -27,9 +27,8 @@ from nadi.io.faultlog import Fault, fault_log
 from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.contract import ARRIVAL_COLUMNS, OUTPUT_COLUMNS, ArrivalBatch
 from nadi.lang.tree import Annotation
-from nadi.pipeline.cutting import cutlog, cutmaker
+from nadi.pipeline.cutting import cutlog
 from nadi.pipeline.cutting.cutlog import CutLog
-from nadi.pipeline.cutting.cutmaker import read_status
 from nadi.pipeline.engine import make_kernel, plan_app
 from nadi.pipeline.history.replay import Inputs, Replayer, Start, logged
 from nadi.pipeline.inputs.bucketing import make_splitter
@@ -46,11 +45,6 @@ TO = "@sink(type='test', file='{folder}/{name}') define stream {name}"
 STREAM = "@OnError(action='STREAM')"
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutmaker, "PATIENCE", 0.0)
-
-
 class App:
     """An app in a folder, fed with lines."""
 
@@ -64,12 +58,11 @@ class App:
         outputs = tuple(s.key for s in planned.streams.values() if any(a.name == "sink" for a in s.annotations))
         spec = AppSpec("A", text, str(folder / "state"), outputs=outputs, connectors="pipeline_testlog", order_idle=0)
         self.spec = replace(spec, **more)
-        self.node = self.again(None)
+        self.node = self.again()
 
-    def again(self, before: LocalNode | None) -> LocalNode:
-        """Another life of the query; with None from the beginning."""
-        state = self.spec.place.state
-        self.node = LocalNode(replace(self.spec, epoch=cutlog.take_over(state / "cuts")), self.patch, before)
+    def again(self) -> LocalNode:
+        """Another life of the node."""
+        self.node = LocalNode(self.spec, self.patch)
         return self.node
 
     def put(self, *lines: Any, at: int = 1_000) -> None:
@@ -238,10 +231,10 @@ def test_a_batch_that_is_repeated_after_its_commit_adds_no_fault_whatever_the_ta
     app = refusing(tmp_path, monkeypatch)
     app.refuse('"bad"')
     app.put(["a", 1], ["bad", 2])
-    app.node.batch(spark_commits=False)
+    app.node.batch(recorded=False)
     before = app.faults()
     app.refuse('"a"')
-    node = app.again(app.node)  # kill -9 of everything between the commit of the sinks and that of Spark
+    node = app.again()  # kill -9 of everything between the commit of the sinks and that of Spark
     node.run()
     assert app.faults() == before
     assert app.rows("Bad", "k") == [("bad",)]
@@ -251,10 +244,10 @@ def test_a_batch_that_died_before_its_commit_leaves_no_fault(tmp_path: Path, mon
     app = refusing(tmp_path, monkeypatch)
     app.refuse('"bad"')
     app.put(["a", 1], ["bad", 2])
-    app.node.batch(sinks_commit=False, spark_commits=False)
+    app.node.batch(settled=False)
     assert app.faults() == []
     app.refuse('"a"')
-    app.again(app.node).run()
+    app.again().run()
     assert app.rows("Bad", "k") == [("a",)]
     assert app.rows("out", "k") == [("bad",)]
 
@@ -271,7 +264,9 @@ def test_a_replay_of_the_cut_log_gives_the_same_outputs(tmp_path: Path, monkeypa
     shutil.rmtree(tmp_path / "Bad")
     shutil.rmtree(tmp_path / "out")
     (tmp_path / "word").unlink()  # by now the target would take everything: what was refused stays refused
-    assert app.again(None).run() == count
+    for record in (app.spec.place.state / "cuts").glob("commits-*"):
+        record.unlink()  # the group has done nothing yet
+    assert app.again().run() == count
     assert app.rows("Bad", "k", "n", "__number", "__ts") == first
 
 
@@ -400,15 +395,11 @@ def test_a_run_to_the_end_ends_when_what_was_refused_is_processed_too(tmp_path: 
     app = refusing(tmp_path, monkeypatch, until_end=True)
     app.refuse('"bad"')
     app.put(["bad", 2])
-    state = app.spec.place.state
     finished = []
     while app.node.batch():
-        status = read_status(state)
-        finished.append(status is not None and status.finished)
+        finished.append(app.node.group.status.finished)
     assert finished == [False, False]
-    status = read_status(state)
-    assert status is not None
-    assert status.finished
+    assert app.node.group.status.finished
     assert app.rows("Bad", "k") == [("bad",)]
 
 
@@ -435,7 +426,7 @@ def test_an_on_demand_change_is_waited_for_in_its_own_input_though_the_fault_log
     app.refuse('"bad"')
     app.put(["bad", 1])
     assert app.node.run() == 2  # the fault log is at 1 now, the control input at 0
-    live = Live(app.node.spec, 0, "q")
+    live = Live(app.node.spec, 0)
     with pytest.raises(NadiError) as late:
         ask(live, "delete T on T.k == 'bad'", within=0.1)
     assert late.value.condition == "ANSWER_LATE"

@@ -90,7 +90,7 @@ def test_a_killed_process_tree_leaves_nothing_running_and_the_next_start_goes_on
         process = start(tmp_path, [text], batch_events="100")
         until(lambda wanted=stop_at: cut_of(tmp_path) >= wanted, process, tmp_path)
         everything = tree(process.pid)
-        assert len(everything) > 4
+        assert len(everything) >= 4  # the node, the JVM, two hosts
         for pid in everything:
             with contextlib.suppress(ProcessLookupError):  # some end as soon as others do
                 os.kill(pid, signal.SIGKILL)

@@ -16,15 +16,20 @@ from pipeline_reference import APP, delivered, expected, write_input
 from pipeline_testlog import committed
 
 from nadi.io.retry import Policy
-from nadi.pipeline import query, supervisor
+from nadi.pipeline import supervised
+from nadi.pipeline.coordinator import share
+from nadi.pipeline.cutting import cutlog
 from nadi.pipeline.cutting.cutlog import CutLog
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.hosting.hostclient import hosts_folder
 from nadi.pipeline.node import AppProgress, AppText, ExitReport, NodeOptions, make_spec
 from nadi.pipeline.progress import read_progress
+from nadi.pipeline.queries import StartQuery
 from nadi.pipeline.query import start_query
 from nadi.pipeline.session import driver_jvm
-from nadi.pipeline.supervisor import OVERLOADED, UNNAMED_TRIES, StartQuery, supervise
+from nadi.pipeline.stoprequest import StopRequest
+from nadi.pipeline.supervised import UNNAMED_TRIES
+from nadi.pipeline.supervisor import supervise
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -56,7 +61,7 @@ class Run:
         self.spec = make_spec(AppText(text), plan_app(text), self.options, 2, "")
         self.state = self.spec.place.state
         self.seen: list[AppProgress] = []
-        self.stop = threading.Event()
+        self.stop = StopRequest()
         self._spark = spark
         self._start = start
         self._report: list[ExitReport] = []
@@ -91,20 +96,15 @@ def kill_hosts(spark) -> None:
             os.kill(int(fields[4]), signal.SIGKILL)
 
 
-def test_bounded_cuts_killed_hosts_and_a_state_that_was_begun_in_pandas_change_nothing(
-    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_bounded_cuts_and_killed_hosts_change_nothing(spark, tmp_path: Path):
     text = APP.format(folder=tmp_path, endless="false")
     write_input(tmp_path / "in", 3000)
-    with monkeypatch.context() as before:
-        before.setattr(query, "begun_in_pandas", lambda checkpoint: True)
-        run = Run(spark, text, tmp_path, batch_events="200")
-        run.until(lambda: run.cut() >= 2)
-        kill_hosts(spark)
-        run.until(lambda: run.cut() >= 3)
-        run.stop.set()
-        assert [a.state for a in run.end().apps] == ["stopped"]
-    assert query.begun_in_pandas(run.state / "checkpoint")
+    run = Run(spark, text, tmp_path, batch_events="200")
+    run.until(lambda: run.cut() >= 2)
+    kill_hosts(spark)
+    run.until(lambda: run.cut() >= 3)
+    run.stop.set()
+    assert [a.state for a in run.end().apps] == ["stopped"]
     run = Run(spark, text, tmp_path, batch_events="200")
     run.until(lambda: run.cut() >= 6)
     kill_hosts(spark)
@@ -117,12 +117,7 @@ def test_bounded_cuts_killed_hosts_and_a_state_that_was_begun_in_pandas_change_n
     assert run.spec.buckets == 2
 
 
-def test_buckets_share_tasks_and_go_on_in_as_many_with_more_hosts_and_in_one_each_where_the_state_is_older(
-    spark, tmp_path: Path
-):
-    def stores() -> set[str]:
-        return {path.name for path in (run.state / "checkpoint/state/0").iterdir() if path.name.isdecimal()}
-
+def test_more_buckets_than_hosts_share_tasks_and_go_on_with_another_number_of_hosts(spark, tmp_path: Path):
     text = APP.format(folder=tmp_path, endless="false")
     write_input(tmp_path / "in", 2000)
     run = Run(spark, text, tmp_path, batch_events="200", buckets="5")
@@ -131,18 +126,77 @@ def test_buckets_share_tasks_and_go_on_in_as_many_with_more_hosts_and_in_one_eac
     run.until(lambda: run.cut() >= 3)
     run.stop.set()
     assert [a.state for a in run.end().apps] == ["stopped"]
-    assert (run.spec.buckets, run.spec.partitions, stores()) == (5, 2, {"0", "1"})
+    assert (run.spec.buckets, run.spec.partitions) == (5, 2)
     run = Run(spark, text, tmp_path, batch_events="200", hosts="3")
     report = run.end()
     assert [a.state for a in report.apps] == ["finished"], report
-    assert (run.spec.buckets, run.spec.hosts, run.spec.partitions, stores()) == (5, 3, 2, {"0", "1"})
+    assert (run.spec.buckets, run.spec.hosts, run.spec.partitions) == (5, 3, 3)
     assert delivered(tmp_path / "out", ("k", "low", "high", "total")) == expected(text, tmp_path / "in")
 
-    shape = json.loads((run.state / "pipeline.json").read_text())
-    assert (shape["version"], shape.pop("tasks")) == (3, 2)
-    (run.state / "pipeline.json").write_text(json.dumps({**shape, "version": 2}))  # as it was written before
-    older = make_spec(AppText(text), plan_app(text), run.options, 2, "")
-    assert (older.buckets, older.partitions) == (5, 5)
+
+LIGHT = """@app:name('Light')
+@source(type='test', file='{folder}/light') define stream In (k string, n long);
+@sink(type='test', file='{folder}/out-light') define stream Out (k string, n long);
+from In select k, n insert into Out;"""
+
+
+def test_a_busy_app_leaves_the_shared_query_and_comes_back_when_it_is_calm_and_nothing_is_lost_or_doubled(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(share, "WINDOW", 0.5)
+    monkeypatch.setattr(share, "BUSY", 0.02)
+    monkeypatch.setattr(share, "CALM", 0.01)
+    monkeypatch.setattr(share, "CALM_FOR", 1.0)
+    texts = [
+        APP.format(folder=tmp_path, endless="true"),
+        LIGHT.format(folder=tmp_path).replace("/light'", "/light', endless='true'"),
+    ]
+    (tmp_path / "light").write_text(f"5\t{json.dumps(['a', 1])}\n")
+    write_input(tmp_path / "whole", 4000)
+    lines = (tmp_path / "whole").read_text().splitlines(keepends=True)
+    half = len(lines) // 2
+    (tmp_path / "in").write_text("".join(lines[:half]))
+    options = NodeOptions(tmp_path / "state", conf={"nadi.batch.events": "50"}, connectors="pipeline_testlog")
+    (tmp_path / "state").mkdir()
+    specs = [make_spec(AppText(text), plan_app(text), options, 2, "") for text in texts]
+    names: list[str] = []
+    stop = StopRequest()
+
+    def start(session, plan):
+        names.append(plan.name)
+        return start_query(session, plan)
+
+    reports: list[ExitReport] = []
+    seen: list[AppProgress] = []
+    thread = threading.Thread(target=lambda: reports.append(supervise(spark, specs, options, stop, seen.append, start)))
+    thread.start()
+
+    def until(holds: Callable[[], bool]) -> None:
+        end = time.monotonic() + 120
+        while not holds():
+            assert thread.is_alive(), reports
+            assert time.monotonic() < end, (names, seen[-2:])
+            thread.join(0.05)
+
+    def taken() -> int:
+        found = read_progress(tmp_path / "state" / "Rises")
+        return 0 if found is None else found.totals.events_in.get("In", 0)
+
+    until(lambda: "Rises" in names)
+    first_half = sum(len(json.loads(line.split("\t")[1])) for line in lines[:half])
+    until(lambda: taken() == first_half)
+    until(lambda: cutlog.current_epoch(tmp_path / "state" / "Rises" / "cuts") >= 3)  # it is back
+    with (tmp_path / "in").open("a") as out:
+        out.writelines(lines[half:])
+    until(lambda: taken() == 4000)
+    stop.set()
+    thread.join()
+    assert [a.state for a in reports[0].apps] == ["stopped", "stopped"]
+    assert names.count("Rises") >= 1
+    assert names[0] == "*"
+    assert delivered(tmp_path / "out", ("k", "low", "high", "total")) == expected(texts[0], tmp_path / "in")
+    assert len(committed(tmp_path / "out-light")) == 1
+    assert all(p.restarts == 0 for p in seen)
 
 
 def test_a_timer_makes_a_batch_and_after_it_there_is_silence_and_a_stop_is_clean(spark, tmp_path: Path):
@@ -175,26 +229,26 @@ def test_a_condition_that_time_cures_is_shown_and_waited_for_and_a_final_one_end
     state = run.state
     next((state / "cuts").glob("cuts-*.jsonl")).write_text("rubbish\n")
     spec = replace(run.spec)
-    ended = supervise(spark, [spec], run.options, threading.Event(), run.seen.append)
+    ended = supervise(spark, [spec], run.options, StopRequest(), run.seen.append)
     assert ended.apps[0].state == "failed"
     assert ended.apps[0].error is not None
     assert ended.apps[0].error.condition == "CUT_LOG_DAMAGED"
 
 
-def test_an_app_waits_for_a_machine_that_is_too_busy_and_reads_the_properties_of_its_node(
+def test_a_query_that_does_not_start_is_tried_again_and_kernels_read_the_properties_of_the_node(
     spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(supervisor, "RESTARTS", Policy(1, 1))
+    monkeypatch.setattr(supervised, "RESTARTS", Policy(1, 1))
     write_input(tmp_path / "in", 10)
-    failures = [RuntimeError(f"org.apache.spark.SparkException: {OVERLOADED}.")] * (UNNAMED_TRIES + 2)
+    failures = [RuntimeError("org.apache.spark.SparkException: not yet.")] * (UNNAMED_TRIES - 1)
 
-    def start(session, spec):
+    def start(session, plan):
         if failures:
             raise failures.pop()
-        return start_query(session, spec)
+        return start_query(session, plan)
 
     run = Run(spark, REGIONAL.format(folder=tmp_path), tmp_path, start, properties_region="eu")
     report = run.end()
     assert [a.state for a in report.apps] == ["finished"], report
-    assert report.apps[0].progress.restarts == UNNAMED_TRIES + 2
+    assert report.apps[0].progress.restarts == UNNAMED_TRIES - 1
     assert [r["region"] for r in committed(tmp_path / "out")] == ["eu"] * 10

@@ -175,7 +175,7 @@ def test_a_state_folder_that_knew_inputs_by_their_places_goes_on(home: Home) -> 
 
 
 @pytest.mark.parametrize(("master", "tasks"), [("local[*,4]", 2), ("spark://host:7077", 4)])
-def test_the_first_start_behind_a_restore_says_how_many_tasks_the_buckets_have(
+def test_each_start_says_how_many_tasks_the_buckets_have_behind_a_restore_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, tasks: int
 ) -> None:
     home = Home(tmp_path, monkeypatch, buckets="4", hosts="1")
@@ -189,7 +189,7 @@ def test_the_first_start_behind_a_restore_says_how_many_tasks_the_buckets_have(
     home.options = replace(home.options, master=master, conf={**home.options.conf, "nadi.hosts": "2"})
     assert (home.spec(text).buckets, home.spec(text).partitions) == (4, tasks)
     home.options = replace(home.options, master="local[*,4]", conf={**home.options.conf, "nadi.hosts": "3"})
-    assert home.spec(text).partitions == tasks
+    assert (home.spec(text).buckets, home.spec(text).partitions) == (4, 3)
     put(tmp_path, "A", 2)
     home.run(text)
     assert sorted(counted(tmp_path, "A")) == [(1, 1), (1, 2), (2, 2), (3, 2)]

@@ -8,7 +8,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,12 +23,11 @@ from nadi.config import Persistence
 from nadi.errors import NadiError, error
 from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import newest_good
-from nadi.pipeline.cutting import cutlog, cutmaker
+from nadi.pipeline.cutting import cutmaker
 from nadi.pipeline.cutting.cutlog import CutLog
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.revision.revisions import Keeping, Revisions
 from nadi.pipeline.revision.revisionwriter import Done, Plan, write, write_aside
-from nadi.pipeline.revision.savedstate import INDEX, SavedState, write_index
 from nadi.pipeline.spec import AppSpec
 
 TEXT = "@app:name('A') @source(type='test', file='x') define stream In (n int); from In select n insert into Out;"
@@ -39,9 +37,8 @@ CUT = {"n": 3, "epoch": 1, "clock": 5, "started": 0, "ends": {"0": {"0": 9}}}
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     """A revision of an app without state, into a folder."""
-    write_index(SavedState(3, ()), tmp_path / INDEX)
     spec = AppSpec("A", TEXT, str(tmp_path / "state" / "A"), connectors="pipeline_testlog", inputs={"x": 7})
-    return Plan(spec, str(tmp_path), CUT, Persistence(keep=2), str(tmp_path), "4.3.0")
+    return Plan(spec, str(tmp_path / "log"), {}, CUT, Persistence(keep=2), str(tmp_path), "4.3.0")
 
 
 def test_a_revision_tells_the_numbers_of_the_inputs_in_its_cut(plan: Plan, tmp_path: Path) -> None:
@@ -103,9 +100,9 @@ def test_whoever_asked_hears_what_went_wrong_and_the_next_revision_is_tried_at_i
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    spec = AppSpec("A", TEXT, str(tmp_path / "A"))
+    group = SimpleNamespace(spec=AppSpec("A", TEXT, str(tmp_path / "A")))
     keeping = Keeping(Persistence(enabled=True, interval=2), tmp_path)
-    revisions = Revisions(None, spec, keeping, lambda: now[0])  # type: ignore[arg-type]
+    revisions = Revisions(group, keeping, "4.3.0", clock=lambda: now[0])  # type: ignore[arg-type]
     tries: list[Callable[[], Done]] = [lambda: _fail("DISK_FULL", path="/disk"), lambda: Done("2__A", 1)]
     made = iter(tries)
 
@@ -148,7 +145,6 @@ class Clock:
         self.back = 0
         shim = SimpleNamespace(monotonic=time.monotonic, time_ns=lambda: time.time_ns() - self.back * 1_000_000)
         patch.setattr(cutmaker, "time", shim)
-        patch.setattr(cutmaker, "PATIENCE", 0.0)
 
 
 def test_an_app_whose_clock_is_set_back_an_hour_goes_on_and_doubles_nothing(
@@ -164,13 +160,12 @@ def test_an_app_whose_clock_is_set_back_an_hour_goes_on_and_doubles_nothing(
     spec = AppSpec(
         "Rises", text, str(tmp_path / "state"), outputs=("Out",), connectors="pipeline_testlog", order_idle=0
     )
-    node: LocalNode | None = None
     for part in (first, second):
         with (tmp_path / "in").open("a") as out:
             out.writelines(part)
-        spec = replace(spec, epoch=cutlog.take_over(tmp_path / "state" / "cuts"))
-        node = LocalNode(spec, monkeypatch, node)
+        node = LocalNode(spec, monkeypatch)
         node.run()
+        node.close()
         clock.back = HOUR
     log = CutLog(tmp_path / "state" / "cuts", 0)
     last = log.last()

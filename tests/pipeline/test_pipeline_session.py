@@ -13,12 +13,13 @@ import pytest
 from nadi.pipeline.session import SessionOptions, java_options, python_of
 
 START = """
-import sys, threading
+import sys
 from pathlib import Path
 from nadi.errors import NadiError
 from nadi.pipeline import session
+from nadi.pipeline.stoprequest import StopRequest
 session.STARTS_AGAIN = (0.0, 0.0)
-stop = threading.Event()
+stop = StopRequest()
 if sys.argv[2] == "stopped":
     stop.set()
 try:
@@ -51,6 +52,48 @@ def start(java_home: Path, how: str) -> tuple[str, int]:
 def test_a_jvm_that_dies_at_its_start_is_started_twice_more(starts: Path, tmp_path: Path) -> None:
     assert start(tmp_path, "running") == ("SPARK_NOT_STARTED", 2)
     assert len(starts.read_text().split()) == 3
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from pyspark import SparkContext, java_gateway
+from nadi.pipeline import session
+from nadi.pipeline.stoprequest import StopRequest
+session.STARTS_AGAIN = (0.0, 0.0)
+launch, quicken, killed = java_gateway.launch_gateway, session.quicken, []
+
+def kill(process):
+    if len(killed) < 2:
+        killed.append(process.pid)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+def launched(*args):
+    gateway = launch(*args)
+    if sys.argv[2] == "its port is known":
+        kill(gateway.proc)
+    return gateway
+
+def quickened(made):
+    if sys.argv[2] == "the session is there":
+        kill(SparkContext._gateway.proc)
+    quicken(made)
+
+java_gateway.launch_gateway, session.quicken = launched, quickened
+made = session.start_session(session.SessionOptions("local[1]", Path(sys.argv[1])), StopRequest())
+print("lived", session.driver_jvm(made) not in killed, len(killed))
+session.end_driver(15.0)
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("when", ["its port is known", "the session is there"])
+def test_a_jvm_that_is_killed_while_its_session_is_made_is_started_again(tmp_path: Path, when: str) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path), when]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    assert done.stdout.splitlines()[-1] == "lived True 2"
+    assert done.stdout.count("once more") == 2
 
 
 def test_who_is_to_stop_does_not_try_again(starts: Path, tmp_path: Path) -> None:

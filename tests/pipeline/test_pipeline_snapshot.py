@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
-import random
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,11 +10,10 @@ from pathlib import Path
 import pytest
 from pipeline_bucket import Bucket, Within, child, gone, hosts_of_this_process, kill
 from pipeline_faults import POLICY
-from pipeline_testlog import committed
 
 from nadi.kernel.contract import Kernel, Segment
 from nadi.pipeline import engine
-from nadi.pipeline.executor import forked, kernels, snapshot
+from nadi.pipeline.executor import forked, snapshot
 from nadi.pipeline.executor.kernels import WITHOUT_SNAPSHOT
 from nadi.pipeline.hosting.hostclient import Hosts, hosts_folder
 from nadi.pipeline.inputs.fatrows import gather, unpack
@@ -37,51 +33,38 @@ def ask() -> Iterator[Hosts]:
 
 @pytest.fixture
 def spec(tmp_path: Path) -> AppSpec:
-    text = f"""@app:name('Sums')
-        @source(type='test', file='{tmp_path}/in') define stream In (k string, n long);
-        @sink(type='test', file='{tmp_path}/out') define stream Out (k string, s long);
+    text = f"""@app:name('Sums') define stream In (k string, n long); define stream Out (k string, s long);
         from In#window.length({WINDOW}) select k, sum(n) as s group by k insert into Out;"""
-    lines = (f"{i * 10}\t{json.dumps([f'k{i % 7}', i])}\n" for i in range(CUTS * EVENTS))
-    (tmp_path / "in").write_text("".join(lines))
-    state = tmp_path / "state"
-    state.mkdir()
     orders = tmp_path / "orders"
     orders.write_text("hold")
-    properties = {"orders": str(orders)}
     return AppSpec(
-        "Sums",
-        text,
-        str(state),
-        outputs=("Out",),
-        engine="pipeline_faults",
-        connectors="pipeline_testlog",
-        properties=properties,
+        "Sums", text, "", hosts=1, outputs=("Out",), engine="pipeline_faults", properties={"orders": str(orders)}
     )
 
 
 class Run:
-    """Cuts one after the other; after each, what the store holds is loaded and compared with a kernel that nothing has happened to."""
+    """Batches one after the other; after each, what the store holds is loaded and compared with a kernel that nothing has happened to."""
 
     def __init__(self, ask: Hosts | Within, spec: AppSpec) -> None:
         self.ask, self.spec = ask, spec
-        self.bucket = Bucket(ask, spec)
+        self.bucket = Bucket(ask, spec, [(f"k{i % 7}", i) for i in range(CUTS * EVENTS)])
         self.cut = 0
         self.reference: Kernel | None = None
 
     def order(self, what: str) -> None:
         Path(self.spec.properties["orders"]).write_text(what)
 
-    def span(self) -> tuple[int, int, int]:
-        return self.cut, (self.cut - 1) * EVENTS, self.cut * EVENTS
+    def span(self) -> tuple[int, int]:
+        return (self.cut - 1) * EVENTS, self.cut * EVENTS
 
     def step(self) -> None:
         self.cut += 1
-        self.bucket.write(self.bucket.process(*self.span()))
+        self.bucket.process(*self.span())
         self.follow()
 
     def follow(self) -> None:
-        """Check the state after this cut."""
-        heads, bodies = self.bucket.read(*self.span(), (self.cut - 1) * EVENTS * 10 - 10 if self.cut > 1 else None)
+        """Check the state after this batch."""
+        heads, bodies = self.bucket.fat_rows(*self.span())
         gathered = gather([(unpack(h), b) for h, b in zip(heads, bodies, strict=True)], {0: "In"})
         if self.reference is None:
             self.reference = self.fresh()
@@ -128,8 +111,7 @@ class Run:
         self.until(lambda: self.directory.growing is None and self.directory.generation > before)
         while self.cut < CUTS:
             self.step()
-        found = [(r["k"], r["s"]) for r in committed(Path(self.spec.state).parent / "out")]
-        assert found == expected(CUTS * EVENTS)
+        assert [row[:2] for row in self.bucket.found] == expected(CUTS * EVENTS)
 
 
 def expected(count: int) -> list[tuple[str, int]]:
@@ -217,12 +199,14 @@ def test_a_host_killed_after_the_switch_was_answered_but_not_kept_goes_on_from_b
     run = Run(ask, spec)
     half(run)
     while True:
+        before = run.bucket.now()
         run.cut += 1
-        told = run.bucket.process(*run.span(), keep=False)
-        if Directory.unpack(told["directory"]).growing is None:
+        run.bucket.process(*run.span())
+        if run.directory.growing is None:
             break
-        run.bucket.write(run.bucket.process(*run.span()))  # the same answer again
         run.follow()
+    run.bucket.lose(before)
+    assert run.directory.growing is not None
     kill(ask, 0)
     run.cut -= 1
     run.finish()
@@ -239,29 +223,34 @@ def test_a_host_killed_while_dead_frames_are_removed_goes_on_removing(ask: Hosts
     run.finish()
 
 
-def test_a_repeated_task_writes_the_same_slice_again(ask: Hosts, spec: AppSpec):
+def test_a_repeated_task_costs_the_dump_and_nothing_else(ask: Hosts, spec: AppSpec):
     run = Run(ask, spec)
     half(run)
+    before = run.bucket.now()
     run.cut += 1
-    once = run.bucket.process(*run.span(), keep=False)
-    again = run.bucket.process(*run.span())
-    assert again == once
-    run.bucket.write(again)
+    run.bucket.process(*run.span())
+    run.bucket.lose(before)
+    run.order("hold")
+    run.bucket.process(*run.span())
     run.follow()
+    assert run.directory.growing is None
     run.finish()
 
 
 def test_a_zombie_takes_the_dump_with_it_but_never_becomes_part_of_the_state(ask: Hosts, spec: AppSpec):
     run = Run(ask, spec)
     half(run)
-    old = dict(run.bucket.state.values)
+    old = run.bucket.now()
     run.step()
     lost = run.span()
     run.step()
-    now, run.bucket.state.values = run.bucket.state.values, old
-    zombie = run.bucket.process(*lost)  # an attempt that was given up asks with the state before the last two cuts
-    run.bucket.state.values = now
-    assert zombie["token"] != run.directory.token
+    now = run.bucket.now()
+    run.bucket.lose(old)
+    run.order("hold")
+    run.bucket.process(*lost)  # an attempt that was given up asks with the state before the last two batches
+    zombie = run.directory.token
+    run.bucket.lose(now)
+    assert zombie != run.directory.token
     run.step()
     assert run.directory.growing is None
     run.finish()
@@ -291,20 +280,3 @@ def test_two_hosts_of_a_machine_do_not_dump_at_the_same_time(ask: Hosts, spec: A
     run.order("hold")
     run.until(lambda: run.child is not None)
     run.finish()
-
-
-def test_what_elements_hold_is_told_of_a_large_state_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "SIZES_EVERY", -1.0)
-    text = f"""@app:name('Large') @source(type='test', file='{tmp_path}/in') define stream In (k string);
-        @info(name='q') from In#window.length(100) select k insert into Out;"""
-    (tmp_path / "in").write_text("".join(f"{i * 10}\t{json.dumps([_unpackable(i)])}\n" for i in range(30)))
-    spec = AppSpec("Large", text, str(tmp_path), connectors="pipeline_testlog")
-    bucket = Bucket(Within(tmp_path), spec)
-    told = [bucket.process(cut, (cut - 1) * 10, cut * 10) for cut in (1, 2, 3)]
-    assert told[-1]["state_bytes"] > 20_000_000
-    assert [t["entries"]["q/window"] for t in told] == [10, 20, 30]
-
-
-def _unpackable(seed: int) -> str:
-    """A megabyte of text of which packing takes little off."""
-    return base64.b64encode(random.Random(seed).randbytes(750_000)).decode()

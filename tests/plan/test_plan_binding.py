@@ -249,6 +249,8 @@ def test_app_annotations(plan):
     app = plan("@app:name('X') @app:compat('4') @app:playback(idle.time='100 millisec', increment='1 min 2 sec') " + S)
     assert (app.name, app.compat, app.playback) == ("X", 4, Playback(100, 62_000))
     assert plan("@app:playback " + S).playback == Playback()
+    assert [plan(f"@app:spark(pool='{pool}') " + S).pool for pool in ("own", "Shared")] == ["own", "shared"]
+    assert plan(S).pool == ""
     assert (plan(S).name, plan(S).compat, plan(S).playback) == ("SiddhiApp", 5, None)
 
 

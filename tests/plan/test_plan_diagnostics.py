@@ -81,6 +81,12 @@ CASES = [
     ("@app:playback(x='1 sec') " + S, "ANNOTATION_REJECTED", "SiddhiAppValidationException", "x='1 sec'", "not 'x'"),
     ("@app:playback(idle.time='1 sec', increment='2') " + S, "SYNTAX", "SiddhiParserException", "increment='2'", "'2 sec'"),
     ("@app:async " + S, "INVALID_ANNOTATION", "SiddhiAppCreationException", "@app:async", "@async in front of"),
+    ("@app:spark(pool='onw') " + S, "INVALID_ANNOTATION", "SiddhiAppCreationException", "pool='onw'", "did you mean 'own'?"),
+    ("@app:spark(pool='mine') " + S, "INVALID_ANNOTATION", "SiddhiAppCreationException", "pool='mine'", "'own' or 'shared', not 'mine'"),
+    ("@app:spark(pol='own') " + S, "INVALID_ANNOTATION", "SiddhiAppCreationException", "pol='own'", "takes pool, not 'pol'"),
+    ("@app:spark " + S, "INVALID_ANNOTATION", "SiddhiAppCreationException", "@app:spark", "needs pool"),
+    ("@app:spark(pool='own') @app:spark(pool='shared') " + S, "DUPLICATE_ANNOTATION", "DuplicateAnnotationException",
+     "@app:spark(pool='shared')", "@app:spark"),
     ("@app:compat('3') " + S, "INVALID_ANNOTATION", "SiddhiAppCreationException", "@app:compat('3')", "not '3'"),
     # expressions
     (S + "from S[v > k] insert into O;", "WRONG_OPERANDS", "SiddhiAppCreationException", "v > k", "int and string"),

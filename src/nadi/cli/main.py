@@ -22,7 +22,9 @@ cli = typer.Typer(
 revision = typer.Typer(
     name="revision", help="List, show or delete what is kept of an app's state.", no_args_is_help=True
 )
+apps = typer.Typer(name="app", help="Add apps to a node that runs, and remove them.", no_args_is_help=True)
 cli.add_typer(revision)
+cli.add_typer(apps)
 cli.add_typer(errors)
 
 Apps = Annotated[list[Path], typer.Argument(help="Siddhi apps: files, one app each.", exists=True, dir_okay=False)]
@@ -190,6 +192,25 @@ Config = Annotated[
 ]
 StateFolder = Annotated[Path, typer.Option(help="The state folder of the node: where relative locations begin.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For tools: JSON.")]
+
+
+@apps.command("add")
+def app_add(files: Apps, state_dir: StateFolder = Path(".nadi")) -> None:
+    """Run more apps on a node that runs; the others go on. Exit status 1 where one is not taken.
+
+    The next start of the node does not know of them: `nadi run` names its apps.
+    """
+    from nadi.cli.apps import add
+
+    raise typer.Exit(add(files, state_dir))
+
+
+@apps.command("remove")
+def app_remove(app: AppName, state_dir: StateFolder = Path(".nadi")) -> None:
+    """Stop an app of a node that runs, between two batches; the others go on. What it has on the disk stays."""
+    from nadi.cli.apps import remove
+
+    raise typer.Exit(remove(app, state_dir))
 
 
 @revision.command("create")

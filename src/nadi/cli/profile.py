@@ -17,10 +17,9 @@ from nadi.pipeline.live import read_live
 from nadi.pipeline.profile import Profile, read_profile
 
 MEANING = {
-    "cut": "what waits in the inputs, the cut log",
     "offset log": "Spark notes the cut",
     "planning": "Spark plans the batch",
-    "scheduling": "Spark's jobs and tasks, Python workers, shuffle, state store",
+    "scheduling": "Spark's jobs and tasks, the shuffle",
     "read": "inputs are read, decoded and spread over buckets",
     "kernel": "the queries",
     "state": "what they changed, as bytes",

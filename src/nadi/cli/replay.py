@@ -18,13 +18,13 @@ from nadi.cli.run import read_app, settings
 from nadi.errors import error
 from nadi.io.natsserver import NatsServer
 from nadi.persistence.revisions import read_revision
+from nadi.pipeline.admission import needs_journal
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.history.replaystart import named_start, newest_start
 from nadi.pipeline.history.rerun import Edge, Report, Stretch, rerun
 from nadi.pipeline.live import read_live
 from nadi.pipeline.node import NodeOptions, make_spec, node_lock
-from nadi.pipeline.run import needs_journal
 from nadi.pipeline.spec import AppSpec
 
 _REVISION = re.compile(r"\d+__.+", re.DOTALL)

@@ -17,12 +17,12 @@ from rich.table import Table
 from nadi.cli.revision import chosen, opened, print_plan
 from nadi.cli.run import read_app, settings
 from nadi.io.natsserver import NatsServer
+from nadi.pipeline.admission import needs_journal
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.live import read_live
 from nadi.pipeline.node import NodeOptions, is_locked, node_lock, spec_to_restore
 from nadi.pipeline.revision.inputplan import BEGINS, DROPPED, GOES_ON, InputPlan
 from nadi.pipeline.revision.restore import Planned, plan, prepare
-from nadi.pipeline.run import needs_journal
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
 

@@ -15,6 +15,8 @@ PREFIX = "nadi."
 PROPERTY = PREFIX + "properties."
 KERNEL = PREFIX + "kernel"
 KERNELS = ("auto", "rows", "columns")
+YES_NO = ("true", "false")
+REMOTE_INTERVAL = 500  # ms; two requests a second and host: 172,800 a day
 _CORES = "as many as cores"
 
 
@@ -35,6 +37,12 @@ class Settings:
     batch_bytes: int = _setting(
         256_000_000, "how many bytes a batch takes, about, by the average so far; 0: no bound", unit="bytes"
     )
+    batch_interval: int | None = _setting(
+        None,
+        "how long after a batch of an app its next one begins at the earliest: fewer batches cost brokers and processors less, and events wait longer",
+        unit="ms",
+        otherwise="0; 500 where the state log is in an object store, which wants money and 0.1 s for each batch",
+    )
     buckets: int | None = _setting(
         None,
         "in how many parts the keys of an app are processed, where it can be split; the first start fixes it",
@@ -48,7 +56,11 @@ class Settings:
         None,
         "how many tasks run at a time where Spark is local",
         unit="tasks",
-        otherwise="as many as the apps can use, at most 4 per core; one app has as many as a master says that names a number",
+        otherwise="4 per core, or as many as the master says, if that is more; one app has as many as a master says that names a number",
+    )
+    pools: str = _setting(
+        "true",
+        "whether small apps of a node share a query of Spark: `true`, or `false` for a query for each app, which costs memory and a share of every core",
     )
     handover_bytes: int = _setting(
         65_536,
@@ -74,12 +86,33 @@ class Settings:
     cuts_url: str = _setting(
         "", "a database for the cut logs, which nodes can share; else they are in the state folder"
     )
+    state_url: str = _setting(
+        "",
+        "where the state logs are: a folder, or a URL of `pyarrow.fs` (`s3://bucket/folder`, `hdfs://…`, `gs://…`); else they are in the state folder. On a "
+        "cluster, executors then need nothing of the state folder. Credentials come from the environment, not from the URL",
+    )
     properties: Mapping[str, str] = field(
         default_factory=dict,
         metadata={
             "doc": "a property of the node (`nadi.properties.region=eu`): what `env:…` functions and `aggTimeZone` read"
         },
     )
+
+    def interval(self, remote: bool) -> int:
+        """The least time between two batches of an app, ms; `remote` is whether its state log is in an object store.
+
+        >>> Settings().interval(remote=True), Settings(batch_interval=0).interval(remote=True), Settings().interval(remote=False)
+        (500, 0, 0)
+        """
+        if self.batch_interval is not None:
+            return self.batch_interval
+        return REMOTE_INTERVAL if remote else 0
+
+    def share_queries(self) -> bool:
+        """Whether small apps share a query. Errors: INVALID_SETTING."""
+        if self.pools not in YES_NO:
+            raise error("INVALID_SETTING", name="nadi.pools", value=self.pools, wanted=f"one of {', '.join(YES_NO)}")
+        return self.pools == "true"
 
     def of_kernels(self) -> dict[str, str]:
         """What kernels read of the node: its properties, and under `nadi.kernel` which of them is wanted: where nothing is said, as in process, it is rows.

@@ -28,12 +28,14 @@ from nadi.plan.nodes import Schema
 class Place:
     """Where a node keeps things and finds its services; handed to every connector.
 
-    `state` is the state folder of the app, `journal` the URL of the NATS server that holds the journals, "" where the node has none.
+    `state` is the state folder of the app, `journal` the URL of the NATS server that holds the journals, "" where the node has none. `notes` is the path or
+    URL where sinks keep what all who write to them must see, where these have no folder in common; "": they have.
     """
 
     app: str
     state: Path
     journal: str = ""
+    notes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class Log(Protocol):
         ...
 
     def end(self, partition: int) -> int:
-        """The position after the last message that can be read now. A cheap call; asked for every few milliseconds when idle."""
+        """The position after the last message that can be read now. A cheap call; asked for all the time where nobody tells of what comes (`nadi.io.wakes`)."""
         ...
 
     def finished(self) -> bool:

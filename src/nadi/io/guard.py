@@ -3,9 +3,10 @@
     python -m nadi.io.guard PIPE PARENT LOCK -- COMMAND …
 
 The parent holds one end of a pipe and the guard reads the other: when the parent is gone, however it went, the kernel closes its end and the guard
-ends the command (SIGTERM, after a grace period SIGKILL). The pipe could be held open by a process that the parent forked, so the guard looks at its parent's
-id as well. On Linux the command dies with the guard too (PR_SET_PDEATHSIG: safe here because the guard has one thread; the signal follows the *thread* that
-started a child). The guard has a session of its own, so Ctrl-C reaches the node only, which stops its servers in order.
+ends the command (SIGTERM, after a grace period SIGKILL). The pipe could be held open by a process that the parent forked, so the guard waits for the end of
+its parent's process as well, or where the system does not tell that, looks at its parent's id. On Linux the command dies with the guard too
+(PR_SET_PDEATHSIG: safe here because the guard has one thread; the signal follows the *thread* that started a child). The guard has a session of its own, so
+Ctrl-C reaches the node only, which stops its servers in order.
 
 LOCK ("" for none) is a file that is locked as long as the guard or the command lives: a second server on the same folder would destroy it.
 """
@@ -16,7 +17,6 @@ import contextlib
 import ctypes
 import fcntl
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -26,11 +26,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nadi.errors import error
+from nadi.io.readiness import readable
 
 LOCKED = 75  # exit code: somebody else holds the lock (EX_TEMPFAIL)
 GRACE = "NADI_GUARD_GRACE"  # environment: seconds that a command has to stop by itself (5)
 LOCK_WAIT = "NADI_LOCK_WAIT"  # environment: seconds to wait for a predecessor that is still stopping (10)
-LOOK = 0.5  # seconds between two looks at the parent's id
+LOOK = 0.5  # seconds between two looks at the parent's id where its end is not told
 PR_SET_PDEATHSIG = 1
 
 
@@ -99,8 +100,9 @@ def main(arguments: Sequence[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: _end(child))
     ended = _told_of_children()
+    gone = _told_of(parent)
     try:
-        while child.poll() is None and not _parent_gone(pipe, parent, ended):
+        while child.poll() is None and not _parent_gone(pipe, parent, ended, gone):
             pass
     finally:
         _end(child)
@@ -129,12 +131,25 @@ def _told_of_children() -> int:
     return reading
 
 
-def _parent_gone(pipe: int, parent: int, ended: int) -> bool:
-    """Wait for the end of the parent or of the child, at most LOOK; whether it was the parent's."""
-    ready, _, _ = select.select([pipe, ended], [], [], LOOK)
+def _told_of(process: int) -> int | None:
+    """A descriptor that becomes readable when a process ends; None where there is none to be had."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        return os.pidfd_open(process)
+    except OSError:  # the process is gone, which its id tells; or the kernel is older, or does not let us
+        return None
+
+
+def _parent_gone(pipe: int, parent: int, ended: int, gone: int | None) -> bool:
+    """Wait for the end of the parent or of the child, for LOOK where the parent's is not told; whether it was the parent's."""
+    if os.getppid() != parent:
+        return True
+    told = [pipe, ended] if gone is None else [pipe, ended, gone]
+    ready = readable(told, LOOK if gone is None else None)
     if ended in ready:
         os.read(ended, 64)
-    return pipe in ready or os.getppid() != parent
+    return pipe in ready or gone in ready or os.getppid() != parent
 
 
 def _seconds(variable: str, default: float) -> float:
@@ -161,7 +176,7 @@ def _locked(path: str, pipe: int) -> int:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return held
         except BlockingIOError:
-            if time.monotonic() > until or select.select([pipe], [], [], 0.05)[0]:
+            if time.monotonic() > until or readable([pipe], 0.05):
                 return -1
 
 

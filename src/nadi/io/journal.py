@@ -18,11 +18,12 @@ import asyncio
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 import msgspec
 from nats.aio.client import Client as Connection
@@ -143,10 +144,12 @@ class _Writer:
                 stored = self._last = await self._journal.store(self._subject, events, self._last)
             except Exception as reason:
                 self._last = None  # the events may have been stored all the same
+                self._journal.tell(self._subject, None)
                 for append in taken:
                     append.told.set_exception(reason)
                 continue
             number = stored.first
+            self._journal.tell(self._subject, stored)
             for append in taken:
                 append.told.set_result(number)
                 number += len(append.events)
@@ -165,6 +168,12 @@ class Journal:
         self._run = os.urandom(8).hex()
         self._count = 0
         self._ready = False
+        _WRITERS[client.url, app].add(self)
+
+    def tell(self, name: str, stored: Group | None) -> None:
+        """Tell those in this process who listen to a subject (`hear`): what was appended, None where that is not known."""
+        for told in tuple(_HEARERS.get((self._client.url, name), ())):
+            told(stored)
 
     def append(self, ordinal: int, events: Sequence[Event]) -> int:
         """Append events of one source and wait until they are on the disk; the position of the first one.
@@ -265,6 +274,32 @@ def _all(told: Sequence[Future[int]]) -> Future[int]:
     for future in told:
         future.add_done_callback(one)
     return whole
+
+
+Hear = Callable[[Group | None], None]
+_WRITERS: defaultdict[tuple[str, str], WeakSet[Journal]] = defaultdict(WeakSet)
+_HEARERS: dict[tuple[str, str], set[Hear]] = {}
+_LOCK = threading.Lock()
+
+
+def hear(url: str, name: str, told: Hear) -> None:
+    """Have `told` called, in the loop thread, after each append of this process to a subject."""
+    with _LOCK:
+        _HEARERS.setdefault((url, name), set()).add(told)
+
+
+def unhear(url: str, name: str, told: Hear) -> None:
+    """The end of `hear`."""
+    with _LOCK:
+        held = _HEARERS.get((url, name), set())
+        held.discard(told)
+        if not held:
+            _HEARERS.pop((url, name), None)
+
+
+def written_here(url: str, app: str) -> bool:
+    """Whether this process writes the journal of an app: then no other one does."""
+    return bool(_WRITERS.get((url, app)))
 
 
 def open_journal(url: str, app: str) -> Journal:

@@ -15,9 +15,23 @@ import numpy.typing as npt
 from nadi.errors import error
 from nadi.io.contract import Messages
 from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, get
-from nadi.io.journal import NOTHING, Event, Group, group_of, journal_config, required, stream_name, subject
+from nadi.io.journal import (
+    NOTHING,
+    Event,
+    Group,
+    group_of,
+    hear,
+    journal_config,
+    required,
+    stream_name,
+    subject,
+    unhear,
+    written_here,
+)
 from nadi.io.natsclient import NatsClient, api, shared
 from nadi.io.retention import Retention
+from nadi.io.streamear import StreamEar
+from nadi.io.wakes import Doorbell, Tell
 
 PIECE_EVENTS = 20_000
 RETENTION_MS = 24 * 60 * 60 * 1000
@@ -65,6 +79,10 @@ class JournalLog:
         self._places = _Places()
         self._seen, self._end = -1, 0
         self._exists = False
+        self._app = app
+        self._bell = Doorbell()
+        self._ear = StreamEar(client, self._bell.ring)
+        self._appended: Group | None = None  # the last one that this process has appended since the last look
 
     def partitions(self) -> int:
         return 1
@@ -82,13 +100,30 @@ class JournalLog:
         return Retention(f"journal {self._subject}", "journal.retention.hours", self._retention)
 
     def end(self, partition: int) -> int:
-        """The number after the last event, at most BOUNDS_AGE_MS old."""
-        self._ensure()
-        last = self._stream.bounds(BOUNDS_AGE_MS).last
-        if last != self._seen:
-            self._end = self._get({"last_by_subj": self._subject}).end
-            self._seen = last
+        """The number after the last event, at most BOUNDS_AGE_MS old.
+
+        Where somebody waits (`wake`), it is what the writer in this process has told, or is asked for when there was a message.
+        """
+        if not self._bell.watched:
+            self._ask(BOUNDS_AGE_MS)
+        elif self._bell.due():
+            with self._bell.look():
+                appended, self._appended = self._appended, None
+                if appended is not None:
+                    self._end = max(self._end, appended.end)
+                else:
+                    last = self._ask(0)
+                    if not written_here(self._client.url, self._app):
+                        self._ear.listen(self._stream, last)
         return self._end
+
+    def wake(self, tell: Tell) -> None:
+        hear(self._client.url, self._subject, self._heard)
+        self._client.observe(self._interrupted)
+        self._bell.register(tell)
+
+    def next_look(self) -> float | None:
+        return None
 
     def finished(self) -> bool:
         return False
@@ -140,7 +175,27 @@ class JournalLog:
             self._client.call(lambda nc: api(nc, f"STREAM.PURGE.{self._stream.name}", request))
 
     def close(self) -> None:
-        """Nothing: the connection is shared."""
+        """The connection stays: it is shared."""
+        self._bell.silence()
+        self._ear.close()
+        self._client.ignore(self._interrupted)
+        unhear(self._client.url, self._subject, self._heard)
+
+    def _heard(self, appended: Group | None) -> None:
+        self._appended = appended
+        self._bell.ring()
+
+    def _interrupted(self, _lost: bool) -> None:
+        self._bell.ring()
+
+    def _ask(self, age_ms: int) -> int:
+        """Ask for the end; -> the last sequence of the stream, at most `age_ms` old."""
+        self._ensure()
+        last = self._stream.bounds(age_ms).last
+        if last != self._seen:
+            self._end = self._get({"last_by_subj": self._subject}).end
+            self._seen = last
+        return last
 
     def _ensure(self) -> None:
         if not self._exists:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Mapping
+from weakref import WeakValueDictionary
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from nadi.errors import NadiError, error
 from nadi.io.contract import Connector
@@ -46,6 +50,9 @@ _AWAY = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.FENCED_LEADER_EPOCH,  # what the client knows of the leader is old: a broker that was started again
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
@@ -73,6 +80,21 @@ def settings(
             raise error("OPTION_INVALID", where=where, name="optional.configuration", value=text, wanted="name:value,…")
         given[name.strip()] = value.strip()
     return {**COMMON, **(usual or {}), "bootstrap.servers": connector.options["bootstrap.servers"], **given, **own}
+
+
+_ADMINS: WeakValueDictionary[frozenset[tuple[str, Setting]], AdminClient] = WeakValueDictionary()
+_LOCK = threading.Lock()
+
+
+def admin_of(connector: Connector) -> AdminClient:
+    """The client for questions, shared by all logs of this process with the same settings; it goes with the last one who has it."""
+    given = settings(connector, {})
+    key = frozenset({**given, "process": os.getpid()}.items())
+    with _LOCK:
+        found = _ADMINS.get(key)
+        if found is None:
+            found = _ADMINS[key] = AdminClient(given)
+        return found
 
 
 def name_of(connector: Connector) -> str:

@@ -37,6 +37,8 @@ class Library:
 
     def __init__(self, functions: ctypes.CDLL) -> None:
         self._opaque = _function(functions, "rd_kafka_opaque", ctypes.c_void_p, 1)
+        self._conf = _function(functions, "rd_kafka_conf", ctypes.c_void_p, 1)
+        self._set_error_callback = _function(functions, "rd_kafka_conf_set_error_cb", None, 2)
         self._consumer_queue = _function(functions, "rd_kafka_queue_get_consumer", ctypes.c_void_p, 1)
         self._queue_destroy = _function(functions, "rd_kafka_queue_destroy", None, 1)
         self._topic_new = _function(functions, "rd_kafka_topic_new", ctypes.c_void_p, 3)
@@ -48,9 +50,17 @@ class Library:
         return found if found and self._opaque(found) == id(client) else None
 
     def queue(self, consumer: Consumer) -> int | None:
-        """Where the messages of a consumer arrive; `close_queue` has to be called before the consumer is closed."""
+        """Where the messages of a consumer arrive; `close_queue` has to be called before the consumer is closed.
+
+        The consumer's errors (all brokers are away) are told to nobody from then on: who reads the queue calls what hears them, and confluent_kafka ends the
+        process where it is called from anywhere but its own functions.
+        """
         handle = self.handle(consumer)
-        return None if handle is None else self._consumer_queue(handle)
+        if handle is None:
+            return None
+        self._set_error_callback(self._conf(handle), None)
+        queue: int = self._consumer_queue(handle)
+        return queue
 
     def close_queue(self, queue: int) -> None:
         self._queue_destroy(queue)

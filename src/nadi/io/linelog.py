@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nadi.io.contract import Messages
+from nadi.io.filebell import FileBell
+from nadi.io.wakes import Tell
 
 LINES_PER_PIECE = 1_000
 
@@ -31,6 +33,7 @@ class LineLog:
         self._committed = committed
         self._starts = array("q", [0])  # where line n begins; the last one is where the next line will
         self._times = array("q")
+        self._files = FileBell(path)
 
     def partitions(self) -> int:
         return 1
@@ -39,16 +42,27 @@ class LineLog:
         return 0
 
     def end(self, partition: int) -> int:
+        if self._files.due():
+            with self._files.look():
+                self._look()
+        return len(self._times)
+
+    def wake(self, tell: Tell) -> None:
+        self._files.register(tell)
+
+    def next_look(self) -> float | None:
+        return self._files.next_look()
+
+    def _look(self) -> None:
         try:
             size = self._path.stat().st_size
         except FileNotFoundError:
-            return 0
+            return
         known = self._starts[-1]
         if size > known and self._committed is not None:
             size = min(size, self._committed())
         if size > known:
             self._take(self._bytes(known, size))
-        return len(self._times)
 
     def _take(self, added: bytes) -> None:
         for line in added[: added.rfind(b"\n") + 1].splitlines(keepends=True):
@@ -78,4 +92,5 @@ class LineLog:
         """Nothing: records are kept."""
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """No file is held open."""
+        self._files.close()

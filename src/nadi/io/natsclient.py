@@ -26,11 +26,18 @@ from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.retry import Gate, Policy
 
 T = TypeVar("T")
+Observer = Callable[[bool], None]
+"""Is told whether the connection was lost; otherwise there is one again."""
 
 CONNECT_WITHIN = 3.0  # seconds
 CALL_WITHIN = 10.0  # seconds
+SEEK = 0.02  # seconds between two looks for a connection, at least
 NO_STORE = 10049  # JetStream's code where a stream's files could not be made
 WRONG_LAST = (10071, 10164)  # JetStream's codes for an expected last sequence that is not the last one
+
+
+# A cache does not keep two threads from making the same thing at once: of two loops the one would never be heard of again.
+_MAKING = threading.RLock()
 
 
 @cache
@@ -42,7 +49,8 @@ def _loop_of(process: int) -> asyncio.AbstractEventLoop:
 
 def event_loop() -> asyncio.AbstractEventLoop:
     """The loop of this process; a forked process gets one of its own."""
-    return _loop_of(os.getpid())
+    with _MAKING:
+        return _loop_of(os.getpid())
 
 
 def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
@@ -66,6 +74,8 @@ class NatsClient:
         self._connection: Connection | None = None
         self._connecting: asyncio.Lock | None = None
         self._calls: set[asyncio.Timeout] = set()
+        self._observers: set[Observer] = set()
+        self._returning: asyncio.Task[None] | None = None
         self._closed = False
         self._process = os.getpid()
 
@@ -100,6 +110,34 @@ class NatsClient:
         except (nats.errors.Error, OSError) as reason:
             raise self._unavailable(str(reason) or type(reason).__name__) from reason
 
+    def observe(self, told: Observer) -> None:
+        """Have `told` called in the loop thread when the connection was lost, and when there is one again. As long as anybody observes, it is sought."""
+        self._observers.add(told)
+        if self._connection is None or self._connection.is_closed:
+            event_loop().call_soon_threadsafe(self._seek)
+
+    def ignore(self, told: Observer) -> None:
+        """The end of `observe`."""
+        self._observers.discard(told)
+
+    def _seek(self) -> None:
+        if self._returning is None or self._returning.done():
+            self._returning = asyncio.create_task(self._return())
+
+    async def _return(self) -> None:
+        while self._observers and not self._closed:
+            try:
+                await self._connected()
+            except ConnectionUnavailableException:
+                await asyncio.sleep(max(SEEK, self._gate.remaining() / 1000))
+            else:
+                self._tell(False)
+                return
+
+    def _tell(self, lost: bool) -> None:
+        for told in tuple(self._observers):
+            told(lost)
+
     def close(self) -> None:
         """Close the connection; the client can not be used again."""
         self._closed = True
@@ -127,6 +165,10 @@ class NatsClient:
         async def note(reason: Exception) -> None:
             errors[:] = [reason]  # told to whoever calls next; nats-py would write it to the log
 
+        async def lost() -> None:
+            if self._connection is connection:  # an attempt that failed has lost nothing
+                self._lost()
+
         try:
             async with asyncio.timeout(CONNECT_WITHIN):
                 await connection.connect(
@@ -140,7 +182,7 @@ class NatsClient:
                     max_outstanding_pings=3,
                     pending_size=32 * 1024 * 1024,
                     error_cb=note,
-                    disconnected_cb=self._lost,
+                    disconnected_cb=lost,
                     user=self._user,
                     password=self._password,
                 )
@@ -158,10 +200,13 @@ class NatsClient:
         self._connection = connection
         return connection
 
-    async def _lost(self) -> None:
+    def _lost(self) -> None:
         now = asyncio.get_running_loop().time()
         for limit in tuple(self._calls):
             limit.reschedule(now)
+        self._tell(True)
+        if self._observers and not self._closed:
+            self._seek()
 
     def _unavailable(self, reason: str) -> ConnectionUnavailableException:
         made = error("CONNECTION_UNAVAILABLE", connector=self.name, reason=reason)
@@ -170,13 +215,14 @@ class NatsClient:
 
 
 @cache
-def _shared(url: str, _process: int) -> NatsClient:
-    return NatsClient(url)
+def _shared(url: str, user: str, password: str, _process: int) -> NatsClient:
+    return NatsClient(url, user, password)
 
 
-def shared(url: str) -> NatsClient:
-    """The client of this process for a URL; it is kept and must not be closed."""
-    return _shared(url, os.getpid())
+def shared(url: str, user: str = "", password: str = "") -> NatsClient:
+    """The client of this process for a URL and a user; it is kept and must not be closed."""
+    with _MAKING:
+        return _shared(url, user, password, os.getpid())
 
 
 async def api(connection: Connection, subject: str, body: object = None, prefix: str = "$JS.API.") -> dict[str, Any]:

@@ -56,7 +56,8 @@ class SourceKind:
     """A type of source: its options beside the common ones, how to open its log, and its ingress where it needs one.
 
     `identity` names the options that say which log it is: with another value it is another input (`nadi.io.identity`). `begins` says where a new one begins,
-    as its options have it. `parted`: its log can be entered anywhere at no cost, so that several hosts may read parts of a long stretch side by side.
+    as its options have it. `parted`: its log can be entered anywhere at no cost, so that several hosts may read parts of a long stretch side by side. `local`:
+    it needs files that all who read it share.
     """
 
     options: tuple[Option, ...]
@@ -65,15 +66,18 @@ class SourceKind:
     identity: tuple[str, ...] = ()
     begins: Callable[[Connector], str] = lambda _source: "with its oldest message"
     parted: bool = False
+    local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SinkKind:
-    """A type of sink: its options beside the common ones, how to open it, and what no two sinks of an app may share ("" for nothing)."""
+    """A type of sink: its options beside the common ones, how to open it, and what no two sinks of an app may share ("" for nothing). `local`: it needs files
+    that all who write to it share."""
 
     options: tuple[Option, ...]
     open: Callable[[Connector, Place], Sink]
     sole: Callable[[Connector], str] | None = None
+    local: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ short, and the next one begins there. Files are forgotten oldest first, never th
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,12 +23,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.io import staging
 from nadi.io.contract import Messages
+from nadi.io.filebell import FileBell
 from nadi.io.linelog import LineLog
 from nadi.io.retention import Retention
 from nadi.io.sinks.appender import Stages, extend
+from nadi.io.wakes import Tell
 
 FILE_BYTES = 4 * 1024 * 1024
 OPEN_FILES = 4
@@ -112,6 +115,7 @@ class SegmentLog:
         self._seen: tuple[int, int, int] | None = None
         self._ledger = Ledger(-1, 0, 0, 0)
         self._files: dict[int, LineLog] = {}
+        self._changes = FileBell(lines.ledger_path)
 
     def partitions(self) -> int:
         return 1
@@ -128,8 +132,18 @@ class SegmentLog:
         return None
 
     def end(self, partition: int) -> int:
-        self._look()
+        if self._changes.due():
+            with self._changes.look():
+                self._look()
         return self._ledger.first + self._ledger.lines
+
+    def wake(self, tell: Tell) -> None:
+        with contextlib.suppress(OSError, NadiError):  # where it cannot be made, it is not watched, but looked at
+            staging.make_folder(self._lines.ledger_path.parent)
+        self._changes.register(tell)
+
+    def next_look(self) -> float | None:
+        return self._changes.next_look()
 
     def finished(self) -> bool:
         return False
@@ -148,7 +162,8 @@ class SegmentLog:
         """Nothing: lines are forgotten with revisions."""
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """No file is held open."""
+        self._changes.close()
 
     def _pieces(self, start: int, end: int) -> Iterator[tuple[int, LineLog, int, int]]:
         """For each file with lines of [start, end): its first line, the file, and the lines by their places in it."""

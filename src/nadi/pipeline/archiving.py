@@ -6,7 +6,6 @@ import fcntl
 import os
 import shutil
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from nadi.pipeline.engine import plan_app
 from nadi.pipeline.node import AppText, NodeOptions, make_spec
 from nadi.pipeline.run import end_session
 from nadi.pipeline.session import SessionOptions, build_session
+from nadi.pipeline.stoprequest import StopRequest
 from nadi.pipeline.supervisor import supervise
 
 WRITTEN_WITHIN = 180.0  # seconds for Java to write it
@@ -76,7 +76,7 @@ def _run(folder: Path, fresh: Path) -> None:
     try:
         text = _APP.format(folder=folder)
         spec = make_spec(AppText(text), plan_app(text), options, 2, "")
-        (ended,) = supervise(session, [spec], options, threading.Event(), lambda _progress: None).apps
+        (ended,) = supervise(session, [spec], options, StopRequest(), lambda _progress: None).apps
     finally:
         end_session(session, WRITTEN_WITHIN)
     if ended.error is not None:

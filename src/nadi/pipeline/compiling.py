@@ -7,6 +7,7 @@ when that is done.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -21,6 +22,8 @@ from nadi.plan import plan_app
 from nadi.plan.islands import islands
 from nadi.plan.nodes import App
 
+BEHIND = "--behind"
+NICE = 15  # of a process that leaves the cores to apps that run
 PATIENCE = 1.5  # seconds, after which somebody is told: with what an earlier start has compiled it takes less
 
 
@@ -43,12 +46,12 @@ class Compiling:
         self.process: subprocess.Popen[str] | None = None
         self._following: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Begin; returns at once. Whatever goes wrong there goes wrong in a host, too, and is told there."""
+    def start(self, behind: bool = False) -> None:
+        """Begin; returns at once. `behind`: apps run already, and go before. Whatever goes wrong there goes wrong in a host, too, and is told there."""
         if not self._apps and not self._loops:
             return
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "nadi.pipeline.compiling"],
+            [sys.executable, "-m", "nadi.pipeline.compiling", *([BEHIND] if behind else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -81,6 +84,11 @@ class Compiling:
         for one in self._apps:
             self._tell(one.app.name, what)
 
+    def wait(self) -> None:
+        """Until it has ended, by itself or by `close`."""
+        if self._following is not None:
+            self._following.join()
+
     def close(self) -> None:
         """End it, if it still runs."""
         if self.process is not None and self._following is not None:
@@ -90,6 +98,8 @@ class Compiling:
 
 def main() -> None:
     """What the process does."""
+    if BEHIND in sys.argv[1:]:
+        os.nice(NICE)
     from nadi.kernel.columns.warming import warm
 
     for number, line in enumerate(sys.stdin):

@@ -1,5 +1,7 @@
 """The Python daemon of the executors: PySpark's own with three changes, made before anything is forked.
 
+Batches of `nadi run` need no Python of Spark's. Backtests do, and apps over DataFrames where the session is nadi's own.
+
 - It notes the process id of its Java virtual machine, to which the executor hosts belong; after the daemon's death its workers could no
   longer find it.
 - PySpark collects garbage after every task, with all of pyarrow in memory: 30–150 ms each time. Freezing what the first tasks left
@@ -14,16 +16,8 @@ import os
 from importlib import import_module
 
 FREEZING_TASKS = 3
-PRELOADED = (
-    "pyspark.sql.pandas.serializers",
-    "pyspark.sql.streaming.stateful_processor_api_client",
-    "nadi.pipeline.inputs.reader",
-    "nadi.pipeline.inputs.source",
-    "nadi.pipeline.kernelstage",
-    "nadi.pipeline.outputs.sink",
-    "nadi.pipeline.outputs.sinkstage",
-)
-"""What the tasks of a query import. The one thread that this starts, of Arrow's allocator, begins again in a forked process."""
+PRELOADED = ("pyspark.sql.pandas.serializers", "nadi.pipeline.dataframes")
+"""What tasks import. The one thread that this starts, of Arrow's allocator, begins again in a forked process."""
 
 
 class FreezingCollector:
@@ -33,27 +27,12 @@ class FreezingCollector:
         self._tasks = 0
 
     def collect(self) -> int:
+        """Collect, and keep what the first tasks leave in memory out of later collections."""
         found = gc.collect()
-        self.freeze()
-        return found
-
-    def freeze(self) -> None:
-        """Keep what is in memory out of later collections; not any more after the first tasks."""
         if self._tasks < FREEZING_TASKS:
             self._tasks += 1
             gc.freeze()
-
-
-_COLLECTOR = FreezingCollector()
-
-
-def freeze_first() -> None:
-    """Freeze what is in memory, in the first calls of a process: for those that are forked by PySpark's own daemon.
-
-    Planning a write and committing it are pieces of work of such processes, on the driver and in each batch; the two collections took 50 to 100 ms of
-    processor time.
-    """
-    _COLLECTOR.freeze()
+        return found
 
 
 def preload() -> None:

@@ -31,8 +31,7 @@ from nadi.lang.tree import Type
 from nadi.pipeline.engine import make_kernel, plan_app
 from nadi.pipeline.hosting.protocol import Part
 from nadi.pipeline.inputs.bucketing import make_splitter
-from nadi.pipeline.inputs.fatrows import from_ipc, gather, pack, to_arrow, to_ipc, unpack
-from nadi.pipeline.inputs.source import SCHEMA
+from nadi.pipeline.inputs.fatrows import SCHEMA, from_ipc, gather, pack, to_arrow, to_ipc, unpack
 from nadi.pipeline.kernelstage import FRAME_KEY, FRAME_VALUE, process_rows, rows_of
 from nadi.pipeline.labels import labels
 from nadi.pipeline.spec import AppSpec
@@ -246,7 +245,7 @@ def _whole_kernel(spec: AppSpec, order: Sequence[str], output: str) -> Callable[
 
 
 class TypedKernelStage(StatefulProcessor):
-    """As `KernelStage`, with the rows of one output instead of a reference to them."""
+    """Takes the rows of a bucket through its kernel in a host and gives those of one output."""
 
     def __init__(self, spec: AppSpec, names: Sequence[int], order: Sequence[str], output: str) -> None:
         self._spec = spec

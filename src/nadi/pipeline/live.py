@@ -12,11 +12,10 @@ from nadi.pipeline.spec import AppSpec
 
 
 class Live(msgspec.Struct, frozen=True):
-    """The app as it runs: its description, the process id of the JVM whose hosts have its kernels, the id of its streaming query."""
+    """The app as it runs: its description, and the process id of the JVM whose hosts have its kernels."""
 
     spec: AppSpec
     jvm: int
-    query: str
 
 
 def write_live(state: Path, live: Live) -> None:

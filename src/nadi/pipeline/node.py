@@ -6,18 +6,21 @@ import dataclasses
 import fcntl
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import Path
 
 from nadi.config import ErrorStoring, Persistence, Settings, read_settings
 from nadi.errors import NadiError, error
 from nadi.io.identity import OWN, first_numbers
 from nadi.io.registry import is_parted
+from nadi.io.remotefiles import inside
 from nadi.metrics import AppProgress
 from nadi.pipeline.cutting.restored import settle
+from nadi.pipeline.hosting.doors import new_token
+from nadi.pipeline.session import is_cluster
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
 
@@ -45,7 +48,9 @@ class AppText:
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
     """`state` is the state folder. `conf` has settings of Spark (`spark.…`) and of nadi (`nadi.…`, see `nadi.config.Settings`). `persistence` is about
-    revisions; its relative locations begin in `state`. `error_store` says where rows of error stores go. `profile`: note where the time goes."""
+    revisions; its relative locations begin in `state`. `error_store` says where rows of error stores go. `profile`: note where the time goes.
+    `stays`: go on when no app is left, or none was there to begin with, until asked to stop; somebody will add one. `token`
+    is what the processes of this run know each other by on a cluster."""
 
     state: Path = Path(".nadi")
     master: str = "local[*,4]"
@@ -56,10 +61,17 @@ class NodeOptions:
     engine: str = "nadi.pipeline.engine"
     connectors: str = "nadi.io.registry"
     profile: bool = False
+    stays: bool = False
+    token: str = field(default_factory=new_token, repr=False)
 
     def settings(self) -> Settings:
         """Those of nadi. Errors: INVALID_SETTING for one that does not exist, or has a value of the wrong kind."""
         return read_settings(self.conf)
+
+    @property
+    def cluster(self) -> bool:
+        """Whether Spark's executors are not in the driver's process, so that they may be on other machines."""
+        return is_cluster(self.master)
 
     def spark(self) -> dict[str, str]:
         """What goes to Spark."""
@@ -124,22 +136,33 @@ def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal
     """The description of an app on this node; what its state folder fixes stays as it was. Errors: APP_CHANGED, INVALID_SETTING."""
     state = options.state.resolve() / app.name
     state.mkdir(parents=True, exist_ok=True)
-    begin = settle(state)
-    spec = dataclasses.replace(_spec(text, app, options, cores, journal, cores), begin=begin)
-    shape = _as_before(spec.place.state, app, spec, options.master)
-    spec = dataclasses.replace(spec, buckets=shape.buckets, tasks=shape.tasks, inputs=dict(shape.inputs))
+    spec = _spec(text, app, options, cores, journal, cores)
+    spec = dataclasses.replace(spec, begin=settle(spec))
+    shape = _as_before(spec.place.state, app, spec)
+    tasks = tasks_of(shape.buckets, spec.hosts, options.master)
+    spec = dataclasses.replace(spec, buckets=shape.buckets, tasks=tasks, inputs=dict(shape.inputs))
     return dataclasses.replace(spec, parted=tuple(c.ordinal for c in spec.sources(app) if is_parted(c.type)))
 
 
-def spread(specs: Sequence[AppSpec]) -> list[AppSpec]:
-    """Give each app the host behind the last one of the app before: apps of one bucket shall not all live in the first host.
+def spread(specs: Sequence[AppSpec], beside: Sequence[AppSpec] = ()) -> list[AppSpec]:
+    """Give each app a host to begin in, `beside` those that have one: the host that the fewest apps begin in (there an app is as long as it shares a query)
+    and, of several, the one with the fewest buckets.
 
-    >>> apps = [AppSpec(name, "", "", buckets=n, hosts=2) for name, n in (("A", 1), ("B", 1), ("C", 2), ("D", 1))]
+    >>> apps = [AppSpec(name, "", "", buckets=n, hosts=2) for name, n in (("A", 1), ("B", 2), ("C", 2), ("D", 1))]
     >>> [spec.first for spec in spread(apps)]
-    [0, 1, 0, 0]
+    [0, 1, 0, 1]
+    >>> [spec.first for spec in spread(apps[:1], beside=spread(apps)[1:])]
+    [0]
     """
-    taken = list(accumulate((s.buckets for s in specs), initial=0))
-    return [dataclasses.replace(s, first=before % s.hosts) for s, before in zip(specs, taken)]
+    begin = Counter(s.first for s in beside)
+    served = Counter(s.host_of(bucket) for s in beside for bucket in range(s.buckets))
+    placed = []
+    for spec in specs:
+        first = min(range(spec.hosts), key=lambda host: (begin[host], served[host]))
+        placed.append(dataclasses.replace(spec, first=first))
+        begin[first] += 1
+        served.update(placed[-1].host_of(bucket) for bucket in range(spec.buckets))
+    return placed
 
 
 def spec_to_restore(text: AppText, app: App, options: NodeOptions, cores: int, buckets: int) -> AppSpec:
@@ -151,7 +174,7 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
     """The description of an app from its text and the settings; it has so many `buckets` where it can be split and they do not say how many."""
     state = (options.state / app.name).resolve()
     settings = options.settings()
-    hosts = max(1, _given(settings.hosts, cores))
+    hosts = host_count(settings, cores)
     split = 1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, buckets))
     return AppSpec(
         app.name,
@@ -165,15 +188,32 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         max_events=settings.batch_events,
         max_bytes=settings.batch_bytes,
         order_idle=settings.order_idle,
+        host_memory=_given(settings.host_memory, _share_of_memory(hosts)),
         properties=settings.of_kernels(),
         until_end=options.until_end,
         outputs=needed_outputs(app),
         engine=options.engine,
         connectors=options.connectors,
         error_store=options.error_store,
-        handover=settings.handover_bytes if options.master.startswith("local") else -1,
+        handover=-1 if options.cluster else settings.handover_bytes,
         profile=options.profile,
+        pool=app.pool,
+        store=_store(settings, app),
+        cluster=options.cluster,
+        token=options.token if options.cluster else "",
     )
+
+
+def _store(settings: Settings, app: App) -> str:
+    url = settings.state_url
+    if not url:
+        return ""
+    return inside(url if "://" in url else str(Path(url).resolve()), app.name)
+
+
+def host_count(settings: Settings, cores: int) -> int:
+    """How many hosts a node has, whatever apps there are."""
+    return max(1, _given(settings.hosts, cores))
 
 
 def tasks_of(buckets: int, hosts: int, master: str) -> int:
@@ -183,7 +223,12 @@ def tasks_of(buckets: int, hosts: int, master: str) -> int:
     >>> [tasks_of(n, 2, "local[*,4]") for n in (1, 2, 5)], tasks_of(5, 2, "spark://host:7077")
     ([1, 2, 2], 5)
     """
-    return min(buckets, hosts) if master.startswith("local") else buckets
+    return buckets if is_cluster(master) else min(buckets, hosts)
+
+
+def _share_of_memory(hosts: int) -> int:
+    """MB of this machine for each host, if half of it is theirs: a base that is made beside the work may hold as much again."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // hosts // 1_000_000
 
 
 def _given(value: int | None, otherwise: int) -> int:
@@ -192,17 +237,15 @@ def _given(value: int | None, otherwise: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a state folder fixes of its app (`<state>/pipeline.json`): how it is sharded, into how many buckets, how many tasks these have (Spark's checkpoint
-    holds to it; 0 behind a restore: the next start says), and the number of each input."""
+    """What a state folder fixes of its app (`<state>/pipeline.json`): how it is sharded, into how many buckets, and the number of each input."""
 
     sharding: str
     buckets: int
-    tasks: int
     inputs: Mapping[str, int]
 
     def to_json(self) -> str:
         """As it is kept."""
-        return json.dumps({"version": 3, **dataclasses.asdict(self)})
+        return json.dumps({"version": 4, **dataclasses.asdict(self)})
 
     def keep(self, state: Path) -> None:
         """Replace what the state folder has."""
@@ -212,8 +255,7 @@ class Shape:
 
 
 def read_shape(state: Path, spec: AppSpec, app: App) -> Shape | None:
-    """The shape that a state folder has; None before the first start. One of version 1 knows inputs by their places only: they must be those of the app;
-    before version 3 each bucket had a task."""
+    """The shape that a state folder has; None before the first start. One of version 1 knows inputs by their places only: they must be those of the app."""
     path = state / "pipeline.json"
     if not path.exists():
         return None
@@ -223,16 +265,15 @@ def read_shape(state: Path, spec: AppSpec, app: App) -> Shape | None:
         if known["sources"] != sources:
             raise _changed(app, f"sources were {known['sources']} and are {sources}", state)
         known["inputs"] = first_numbers(spec.user_sources(app))
-    buckets = int(known["buckets"])
-    return Shape(known["sharding"], buckets, int(known.get("tasks", buckets)), known["inputs"])
+    return Shape(known["sharding"], int(known["buckets"]), known["inputs"])
 
 
-def _as_before(state: Path, app: App, spec: AppSpec, master: str) -> Shape:
+def _as_before(state: Path, app: App, spec: AppSpec) -> Shape:
     """What the first start has fixed; checks that inputs and sharding are still those of the state."""
     wanted = first_numbers(spec.user_sources(app))
     known = read_shape(state, spec, app)
     if known is None:
-        first = Shape(app.sharding.kind, spec.buckets, spec.partitions, wanted)
+        first = Shape(app.sharding.kind, spec.buckets, wanted)
         first.keep(state)
         return first
     if known.sharding != app.sharding.kind:
@@ -241,9 +282,6 @@ def _as_before(state: Path, app: App, spec: AppSpec, master: str) -> Shape:
     if before != now:
         gone, fresh_ones = (" and ".join(sorted(names)) or "none" for names in (before - now, now - before))
         raise _changed(app, f"inputs that are gone: {gone}; new ones: {fresh_ones}", state)
-    if known.tasks == 0:
-        known = dataclasses.replace(known, tasks=tasks_of(known.buckets, spec.hosts, master))
-        known.keep(state)
     return known
 
 

@@ -44,12 +44,14 @@ def ask(live: Live, text: str, within: float = 30.0) -> Found | None:
     """Find, or change: None once the change is made.
 
     Errors: SiddhiParserException, OnDemandQueryCreationException; ANSWER_LATE where a kernel has not come up, or no batch has taken a change (it
-    stands and will be made), `within` seconds; CHANGE_FAILED where it met something in a value.
+    stands and will be made), `within` seconds; QUERY_ON_CLUSTER for a find there; CHANGE_FAILED where it met something in a value.
     """
     engine = live.spec.load_engine()
     app = engine.plan_app(live.spec.text)
     question = engine.plan_on_demand(app, text)
     if question.kind == "find":
+        if live.spec.cluster:
+            raise error("QUERY_ON_CLUSTER", app=live.spec.app)
         return _find(live, app, question, text, within)
     _change(live, app, text, within)
     return None
@@ -77,7 +79,7 @@ def _find(live: Live, app: App, question: OnDemand, text: str, within: float) ->
 
 
 def _asked(live: Live, reached: Hosts, bucket: int, text: str, rows: list[Any] | None = None) -> list[Any] | None:
-    head = {"op": "find", "query": live.query, "bucket": bucket, "text": text}
+    head = {"op": "find", "bucket": bucket, "text": text}
     answer = reached.call_app(live.spec, bucket, head, [] if rows is None else [msgspec.msgpack.encode(rows)])
     if answer.head.get("need") == "kernel":
         return None

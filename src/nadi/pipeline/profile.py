@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nadi.pipeline.executor.stopwatch import Note, Timed, Told
+from nadi.pipeline.query import at_work
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -26,18 +27,18 @@ WRITE_EVERY = 1.0  # seconds
 SETTLED = 1_500.0  # ms after its end at which hosts have written what they did in a batch
 FILE = "profile.json"
 
-CUT, PLANNING, OFFSETS, SCHEDULING, COMMITS = "cut", "planning", "offset log", "scheduling", "commit log"
-_SPARK = {CUT: "latestOffset", PLANNING: "queryPlanning", OFFSETS: "walCommit", COMMITS: "commitOffsets"}
+PLANNING, OFFSETS, SCHEDULING, COMMITS = "planning", "offset log", "scheduling", "commit log"
+_SPARK = {PLANNING: "queryPlanning", OFFSETS: "walCommit", COMMITS: "commitOffsets"}
 _HOSTS = {
     "kernel": ("kernel",),
-    "state": ("process", "feed"),
+    "state": ("process",),
     "read": ("read",),
     "write": ("write",),
     "commit": ("commit",),
 }
 """Our names for what hosts note. An earlier one has a moment that two of them share: the kernel is within `process`."""
 
-PHASES = (CUT, OFFSETS, PLANNING, SCHEDULING, "read", "kernel", "state", "write", "commit", COMMITS)
+PHASES = (OFFSETS, PLANNING, SCHEDULING, "read", "kernel", "state", "write", "commit", COMMITS)
 """In the order of a batch. *read* has decoding and spreading over buckets, *scheduling* is what is left: Spark's jobs and tasks, Python workers, shuffle."""
 
 
@@ -111,10 +112,10 @@ def forget_profile(state: Path) -> None:
 def phases_of(batch: Batch, notes: Iterable[Note]) -> dict[str, float]:
     """Milliseconds of each phase in a batch; they add up to its length.
 
-    >>> told = {"triggerExecution": 100, "latestOffset": 10, "queryPlanning": 5, "walCommit": 3, "commitOffsets": 2}
+    >>> told = {"triggerExecution": 100, "queryPlanning": 5, "walCommit": 3, "commitOffsets": 2}
     >>> found = phases_of(Batch(1, 0.0, told), [Note("read", 20, 30), Note("process", 40, 60), Note("kernel", 45, 55)])
     >>> found["read"], found["kernel"], found["state"], found["scheduling"], sum(found.values())
-    (10.0, 10.0, 10.0, 50.0, 100.0)
+    (10.0, 10.0, 10.0, 60.0, 100.0)
     """
     begin, end = batch.begin, batch.begin + batch.length
     inside = [n for n in notes if n.begin < end and n.end > begin]
@@ -189,8 +190,10 @@ class Profiler:
         if now - self._written >= WRITE_EVERY * 1000:
             self._take(now, SETTLED)
 
-    def finish(self) -> None:
-        """Take over what hosts have written at their end."""
+    def finish(self, query: StreamingQuery | None) -> None:
+        """Take over the last batches and what hosts have written at their end."""
+        if query is not None:
+            self._waiting += self._new_batches(query)
         self._take(time.time() * 1000, 0.0)
 
     def _take(self, now: float, settled: float) -> None:
@@ -222,7 +225,8 @@ class Profiler:
             told = msgspec.json.decode(progress.json())
             if "addBatch" in told["durationMs"]:
                 begin = datetime.fromisoformat(told["timestamp"].replace("Z", "+00:00")).timestamp() * 1000
-                found.append(Batch(batch, begin, told["durationMs"]))
+                waited = told["durationMs"].get("latestOffset", 0)
+                found.append(Batch(batch, begin + waited, at_work(told["durationMs"])))
         if found and self._last < 0:
             found[-1] = msgspec.structs.replace(found[-1], cold=True)
         if found:

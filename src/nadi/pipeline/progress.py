@@ -1,13 +1,11 @@
-"""What the write stage leaves after each cut for the process that makes cuts and for the supervisor: one small file, replaced atomically.
+"""What a cut leaves for who looks on: one small file, replaced atomically once the cut is committed.
 
-It is not synced to the disk: what is lost with it can be found out again (order times by reading a cut's range once more, timers by an
-additional cut), and only counters for display start again.
+It is not synced to the disk and nothing depends on it: what a group goes on with is in its commit record, and only counters for display may start again.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -26,11 +24,7 @@ def read_progress(state: Path) -> Progress | None:
 
 
 def write_progress(state: Path, progress: Progress) -> None:
-    """Note the progress of a cut, once or more often for the same one; totals count it once."""
-    known = read_progress(state)
-    if known is not None:
-        before = known.before if known.n == progress.n else known.totals
-        progress = replace(progress, before=before)
+    """Replace what is noted."""
     fresh = state / f"progress.json.{os.getpid()}"
     fresh.write_bytes(msgspec.json.encode(progress))
     fresh.replace(state / "progress.json")

@@ -1,55 +1,83 @@
-"""One app as one streaming query: source → shuffle by bucket → kernels → sinks."""
+"""A run of groups as one streaming query: the connector's source, for a group that is spread over hosts a shuffle by bucket, the connector's sink."""
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nadi.errors import Diagnostic, NadiError, error, raised
-from nadi.pipeline.inputs.source import AppSource
-from nadi.pipeline.outputs.sink import AppSink
-from nadi.pipeline.session import activate, driver_jvm
-from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.hosting.hostclient import hosts_folder
+from nadi.pipeline.session import activate, driver_jvm, is_cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-_NAMED = re.compile(r"nadi\.errors\.exceptions\.(\w+): (?:[^\[\n]*: )?\[([A-Z0-9_]+)\] ([^\n]*)")
+CONNECTOR = "nadi.Connector"
+HOST = "nadi.pipeline.executor.host"
+
+_NAMED = re.compile(
+    r"nadi\.errors\.exceptions\.(\w+): (?:[^\[\n]*: )?\[([A-Z0-9_]+)\] ([^\n]*?)(?: SQLSTATE: \w{5})?(?:\n|$)"
+)
 
 
-def start_query(session: SparkSession, spec: AppSpec) -> StreamingQuery:
-    """Start (or go on with) the query of an app in a session of its own. Its checkpoint is in the state folder."""
-    # it takes a while to load: `Node` does that while Java starts
-    from nadi.pipeline.kernelstage import OUTPUT, KernelStage, PandasKernelStage
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What a query is started with: its name in Spark and for people, the run that the coordinator knows it by, the coordinator's socket; into how many
+    partitions events are spread by bucket (0: the hosts do all in one stage); a folder for Spark's checkpoint, which nothing depends on; the hosts' logs."""
 
+    name: str
+    run: str
+    coordinator: Path
+    partitions: int
+    checkpoint: Path
+    logs: Path
+
+
+def start_query(session: SparkSession, plan: QueryPlan) -> StreamingQuery:
+    """Start a query in a session of its own."""
     activate(session)
-    session.conf.set("spark.sql.shuffle.partitions", str(spec.partitions))
-    session.dataSource.register(AppSource)
-    session.dataSource.register(AppSink)
-    described = spec.to_json()
-    buckets = session.readStream.format(AppSource.name()).option("spec", described).load().groupBy("bk")
-    if begun_in_pandas(spec.place.state / "checkpoint"):
-        done = buckets.transformWithStateInPandas(PandasKernelStage(spec, spec.labels), OUTPUT, "Append", "None")
-    else:
-        done = buckets.transformWithState(KernelStage(spec, spec.labels), OUTPUT, "Append", "None")
+    conf = session.sparkContext.getConf()
+    # other machines may have their Python elsewhere, and do not have the folder of the logs
+    cluster = is_cluster(session.sparkContext.master)
+    python = conf.get("spark.pyspark.python", sys.executable) if cluster else sys.executable
+    options = {
+        "coordinator": str(plan.coordinator),
+        "query": plan.run,
+        "hosts.base": str(hosts_folder(driver_jvm(session)).parent),
+        "hosts.command": "\n".join([python, "-m", HOST]),
+        "logs": "" if cluster else str(plan.logs),
+    }
+    rows = session.readStream.format(CONNECTOR).options(**options).load()
+    if plan.partitions:
+        rows = rows.repartition(plan.partitions, "bk")
     query: StreamingQuery = (
-        done.writeStream.format(AppSink.name())
-        .option("spec", described)
-        .option("jvm", str(driver_jvm(session)))
-        .option("checkpointLocation", str(spec.place.state / "checkpoint"))
+        rows.writeStream.format(CONNECTOR)
+        .options(**options)
+        .option("checkpointLocation", plan.checkpoint.as_uri())
         .outputMode("append")
-        .queryName(spec.app)
+        .queryName(plan.name)
         .start()
     )
     return query
 
 
-def begun_in_pandas(checkpoint: Path) -> bool:
-    """Whether the stateful stage of a checkpoint is that over pandas: Spark goes on with the one that it finds noted there."""
-    noted = (path for path in (checkpoint / "state" / "0" / "_metadata").glob("**/*") if path.is_file())
-    return any(b"transformWithStateInPandas" in path.read_bytes() for path in noted)
+def at_work(durations: Mapping[str, int]) -> dict[str, int]:
+    """What Spark tells of a batch by phase, ms, without the time in which there was nothing to do: `latestOffset` waits for the next batch.
+
+    >>> at_work({"latestOffset": 2900, "addBatch": 30, "triggerExecution": 2940})
+    {'addBatch': 30, 'triggerExecution': 40}
+    """
+    waited = durations.get("latestOffset", 0)
+    return {
+        name: ms - waited if name == "triggerExecution" else ms
+        for name, ms in durations.items()
+        if name != "latestOffset"
+    }
 
 
 def named_failure(app: str, reason: BaseException, log: object) -> NadiError:

@@ -2,6 +2,7 @@
 
 node = Node([AppText(text)], NodeOptions(until_end=True), print)
 report = node.run()             # node.request_stop() from a signal handler or another thread ends it between two batches
+node.add(AppText(another))      # from another thread, while it runs; node.remove("Another")
 """
 
 from __future__ import annotations
@@ -9,37 +10,29 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import select
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nadi.config.settings import KERNEL
 from nadi.errors import error
-from nadi.io import circuits
-from nadi.io.contract import Ingress
-from nadi.io.errorstores import note_store
-from nadi.io.faultlog import FAULTS
-from nadi.io.natsserver import NatsServer
-from nadi.io.registry import SOURCES, source_kind
-from nadi.kernel.columns.choosing import check_mode
-from nadi.kernel.control import CONTROL
+from nadi.io.readiness import end_of, readable
 from nadi.metrics import AppProgress
+from nadi.pipeline.admission import Admission
 from nadi.pipeline.classarchive import Later
-from nadi.pipeline.compiling import Compiled, Compiling
 from nadi.pipeline.hosting.hostclient import Hosts, hosts, hosts_folder, sweep
-from nadi.pipeline.live import remove_live
-from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, make_spec, needed_outputs, node_lock, spread
-from nadi.pipeline.profile import forget_profile
+from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, host_count, node_lock
+from nadi.pipeline.nodesocket import NodeSocket
+from nadi.pipeline.queries import query_names
+from nadi.pipeline.roster import Roster
 from nadi.pipeline.session import SessionOptions, driver_jvm, end_driver, java, start_session
-from nadi.pipeline.slots import COPIES, with_slots
-from nadi.pipeline.spec import AppSpec, Connectors, Engine
-from nadi.pipeline.supervisor import RESTARTS, OnProgress, lost, supervise
-from nadi.plan.nodes import App
+from nadi.pipeline.slots import with_slots
+from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.stoprequest import StopRequest
+from nadi.pipeline.supervised import RESTARTS, OnProgress
+from nadi.pipeline.supervisor import Supervisor, supervise
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,12 +41,18 @@ ENDS_WITHIN = 15.0  # seconds for the JVM and its hosts to go
 CRASHES = 5  # of the JVM in a row, without a batch between them
 
 
+def _title(apps: Sequence[str]) -> str:
+    """What Spark calls the node."""
+    return f"nadi {' '.join(apps)}" if len(apps) <= 5 else f"nadi, {len(apps)} apps"
+
+
 def _silent(_progress: object) -> None:
     """Where nobody wants to know."""
 
 
 class Node:
-    """One run of some apps on a state folder.
+    """One run of some apps on a state folder. Apps can be added and removed while it runs (`add`, `remove`; also from other processes, by
+    `nadi.pipeline.nodesocket`).
 
     `on_progress` is called from other threads, about twice a second per app and whenever the state of an app changes.
     """
@@ -62,12 +61,12 @@ class Node:
         self._texts = tuple(apps)
         self._options = options
         self._on_progress = on_progress or _silent
-        self._last: dict[str, AppProgress] = {}
-        self._stop = threading.Event()
-
-    def _tell(self, progress: AppProgress) -> None:
-        self._last[progress.app] = progress
-        self._on_progress(progress)
+        self._stop = StopRequest()
+        self._roster = Roster(options.state)
+        self._servers = contextlib.ExitStack()  # what all apps have in common
+        self._admission = Admission(options, self._say, self._servers)
+        self._admitting = threading.Lock()
+        self._opened = threading.Event()  # apps are taken, or never will be
 
     def request_stop(self) -> None:
         """Finish the batches under way, commit them and stop. Returns at once; safe in a signal handler."""
@@ -79,123 +78,113 @@ class Node:
         Errors: those of the apps' texts, options and state (nothing was started then), NODE_LOCKED, SPARK_NOT_STARTED, SERVER_NOT_STARTED. How each app
         ended is in the report.
         """
-        properties = self._options.settings().of_kernels()  # wrong ones are refused before anything starts
-        engine: Engine = import_module(self._options.engine)
-        planned = [(text, engine.plan_app(text.text)) for text in self._texts]
-        names = [app.name for _, app in planned]
-        for name in names:
-            if names.count(name) > 1:
-                raise error("APP_TWICE", app=name)
-        registry: Connectors = import_module(self._options.connectors)
-        for _, app in planned:  # what is wrong with them is said before anything starts
-            registry.connectors(app, "source")
-            registry.connectors(app, "sink")
-            check_mode(app, properties.get(KERNEL, "rows"))
-            engine.make_kernel(
-                app, needed_outputs(app), 0, {**properties, KERNEL: "rows"}
-            )  # columns have loops to compile
-        with node_lock(self._options.state), contextlib.ExitStack() as started:
-            if properties.get(KERNEL, "rows") != "rows":
-                self._compile([app for _, app in planned], started)
-            return self._run(planned, registry, started)
+        with contextlib.ExitStack() as started:
+            started.callback(self._opened.set)
+            started.callback(self._end)
+            planned = [self._admission.planned(text) for text in self._texts]
+            names = [one.app.name for one in planned]
+            for name in names:
+                if names.count(name) > 1:
+                    raise error("APP_TWICE", app=name)
+            started.enter_context(node_lock(self._options.state))
+            started.enter_context(self._servers)
+            compiling = self._admission.compiling(planned)  # while all else starts
+            if compiling is not None:
+                started.callback(compiling.close)
+            started.callback(self._roster.close)
+            for admitted in self._admission.admit(planned, []):
+                self._roster.enter(admitted)
+                self._roster.start(admitted.spec.app)
+            if self._options.master.startswith("local"):
+                started.callback(Later(java(), self._options.state.resolve() / "logs").close)
+            started.enter_context(NodeSocket(self._options.state, self.add, self.remove))
+            started.callback(self._end)  # who waits hears it before the socket is closed
+            self._opened.set()
+            return self._through_crashes()
 
-    def _compile(self, apps: Sequence[App], started: contextlib.ExitStack) -> None:
-        """Compile what runs on columns while all else starts."""
+    def _end(self) -> None:
+        """Take no app any more."""
+        self._roster.end()
+        with self._admitting:  # who was letting one in has given up
+            pass
 
-        def tell(app: str, what: str) -> None:
-            self._tell(dataclasses.replace(self._last.get(app, AppProgress(app)), said=(what,)))
+    # ---- apps that enter and leave
 
-        compiling = Compiling([Compiled(app, needed_outputs(app)) for app in apps], tell)
-        compiling.start()
-        started.callback(compiling.close)
+    def add(self, text: AppText) -> AppProgress:
+        """Run another app, too, and wait until a query carries it or it waits for another attempt; -> its progress. From any thread; before `run` has
+        begun it waits for that.
 
-    def _run(
-        self, planned: list[tuple[AppText, App]], registry: Connectors, started: contextlib.ExitStack
-    ) -> ExitReport:
-        options = self._options
-        journal = self._journal([app for _, app in planned], registry, started)
-        cores = os.cpu_count() or 1
-        specs = spread([make_spec(text, app, options, cores, journal) for text, app in planned])
-        for spec in specs:
-            remove_live(spec.place.state)  # a killed node may have left it
-            circuits.forget(spec.place.state)
-            forget_profile(spec.place.state)
-            note_store(spec.place.state, spec.open_errors(), spec.error_store)
-        made = [
-            ingress
-            for spec, (_, app) in zip(specs, planned, strict=True)
-            for ingress in _ingresses(spec, app, registry, started)
-        ]
-        for ingress in made:  # when all are known, as some share a server
-            ingress.start()
-        if options.master.startswith("local"):
-            started.callback(Later(java(), options.state.resolve() / "logs").close)
-        return self._through_crashes(specs)
+        Errors: those of its text and state, APP_RUNS, NODE_STOPPING, SERVER_NOT_STARTED (nothing has changed then); what it ended with at once.
+        """
+        self._opened.wait()
+        planned = self._admission.planned(text)
+        name = planned.app.name
+        with self._admitting:
+            if self._stop.is_set():
+                raise error("NODE_STOPPING", folder=self._options.state)
+            self._roster.free(name)
+            (admitted,) = self._admission.admit([planned], self._roster.specs())
+            compiling = self._admission.compiling([planned], behind=True)
+            if compiling is not None:
+                admitted.held.callback(compiling.close)
+            self._roster.enter(admitted)
+        if compiling is not None:
+            compiling.wait()  # a host that compiled would hold up the apps that it has
+        self._roster.start(name)
+        return self._roster.until_carried(name)
 
-    def _through_crashes(self, specs: Sequence[AppSpec]) -> ExitReport:
-        """Run the apps on Spark; where its JVM dies, those that had not ended go on in a new one, from what is in their checkpoints."""
-        ended: dict[str, AppExit] = {}
+    def remove(self, name: str) -> AppExit:
+        """Stop an app between two cuts, as the end of the node does, and let go of it; what it has on the disk stays. -> how it ended. From any thread.
+
+        Errors: APP_NOT_ON_NODE, NODE_STOPPING.
+        """
+        self._opened.wait()
+        return self._roster.leave(name)
+
+    # ---- Spark
+
+    def _tell(self, progress: AppProgress) -> None:
+        self._roster.note(progress)
+        self._on_progress(progress)
+
+    def _say(self, app: str, what: str) -> None:
+        self._tell(dataclasses.replace(self._roster.shown(app), said=(what,)))
+
+    def _through_crashes(self) -> ExitReport:
+        """Run the apps on Spark; where its JVM dies, those that had not ended go on in a new one, from what they have committed."""
         tries, reached = 0, -1
         while True:
-            left = [s for s in specs if s.app not in ended or lost(ended[s.app])]
-            for result in self._on_spark(left).apps:
-                ended[result.app] = result
-            crashed = [e for e in ended.values() if lost(e)]
-            at = sum(e.progress.batches for e in ended.values())
+            self._on_spark(self._roster.given())
+            at = self._roster.batches()
             tries, reached = (tries + 1, at) if at == reached else (1, at)
-            if not crashed or self._stop.is_set() or tries >= CRASHES:
-                return ExitReport(tuple(ended[s.app] for s in specs))
-            for result in crashed:
-                self._tell(dataclasses.replace(result.progress, state="waiting", said=()))
+            stays = self._options.stays and not self._stop.is_set()
+            if self._stop.is_set() or tries >= CRASHES or not self._roster.goes_on(stays):
+                return self._roster.report()
+            for progress in self._roster.crashed():
+                self._tell(dataclasses.replace(progress, state="waiting", said=()))
             self._stop.wait(RESTARTS.delay(tries) / 1000)
 
-    def _on_spark(self, specs: Sequence[AppSpec]) -> ExitReport:
+    def _on_spark(self, specs: Sequence[AppSpec]) -> None:
         options = self._options
-        conf = options.spark()
-        names = tuple(s.app for s in specs)
-        slots = options.settings().slots
-        master = with_slots(options.master, specs, options.persistence.enabled, slots)
-        pools = (*names, COPIES)
-        wanted = SessionOptions(master, options.state / "logs", conf, f"nadi {' '.join(names)}", pools)
-        # what a query needs, and takes a while to load, while Java starts
-        threading.Thread(target=import_module, args=("nadi.pipeline.kernelstage",), daemon=True).start()
+        settings, names = options.settings(), [s.app for s in specs]
+        master = with_slots(options.master, len(specs), settings.slots)
+        wanted = SessionOptions(master, options.state / "logs", options.spark(), _title(names), query_names(names))
         session = start_session(wanted, self._stop)
         jvm = driver_jvm(session)
         try:
             sweep()
-            ready = hosts(max(s.hosts for s in specs), jvm)
-            threading.Thread(target=_prepare, args=(ready,), daemon=True).start()
-            return supervise(session, specs, options, self._stop, self._tell)
+            ready = hosts(host_count(settings, os.cpu_count() or 1), jvm)
+
+            def made(supervisor: Supervisor) -> None:
+                # hosts say hello to the coordinator, which has its socket now
+                if not options.cluster:  # there executors have them
+                    threading.Thread(target=_prepare, args=(ready,), daemon=True).start()
+                self._roster.carried_by(supervisor)
+
+            supervise(session, specs, options, self._stop, self._tell, moved=self._roster.moved, made=made)
         finally:
+            self._roster.carried_by(None)
             _end(jvm)
-
-    def _journal(self, apps: Sequence[App], registry: Connectors, started: contextlib.ExitStack) -> str:
-        """The URL of the journal's server: the one configured, an embedded one where an app needs it, or ""."""
-        named = self._options.settings().journal_url
-        if named or not any(needs_journal(app, registry) for app in apps):
-            return named
-        server = NatsServer(self._options.state.resolve() / "nats")
-        server.start()
-        started.callback(server.stop)
-        return server.url
-
-
-def needs_journal(app: App, registry: Connectors) -> bool:
-    """Whether an input of the app is kept in the node's journal, or a topic of it is."""
-    sources, sinks = registry.connectors(app, "source"), registry.connectors(app, "sink")
-    kept = any(c.type == "inmemory" for c in (*sources, *sinks))
-    return kept or any(c.type in SOURCES and source_kind(c.type).ingress is not None for c in sources)
-
-
-def _ingresses(spec: AppSpec, app: App, registry: Connectors, started: contextlib.ExitStack) -> Iterator[Ingress]:
-    """The ingresses of an app, which stop with what was started."""
-    for connector in spec.sources(app):
-        if connector.stream in (CONTROL, FAULTS):
-            continue
-        ingress = registry.make_ingress(connector, spec.place)
-        if ingress is not None:
-            started.callback(ingress.stop)
-            yield ingress
 
 
 def _prepare(ready: Hosts) -> None:
@@ -216,20 +205,33 @@ def _end(jvm: int, within: float = ENDS_WITHIN) -> None:
         ends = [watched.enter_context(end) for file in folder.glob("*.alive") if (end := _end_of_host(file))]
         end_driver(within)
         until = time.monotonic() + within
-        while any(folder.glob("*.alive")) and time.monotonic() < until:
+        while any(map(_lives, folder.glob("*.alive"))) and time.monotonic() < until:
             time.sleep(0.02)
         # a host removes its files and then gives its memory back, which takes a moment
         while ends and time.monotonic() < until:
-            ended = select.select(ends, [], [], until - time.monotonic())[0]
+            ended = readable(ends, until - time.monotonic())
             ends = [end for end in ends if end not in ended]
     with contextlib.suppress(OSError):
         folder.rmdir()
 
 
+def _lives(alive: Path) -> bool:
+    """Whether the host that wrote its process id there has not ended: one that was killed has left its files."""
+    try:
+        os.kill(int(alive.read_text()), 0)
+    except (OSError, ValueError):
+        return False
+    end = _end_of_host(alive)
+    if end is None:
+        return True
+    with end:
+        return not readable([end], 0.0)  # one that nobody has waited for still has its number
+
+
 def _end_of_host(alive: Path) -> FileIO | None:
     """What becomes readable when the host that wrote its process id there has ended; None where the system has no such thing, or it has ended."""
-    with contextlib.suppress(AttributeError, OSError, ValueError):
-        return FileIO(os.pidfd_open(int(alive.read_text())))
+    with contextlib.suppress(OSError, ValueError):
+        return end_of(int(alive.read_text()))
     return None
 
 

@@ -23,20 +23,22 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
 import structlog
 
 from nadi.errors import NadiError, error
 from nadi.pipeline import catalyst, classarchive, hadoopconf, localfiles
+from nadi.pipeline.connector.jar import ensure_jar
+from nadi.pipeline.stoprequest import StopRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG = logging.getLogger("nadi")
-_STATE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _CHECKPOINT = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 STARTS_AGAIN = (0.5, 2.0)  # seconds before each further attempt to start Spark
@@ -46,8 +48,6 @@ log = structlog.get_logger(__name__)
 SETTINGS: dict[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.scheduler.mode": "FAIR",
     "spark.locality.wait": "0",
@@ -55,14 +55,7 @@ SETTINGS: dict[str, str] = {
     "spark.python.daemon.module": "nadi.pipeline.daemon",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.streaming.stateStore.providerClass": _STATE,
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT,
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    # 100 batches are seconds here; a state that is read slowly needs more
-    "spark.sql.streaming.minBatchesToRetain": "500",
-    # pages of state are counted in records, and a record is a frame of up to 2 MB
-    "spark.sql.execution.arrow.transformWithStateInPySpark.maxStateRecordsPerBatch": "8",
     "spark.sql.streaming.metricsEnabled": "false",
     # A batch is a few fat rows in a plan that is made anew: writing code for it costs more than running it.
     "spark.sql.codegen.wholeStage": "false",
@@ -80,8 +73,16 @@ SETTINGS: dict[str, str] = {
 }
 """What holds unless `--conf` says otherwise."""
 
-LOCAL = {"spark.shuffle.compress": "false"}
-"""What holds besides on one machine: its shuffles are read from memory, where packing costs more than copying."""
+LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.shuffle.compress": "false",
+}
+"""What holds besides on one machine. Its shuffles are read from memory, where packing costs more than copying."""
+
+CLUSTER = {"spark.locality.wait.process": "1s", "spark.shuffle.readHostLocalDisk": "false"}
+"""What holds besides on several: a task waits for so long for the executor that has its kernels, as elsewhere it would be handed on; and executors of one
+machine may be in containers, which have no disk in common."""
 
 _JAVA_OPTIONS = "-Djdk.lang.Process.launchMechanism=VFORK"
 # Spark's code runs a few times a batch, and is planned anew for each: what the second compiler and a collector with threads of its own
@@ -99,6 +100,8 @@ _LOG4J = """\
 status = error
 rootLogger.level = warn
 rootLogger.appenderRef.file.ref = file
+logger.pools.name = org.apache.spark.scheduler.FairSchedulableBuilder
+logger.pools.level = error
 appender.file.type = RollingFile
 appender.file.name = file
 appender.file.fileName = {path}
@@ -122,6 +125,15 @@ class SessionOptions:
     conf: Mapping[str, str] = field(default_factory=dict)
     name: str = "nadi"
     pools: tuple[str, ...] = ()
+
+
+def is_cluster(master: str) -> bool:
+    """Whether the executors of a master are processes of their own, which may be on other machines.
+
+    >>> [is_cluster(master) for master in ("local[*,4]", "local-cluster[2,1,1024]", "spark://host:7077")]
+    [False, True, True]
+    """
+    return not master.startswith("local") or master.startswith("local-cluster")
 
 
 def mebibytes(size: str) -> int:
@@ -152,7 +164,7 @@ def java_options(logs: Path, extra: str = "", cores: int = 1, quicker: str = "",
 
 
 def write_pools(folder: Path, names: Iterable[str]) -> Path:
-    """Write Spark's allocation file: the pools, with equal shares. Spark warns at each query of a pool that is in none."""
+    """Write Spark's allocation file: the pools, with equal shares. The pool of an app that is added later gets the same ones, by Spark's defaults."""
     shares = "<schedulingMode>FIFO</schedulingMode><weight>1</weight><minShare>0</minShare>"  # of what is left out it warns, too
     pools = "".join(f"  <pool name={quoteattr(name)}>{shares}</pool>\n" for name in names)
     path = folder / "pools.xml"
@@ -160,17 +172,26 @@ def write_pools(folder: Path, names: Iterable[str]) -> Path:
     return path
 
 
-def start_session(options: SessionOptions, stop: threading.Event) -> SparkSession:
-    """Start Spark as `build_session` does; where what starts the JVM dies, which may be by somebody's hand, a few times. Errors: SPARK_NOT_STARTED."""
+def start_session(options: SessionOptions, stop: StopRequest) -> SparkSession:
+    """Start Spark as `build_session` does; where the JVM dies on the way, which may be by somebody's hand, a few times. Errors: SPARK_NOT_STARTED."""
     for delay in (*STARTS_AGAIN, None):
         try:
             return build_session(options)
         except NadiError as failure:
-            died = "JAVA_GATEWAY_EXITED" in str(failure) and java() is not None
-            if delay is None or not died or stop.wait(delay):
+            if delay is None or not _has_died(failure) or stop.wait(delay):
                 raise
+            end_driver(0.0)
             log.warning("what starts Spark has died: once more", reason=str(failure))
     raise AssertionError("the last attempt returns or raises")
+
+
+def _has_died(failure: NadiError) -> bool:
+    """Whether it is why Spark did not start that its JVM was gone: before it could be asked anything, or since."""
+    from py4j.protocol import Py4JNetworkError
+
+    if "JAVA_GATEWAY_EXITED" in str(failure):
+        return java() is not None
+    return isinstance(failure.__cause__, (Py4JNetworkError, ConnectionError))
 
 
 class StrayRecords(logging.FileHandler):
@@ -221,7 +242,7 @@ def python_of(options: SessionOptions) -> str:
     from pyspark.find_spark_home import _find_spark_home
 
     home = Path(pyspark.__file__).parent
-    if not options.master.startswith("local") or Path(_find_spark_home()).resolve() != home.resolve():
+    if is_cluster(options.master) or Path(_find_spark_home()).resolve() != home.resolve():
         return sys.executable
     script = options.logs.resolve() / "python"
     script.write_text(_INSTALLED.format(python=shlex.quote(sys.executable)))
@@ -235,8 +256,19 @@ def java() -> str | None:
     return shutil.which("java", path=f"{home}/bin" if home else None)
 
 
+def jars(program: str | None, others: str) -> str:
+    """`spark.jars` with the connector besides those of the user; driver and executors load it. Without a Java nothing can be built, or started.
+
+    >>> jars(None, "mine.jar")
+    'mine.jar'
+    """
+    own = ensure_jar(program).as_uri() if program is not None else ""
+    return ",".join(filter(None, (others, own)))
+
+
 def build_session(options: SessionOptions) -> SparkSession:
-    """Start Spark. One session per process. Errors: SPARK_NOT_STARTED."""
+    """Start Spark. One session per process. Errors: SPARK_NOT_STARTED, CONNECTOR_NOT_BUILT."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
@@ -251,12 +283,13 @@ def build_session(options: SessionOptions) -> SparkSession:
     pools = write_pools(logs, options.pools).as_uri()
     settings = {
         **SETTINGS,
-        **(LOCAL if options.master.startswith("local") else {}),
+        **(CLUSTER if is_cluster(options.master) else LOCAL),
         "spark.scheduler.allocation.file": pools,
         "spark.master": options.master,
         "spark.app.name": options.name,
         **options.conf,
     }
+    settings["spark.jars"] = jars(java(), settings.get("spark.jars", ""))
     extra = settings.get("spark.driver.extraJavaOptions", "")
     settings["spark.driver.extraJavaOptions"] = java_options(
         logs, extra, os.cpu_count() or 1, classarchive.use(java(), extra), settings["spark.driver.memory"]
@@ -270,11 +303,22 @@ def build_session(options: SessionOptions) -> SparkSession:
         with _keeping_interrupts():
             context = SparkContext(gateway=gateway, conf=SparkConf().setAll(list(settings.items())))
         context._accumulatorServer.handle_error = _noted  # it would print a stack trace when the JVM dies
-    except (PySparkException, OSError) as reason:
-        raise error("SPARK_NOT_STARTED", reason=str(reason).splitlines()[0], log=logs) from reason
-    session = SparkSession(context)
-    quicken(session)
+        session = SparkSession(context)
+        quicken(session)
+        driver_jvm(session)
+    except (PySparkException, Py4JError, OSError) as reason:
+        raise error("SPARK_NOT_STARTED", reason=told_by(str(reason)), log=logs) from reason
     return session
+
+
+def told_by(failure: str) -> str:
+    """What a failure says, in one line: of one in Java, what Java says.
+
+    >>> told_by("An error occurred while calling None.a.B.\\n: java.lang.IllegalStateException: it was stopped.\\nmore")
+    'java.lang.IllegalStateException: it was stopped.'
+    """
+    lines = [line.strip() for line in failure.splitlines() if line.strip()]
+    return next((line.removeprefix(": ") for line in lines if not line.startswith("An error occurred while")), failure)
 
 
 def quicken(
@@ -285,12 +329,14 @@ def quicken(
         catalyst.lighten,
     ),
 ) -> None:
-    """Change in the JVM what no setting changes, once. A Spark that is not the one that was looked into goes on as it is."""
-    from py4j.protocol import Py4JError
+    """Change in the JVM what no setting changes, once. A Spark that is not the one that was looked into goes on as it is. Errors: Py4JNetworkError."""
+    from py4j.protocol import Py4JError, Py4JNetworkError
 
     for change in changes:
         try:
             change(session)
+        except Py4JNetworkError:
+            raise
         except Py4JError as reason:
             told = " ".join(str(reason).splitlines()[:2])
             _LOG.warning("small batches will be slower (%s): %s", change.__name__, told)
@@ -348,9 +394,19 @@ def end_driver(within: float) -> None:
     SparkContext._gateway = SparkContext._jvm = None
 
 
+def driver_machine(session: SparkSession) -> str:
+    """How executors reach the driver's machine."""
+    return str(session.sparkContext.getConf().get("spark.driver.host"))
+
+
 def driver_jvm(session: SparkSession) -> int:
-    """The process id of the driver's JVM."""
-    return int(session._jvm.java.lang.ProcessHandle.current().pid())
+    """The process id of the driver's JVM, which is asked once: `build_session` has seen that it answers."""
+    return _process_of(session._jvm)
+
+
+@lru_cache(maxsize=1)
+def _process_of(jvm: Any) -> int:
+    return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def own_session(session: SparkSession, pool: str) -> SparkSession:

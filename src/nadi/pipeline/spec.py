@@ -22,6 +22,7 @@ from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.io.faultlog import fault_connector, fault_log
 from nadi.io.identity import first_numbers, numbered
 from nadi.io.linelog import LineLog
+from nadi.io.remotefiles import inside
 from nadi.io.sinks.refusals import action
 from nadi.kernel.contract import Kernel
 from nadi.pipeline.labels import labels
@@ -55,13 +56,17 @@ class AppSpec:
 
     `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `cuts` that of the database of the cut log ("": it is
     in `state`), `begin` the folder of a restored state to begin with ("": with nothing), `buckets` the number of kernels, `tasks` how many tasks of Spark
-    these are divided among (0: one each), `hosts` how many host processes an executor has, `first` that of bucket 0 (the others follow), `epoch` the
-    fencing number of this run. A batch takes at most `max_events` events and about `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host
-    should hold at most (0: no bound). `outputs` are the keys of the streams that are wanted outside, `properties` what the kernels read of the node,
+    these are divided among (0: one each), `hosts` how many host processes an executor has, `first` that of bucket 0 (the others follow), `offset` what is
+    added to their numbers (0: the hosts that apps share; a multiple of `hosts`: those are its own), `epoch` the fencing number of this run. A batch takes
+    at most `max_events` events and about `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs`
+    are the keys of the streams that are wanted outside, `properties` what the kernels read of the node,
     `error_store` says where errors are kept, `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that
     begins), `parted` those of the inputs of which several hosts may read parts side by side, `handover` how many bytes events have that stay in the host
     that read them (`nadi.pipeline.executor.handover`; -1: none, as where hosts are on several machines), `profile` is whether hosts note what they spend
-    their time on. Not slotted: `id` is kept once computed.
+    their time on. `store` is a path or URL below which all that machines share of it is ("": in `state`), `cluster` whether hosts may be on other
+    machines, `token` what the processes of this run of the node know each other by there, `seed` the prefix of what kernels begin with in there (where
+    `begin` is for the node alone to read). `pool` is to which query of Spark it is pinned: "own", "shared", or "" where the node decides. Not slotted: `id`
+    is kept once computed.
     """
 
     app: str
@@ -75,6 +80,7 @@ class AppSpec:
     tasks: int = 0
     hosts: int = 2
     first: int = 0
+    offset: int = 0
     epoch: int = 1
     max_events: int = 200_000
     max_bytes: int = 256_000_000
@@ -90,6 +96,11 @@ class AppSpec:
     parted: tuple[int, ...] = ()
     handover: int = -1
     profile: bool = False
+    pool: str = ""
+    store: str = ""
+    cluster: bool = False
+    token: str = ""
+    seed: str = ""
 
     @cached_property
     def id(self) -> str:
@@ -105,6 +116,8 @@ class AppSpec:
             self.outputs,
             self.properties,
             self.inputs,
+            self.store,
+            self.seed,
         )
         parts = repr((*shaping, self.until_end, self.engine, self.connectors))
         return hashlib.sha256(parts.encode()).hexdigest()[:24]
@@ -114,12 +127,23 @@ class AppSpec:
 
         >>> [AppSpec("A", "", "", buckets=3, hosts=2, first=1).host_of(bucket) for bucket in range(3)]
         [1, 0, 1]
+        >>> [AppSpec("A", "", "", buckets=3, hosts=2, first=1, offset=4).host_of(bucket) for bucket in range(3)]
+        [5, 4, 5]
         """
-        return (self.first + bucket) % self.hosts
+        return self.offset + (self.first + bucket) % self.hosts
+
+    @property
+    def served_by(self) -> frozenset[int]:
+        """The hosts of all its buckets.
+
+        >>> sorted(AppSpec("A", "", "", buckets=3, hosts=2, first=1, offset=4).served_by)
+        [4, 5]
+        """
+        return frozenset(map(self.host_of, range(self.buckets)))
 
     @property
     def partitions(self) -> int:
-        """How many partitions Spark's stateful stage has.
+        """Into how many partitions Spark spreads the rows of the buckets.
 
         >>> AppSpec("A", "", "", buckets=4).partitions, AppSpec("A", "", "", buckets=4, tasks=2).partitions
         (4, 2)
@@ -134,6 +158,27 @@ class AppSpec:
     @property
     def place(self) -> Place:
         return Place(self.app, Path(self.state), self.journal)
+
+    @property
+    def log_place(self) -> str:
+        """Where its state log is: a path or a URL."""
+        return inside(self.store, "log") if self.store else str(self.place.state / "log")
+
+    @property
+    def seed_place(self) -> str:
+        """Where what kernels begin with is, for hosts on other machines."""
+        return inside(self.store, "begin")
+
+    @property
+    def apart(self) -> bool:
+        """Whether hosts have nothing of the node's state folder: they are on other machines, and there is a place that all of these reach."""
+        return self.cluster and bool(self.store)
+
+    def place_in(self, scratch: Path) -> Place:
+        """What a connector in a host is told; `scratch` is the folder of the host."""
+        if not self.apart:
+            return self.place
+        return Place(self.app, scratch / f"app-{self.id}", self.journal, inside(self.store, "sinks"))
 
     def to_json(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -169,13 +214,14 @@ class AppSpec:
         """The sources of the app's text, in its order; their ordinals are their places in it."""
         return tuple(self._ending(c) for c in self.load_connectors().connectors(app, "source"))
 
-    def open_log(self, source: Connector) -> Log:
-        """The log of an input. Errors: those of opening it."""
+    def open_log(self, source: Connector, place: Place | None = None) -> Log:
+        """The log of an input, as the node has it or, with the place of a host, as that does. Errors: those of opening it."""
+        place = self.place if place is None else place
         if source.type == CONTROL_TYPE:
-            return LineLog(control_path(Path(self.state)))
+            return LineLog(control_path(place.state))
         if source.type == FAULTS_TYPE:
-            return fault_log(Path(self.state))
-        return self.load_connectors().open_log(source, self.place)
+            return fault_log(place.state)
+        return self.load_connectors().open_log(source, place)
 
     def open_errors(self) -> ErrorStore:
         """The error store of the app. Errors: INVALID_SETTING."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nadi.errors import NadiError
+from nadi.errors import NadiError, nearest
 from nadi.lang.tree import Annotation, Element, Partition, SiddhiApp
 from nadi.plan.context import Context
 from nadi.plan.nodes import Playback
@@ -37,9 +37,12 @@ _ONCE = frozenset(
         "app:playback",
         "app:statistics",
         "app:enforceorder",
+        "app:spark",
     ]
 )
 """Annotations of which Siddhi reads one. Others may be repeated (@source, @index), are passed over, or say so themselves (@primaryKey)."""
+POOLS = ("own", "shared")
+"""The values of `pool` in `@app:spark`."""
 _AMOUNT = re.compile(r"\s*(\d+)\s*([A-Za-z]+)\s*")
 
 
@@ -162,6 +165,26 @@ def playback(context: Context, annotations: tuple[Annotation, ...]) -> Playback 
     if idle is None or increment is None:
         return Playback()
     return Playback(time_of(context, idle), time_of(context, increment))
+
+
+def pool(context: Context, annotations: tuple[Annotation, ...]) -> str:
+    """From `@app:spark(pool='own')`: "own", "shared", or "" where nothing is said."""
+    given = first(annotations, "app:spark")
+    if given is None:
+        return ""
+    for e in given.elements:
+        if e.key.lower() != "pool":
+            reason = f"it takes pool, not '{e.key or e.value}'"
+            raise context.fail("INVALID_ANNOTATION", e.span, name=given.name, reason=reason)
+    wanted = element(given, "pool")
+    if wanted is None:
+        raise context.fail("INVALID_ANNOTATION", given.span, name=given.name, reason="it needs pool")
+    if wanted.value.lower() not in POOLS:
+        near = nearest(wanted.value, POOLS)
+        hint = f": did you mean '{near}'?" if near else ""
+        reason = f"pool is 'own' or 'shared', not '{wanted.value}'{hint}"
+        raise context.fail("INVALID_ANNOTATION", wanted.span, name=given.name, reason=reason)
+    return wanted.value.lower()
 
 
 def check_app(context: Context, annotations: tuple[Annotation, ...]) -> None:

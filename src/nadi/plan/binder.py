@@ -7,7 +7,7 @@ from dataclasses import replace
 from nadi.errors import Diagnostic, NadiError
 from nadi.lang import parse, parse_collecting, tree
 from nadi.plan.aggregations import define_aggregation
-from nadi.plan.annotations import app_name, check_app, compatibility, playback, repeated_annotations
+from nadi.plan.annotations import app_name, check_app, compatibility, playback, pool, repeated_annotations
 from nadi.plan.catalog import Catalog
 from nadi.plan.context import Context
 from nadi.plan.definitions import define
@@ -76,11 +76,12 @@ def diagnose(text: str, file: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
 
 
 def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None) -> App:
-    clock = None
+    clock, pinned = None, ""
     try:
         context.compat = compatibility(context, app.annotations)
         check_app(context, app.annotations)
         clock = playback(context, app.annotations)
+        pinned = pool(context, app.annotations)
     except NadiError as found:
         _note(found, failed)
     for repeated in (*repeated_annotations(context, app), *repeated_names(context, app.elements)):
@@ -98,6 +99,7 @@ def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None)
         elements=elements,
         playback=clock,
         compat=context.compat,
+        pool=pinned,
         annotations=app.annotations,
         text=context.text,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -65,6 +66,18 @@ def test_a_loop_is_compiled_once_and_kept(tmp_path, monkeypatch):
     again = _made()
     assert sum(again.stats.cache_hits.values()) == 1
     assert _sum(again) == pytest.approx(1.0)
+
+
+def test_a_loop_is_kept_in_its_place_also_while_another_thread_makes_a_function_of_this_package(tmp_path, monkeypatch):
+    monkeypatch.setenv("NADI_CACHE", str(tmp_path))
+    jit._ready.clear()
+    made = threading.Thread(target=_made)
+    with jit._folder_of(_doubled):
+        made.start()
+        made.join(0.5)  # it must not be done with the folder of this thread
+    made.join()
+    (path,) = tmp_path.rglob("loop_*.nbi")
+    assert path.parent == tmp_path / "loops" / "__pycache__"
 
 
 def test_without_a_folder_to_write_loops_are_compiled_all_the_same(tmp_path, monkeypatch):

@@ -125,4 +125,5 @@ KIND = SinkKind(
     ),
     open=open_file_sink,
     sole=lambda connector: _location(connector)[0],
+    local=True,
 )

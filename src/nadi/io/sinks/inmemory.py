@@ -15,4 +15,4 @@ def _open(connector: Connector, place: Place) -> Sink:
     return NatsSink(memory(place), topic, connector, place, subject)
 
 
-KIND = SinkKind((Option("topic", required=True),), _open)
+KIND = SinkKind((Option("topic", required=True),), _open, local=True)

@@ -121,7 +121,7 @@ class KafkaSink:
 
     def _open(self, number: int) -> _Bucket:
         identity = self._identity(number)
-        run = ledger.run(ledger.folder(self._connector, self._place))
+        run = ledger.run(ledger.shared(self._connector, self._place))
         # A transaction asks the brokers again and again until the one before is closed: with the default of 100 ms between
         # two tries a small cut took 110 ms, with this one 25 ms.
         own: dict[str, Setting] = {"transactional.id": identity, "acks": "all", "linger.ms": 5, "retry.backoff.ms": 5}

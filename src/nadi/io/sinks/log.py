@@ -88,4 +88,4 @@ def new_lines(state: Path, seen: Mapping[str, int]) -> tuple[list[str], dict[str
     return lines, now
 
 
-KIND = SinkKind(options=(Option("prefix"), Option("priority", choices=_PRIORITIES)), open=LogSink)
+KIND = SinkKind(options=(Option("prefix"), Option("priority", choices=_PRIORITIES)), open=LogSink, local=True)

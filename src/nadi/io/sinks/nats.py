@@ -203,4 +203,4 @@ def _open(connector: Connector, place: Place) -> Sink:
     return NatsSink(client_of(connector.options), option, connector, place)
 
 
-KIND = SinkKind(CONNECTION_OPTIONS, _open)
+KIND = SinkKind(CONNECTION_OPTIONS, _open, local=True)

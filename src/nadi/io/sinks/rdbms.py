@@ -50,7 +50,7 @@ class RdbmsSink:
 
     def write(self, delivery: Delivery) -> Receipt:
         """Write a cut that the table does not have. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
-        run = ledger.run(ledger.folder(self._connector, self._place))
+        run = ledger.run(ledger.shared(self._connector, self._place))
         made_by = f"{producer(self._connector, self._place, delivery.bucket)}/{run}"
         refused = self._refusals.known(delivery)
         try:

@@ -17,6 +17,7 @@ from typing import Any
 
 from nadi.io.contract import Connector, Delivery, Place, Refusal
 from nadi.io.sinks import ledger
+from nadi.io.sinks.notes import Note
 from nadi.io.sinks.numbers import numbers
 
 
@@ -31,7 +32,7 @@ class Refusals:
     def __init__(self, connector: Connector, place: Place) -> None:
         self.waits = action(connector) == "WAIT"
         self.goes_on = action(connector) in ("LOG", "STORE", "STREAM")
-        self._folder = ledger.folder(connector, place)
+        self._folder = ledger.shared(connector, place)
 
     def known(self, delivery: Delivery) -> dict[int, str]:
         """What an earlier write of the same cut has found refused: index of the payload → reason."""
@@ -53,7 +54,7 @@ class Refusals:
         ledger.replace(self._path(delivery), {"cut": delivery.cut, "refused": listed})
         return named(refused)
 
-    def _path(self, delivery: Delivery) -> Path:
+    def _path(self, delivery: Delivery) -> Path | Note:
         return self._folder / f"refused-{delivery.bucket}.json"
 
 

@@ -25,14 +25,16 @@ import pyarrow as pa
 
 from nadi.errors import error
 from nadi.io.contract import Connector, Messages, Place
+from nadi.io.filebell import LOOK_EVERY, FolderBell
 from nadi.io.mappers.unreadable import UNREADABLE
 from nadi.io.options import Option, check_options, flag, integer
 from nadi.io.registry import SourceKind
 from nadi.io.sources.file_index import NO_TIME, Index, Reader
 from nadi.io.sources.file_manifest import Entry, Manifest, check_unchanged, edges_of
+from nadi.io.wakes import Tell
 
 _log = logging.getLogger("nadi.io.file")
-_LOOK_EVERY = 0.2  # seconds between two looks into the folder
+_NEVER = float("inf")
 _TEMPORARY = (".tmp", ".part")
 
 OPTIONS = (
@@ -64,7 +66,8 @@ class FileLog:
         self._settle = integer(connector.options, "file.settle", 0 if self._until_end else 1000)
         self._reader = Reader(connector)
         self._clock, self._wall = clock, wall
-        self._looked: float | None = None
+        self._folder = FolderBell(_watched_part(self._where), every=LOOK_EVERY, clock=clock)
+        self._due = _NEVER  # when the first of the files that are there may have settled
         self._seen: dict[str, tuple[int, int, float]] = {}
         self._ended = False
         self._manifest = Manifest(place.state / "sources" / str(connector.ordinal))
@@ -79,11 +82,25 @@ class FileLog:
         return 0
 
     def end(self, partition: int) -> int:
-        """Looks for new files at most every 200 ms. Errors: FILE_MISSING where the file or folder is not there."""
-        if not self._ended and (self._looked is None or self._clock() - self._looked >= _LOOK_EVERY):
-            self._looked = self._clock()
-            self._discover()
+        """Looks for new files at most every 200 ms, or where somebody waits (`wake`), when there may be some.
+
+        Errors: FILE_MISSING where the file or folder is not there.
+        """
+        if not self._ended and (self._folder.due() or self._due <= self._clock()):
+            with self._folder.look():
+                self._discover()
         return self._manifest.end
+
+    def wake(self, tell: Tell) -> None:
+        self._folder.register(tell)
+
+    def next_look(self) -> float | None:
+        """When the first file may have settled, where there is one."""
+        if self._ended:
+            return None
+        at = self._folder.next_look()
+        due = self._due if at is None else min(at, self._due)
+        return None if due == _NEVER else due
 
     def finished(self) -> bool:
         return self._ended
@@ -114,6 +131,7 @@ class FileLog:
         """Nothing: files are kept."""
 
     def close(self) -> None:
+        self._folder.close()
         self._reader.close()
 
     def _catch_up(self, end: int) -> None:
@@ -136,7 +154,9 @@ class FileLog:
                 for path in sorted(ready):
                     if path not in self._known:
                         self._add(Path(path))
-        self._ended = (self._until_end or self._one) and all(path in self._known for path, _found in fresh)
+        waiting = [(path, found) for path, found in fresh if path not in self._known]
+        self._due = min((self._settles(path, found) for path, found in waiting), default=_NEVER)
+        self._ended = (self._until_end or self._one) and not waiting
 
     def _candidates(self) -> list[tuple[str, os.stat_result]]:
         if self._one:
@@ -179,6 +199,12 @@ class FileLog:
         self._seen[path] = (found.st_size, found.st_mtime_ns, since)
         quiet = self._settle / 1000
         return now - since >= quiet or self._wall() - found.st_mtime >= quiet
+
+    def _settles(self, path: str, found: os.stat_result) -> float:
+        """When a file will have settled that has not, unless it changes; one that changed while it was read is looked at a little later."""
+        now, quiet = self._clock(), self._settle / 1000
+        at = min(self._seen[path][2] + quiet, now + found.st_mtime + quiet - self._wall())
+        return at if at > now else now + LOOK_EVERY
 
     def _add(self, path: Path) -> None:
         if not os.access(path, os.R_OK):
@@ -247,6 +273,14 @@ def _fixed_part(pattern: str) -> str:
     return part
 
 
+def _watched_part(where: str) -> Path | None:
+    """The folder in which files come; None where there may be several."""
+    if os.path.isdir(where):
+        return Path(where)
+    folder = os.path.dirname(where)
+    return None if glob.has_magic(folder) else Path(folder)
+
+
 def open_file_log(connector: Connector, place: Place) -> FileLog:
     """The log of a file source. Errors: OPTION_MISSING, OPTION_INVALID, NOT_SUPPORTED."""
     check_options(
@@ -261,4 +295,5 @@ KIND = SourceKind(
     identity=("file.uri", "dir.uri"),
     begins=lambda _source: "with the first row of what is there",
     parted=True,
+    local=True,
 )

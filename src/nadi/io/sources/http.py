@@ -24,6 +24,8 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import formatdate
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -184,12 +186,35 @@ async def _body(receive: Receive) -> bytes | None:
     return body if len(parts) == 1 else b"".join(parts)
 
 
+@lru_cache(maxsize=1)
+def _date(second: int) -> bytes:
+    return formatdate(second, usegmt=True).encode()
+
+
 def _login(options: Mapping[str, str]) -> bytes:
     """The value of the header `Authorization` that is asked for, b"" for none."""
     if not flag(options, "basic.auth.enabled", False):
         return b""
     pair = f"{options.get('basic.auth.username', '')}:{options.get('basic.auth.password', '')}"
     return b"Basic " + base64.b64encode(pair.encode())
+
+
+class _Uvicorn(uvicorn.Server):
+    """Sleeps until there is a request or the end; uvicorn's own loop looks ten times a second whether it is to end."""
+
+    _ended: asyncio.Event | None = None
+    _loop: asyncio.AbstractEventLoop
+
+    async def main_loop(self) -> None:
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        if not self.should_exit:
+            await self._ended.wait()
+
+    def end(self) -> None:
+        """Take no new connections and end. From any thread."""
+        self.should_exit = True
+        if self._ended is not None:
+            self._loop.call_soon_threadsafe(self._ended.set)
 
 
 class _Server:
@@ -208,9 +233,10 @@ class _Server:
             lifespan="off",
             ws="none",
             server_header=False,
+            date_header=False,  # uvicorn's own is kept up by its loop
             timeout_graceful_shutdown=STOP_WITHIN,
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Uvicorn(config)
 
     @property
     def port(self) -> int:
@@ -243,7 +269,7 @@ class _Server:
         """Take no new connections, finish what runs."""
         if self._socket is None:
             return
-        self._server.should_exit = True
+        self._server.end()
         self._thread.join()
         self._socket.close()
 
@@ -256,7 +282,7 @@ class _Server:
         else:
             answer = await endpoint.handle(scope["headers"], receive)
         body = json.dumps({"error": answer.reason}).encode() if answer.reason else b""
-        headers = [(b"content-length", str(len(body)).encode()), *answer.headers]
+        headers = [(b"date", _date(int(time.time()))), (b"content-length", str(len(body)).encode()), *answer.headers]
         if body:
             headers.append((b"content-type", b"application/json"))
         if answer.status == 413:

@@ -28,8 +28,9 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from nadi.errors import error
+from nadi.io import kafkawatch
 from nadi.io.contract import Connector, Log, Messages, Place
-from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, name_of, settings, translated
+from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, admin_of, name_of, settings, translated
 from nadi.io.kafkalibrary import wanted
 from nadi.io.options import Option, flag
 from nadi.io.registry import SourceKind
@@ -37,9 +38,15 @@ from nadi.io.retention import Retention
 from nadi.io.retry import failed, succeeded
 from nadi.io.sources.kafka_readers import Came, Event, MessageReader, Reader
 from nadi.io.sources.properties import transport_names
+from nadi.io.wakes import TRUSTED, Doorbell, Tell
 
 END_AGE_MS = 10
 PARTITIONS_AGE_MS = 5_000
+PARTITIONS_WATCHED_MS = 15_000
+JOINED = (
+    1.1 * kafkawatch.IDLE_FETCH_MS / 1000 + kafkawatch.WAIT
+)  # seconds after which a partition is part of what brokers are asked for
+JOINING_LOOK = 0.05  # seconds between looks until then
 LOOK = 0.5  # seconds between two looks at the time that a message may take
 _ONE_BY_ONE: dict[str, Setting] = {
     "queued.min.messages": 1,
@@ -71,13 +78,20 @@ class KafkaLog:
         self._committer: Consumer | None = None
         self._looker: Consumer | None = None
         self._lock = threading.Lock()
+        self._bell = Doorbell()
+        self._watcher: kafkawatch.Watcher | None = None
+        self._joined = float("-inf")
 
     def partitions(self) -> int:
-        """How many numbers there are; the topics are looked at every PARTITIONS_AGE_MS. Errors: CONNECTION_UNAVAILABLE."""
+        """How many numbers there are; the topics are looked at every PARTITIONS_AGE_MS, where somebody waits every PARTITIONS_WATCHED_MS.
+
+        Errors: CONNECTION_UNAVAILABLE.
+        """
         if self._fixed:
             return len(self._fixed) * len(self._topics)
         with self._lock:
-            if (time.monotonic() - self._counted) * 1000 > PARTITIONS_AGE_MS:
+            age = PARTITIONS_WATCHED_MS if self._bell.watched else PARTITIONS_AGE_MS
+            if (time.monotonic() - self._counted) * 1000 > age:
                 self._counts = self._counted_partitions()
                 self._counted = time.monotonic()
             return max(self._counts.values()) * len(self._topics)
@@ -97,13 +111,37 @@ class KafkaLog:
         return self._offset(topic, number, OffsetSpec.earliest())
 
     def end(self, partition: int) -> int:
-        """The last stable offset, at most END_AGE_MS old; one request asks for all partitions."""
+        """The last stable offset, at most END_AGE_MS old; one request asks for all partitions.
+
+        Where somebody waits (`wake`), it is asked for when there was a message.
+        """
         count = self.partitions()
         with self._lock:
-            if (time.monotonic() - self._ended) * 1000 > END_AGE_MS or partition not in self._ends:
+            if self._bell.watched:
+                joining = time.monotonic() < self._joined
+                if self._bell.due(END_AGE_MS / 1000 if joining else TRUSTED) or partition not in self._ends:
+                    with self._bell.look():
+                        self._ends = self._latest(count)
+                        self._listen()
+            elif (time.monotonic() - self._ended) * 1000 > END_AGE_MS or partition not in self._ends:
                 self._ends = self._latest(count)
                 self._ended = time.monotonic()
             return self._ends[partition]
+
+    def wake(self, tell: Tell) -> None:
+        self._bell.register(tell)
+
+    def next_look(self) -> float | None:
+        """A partition that has just joined the watched ones is looked at until it is sure to be heard."""
+        now = time.monotonic()
+        return now + JOINING_LOOK if now < self._joined else None
+
+    def _listen(self) -> None:
+        places = {p: self._place(p) for p in self._ends}
+        ends = {where: self._ends[p] for p, where in places.items() if where is not None}
+        self._watcher, joining = kafkawatch.listen(settings(self._connector, {}), ends, self._bell.ring)
+        if joining:
+            self._joined = time.monotonic() + JOINED
 
     def oldest(self, partition: int) -> int:
         where = self._place(partition)
@@ -191,6 +229,10 @@ class KafkaLog:
             raise translated(reason, self._who) from reason
 
     def close(self) -> None:
+        self._bell.silence()
+        if self._watcher is not None:
+            self._watcher.leave(self._bell.ring)
+            self._watcher = None
         with self._lock:
             others = [client for client in (self._committer, self._looker) if client is not None]
             opened = [*self._readers.values(), *others]
@@ -212,7 +254,7 @@ class KafkaLog:
 
     def _client(self) -> AdminClient:
         if self._admin is None:
-            self._admin = AdminClient(settings(self._connector, {}))
+            self._admin = admin_of(self._connector)
         return self._admin
 
     def _counted_partitions(self) -> dict[str, int]:
@@ -251,6 +293,7 @@ class KafkaLog:
             told = self._client().list_offsets(dict(asked), isolation_level=COMMITTED, request_timeout=WITHIN)
             found = {(p.topic, p.partition): int(future.result(WITHIN + 5).offset) for p, future in told.items()}
         except KafkaException as reason:
+            self._counted = float("-inf")  # asking for the topics again tells the client who leads them now
             raise translated(reason, self._who) from reason
         succeeded(self._who)
         return found

@@ -22,9 +22,13 @@ from nadi.io.options import Option
 from nadi.io.registry import SourceKind
 from nadi.io.retention import Retention
 from nadi.io.sources.properties import transport_names
+from nadi.io.streamear import StreamEar
+from nadi.io.wakes import TRUSTED, Doorbell, Tell
 
 PIECE_MESSAGES = 20_000
 PIECE_BYTES = 16 * 1024 * 1024
+BUSY_LOOK = 0.25  # seconds between looks after as much has come as an ear hears
+BUSY_LOOKS = 40
 DEFAULT_URL = "nats://localhost:4222"
 
 CONNECTION_OPTIONS = (
@@ -49,6 +53,10 @@ class StreamLog:
         self._start = start
         self._names = names
         self._stream: Stream | None = None
+        self._bell = Doorbell()
+        self._ear = StreamEar(client, self._bell.ring)
+        self._end = 0
+        self._busy = 0  # looks that follow without being told
 
     def partitions(self) -> int:
         return 1
@@ -62,8 +70,28 @@ class StreamLog:
         return bounds.first if self._start == "beginning" else int(self._start)
 
     def end(self, partition: int) -> int:
-        """The sequence after the last message of the stream (of any subject), at most BOUNDS_AGE_MS old."""
-        return self._found().bounds(BOUNDS_AGE_MS).last + 1
+        """The sequence after the last message of the stream (of any subject), at most BOUNDS_AGE_MS old.
+
+        Where somebody waits (`wake`), it is asked for when there was a message of the subject.
+        """
+        if not self._bell.watched:
+            return self._found().bounds(BOUNDS_AGE_MS).last + 1
+        if self._bell.due(BUSY_LOOK if self._busy else TRUSTED):
+            with self._bell.look() as rung:
+                if rung or self._busy or not self._ear.listening():
+                    end = self._found().bounds().last + 1
+                    rest = self._busy - 1 if end > self._end else 0
+                    self._busy = BUSY_LOOKS if self._ear.spent else max(0, rest)
+                    self._ear.listen(self._found(), end - 1)
+                    self._end = end
+        return self._end
+
+    def wake(self, tell: Tell) -> None:
+        self._bell.register(tell)
+
+    def next_look(self) -> float | None:
+        """Soon after much has come: a server that is sent more than its disk takes delivers only when it has stored all of it."""
+        return self._bell.looked + BUSY_LOOK if self._busy else None
 
     def oldest(self, partition: int) -> int:
         return self._found().bounds().first
@@ -95,7 +123,9 @@ class StreamLog:
         """Nothing: the stream keeps what its own limits say."""
 
     def close(self) -> None:
-        """Nothing: the connection is shared."""
+        """The connection stays: it is shared."""
+        self._bell.silence()
+        self._ear.close()
 
     def _found(self) -> Stream:
         if self._stream is None:
@@ -134,11 +164,10 @@ def destination(where: str, options: Mapping[str, str]) -> str:
 
 
 def client_of(options: Mapping[str, str]) -> NatsClient:
-    """The connection that the options name; without credentials it is shared by the process."""
+    """The connection that the options name; it is shared by the process."""
     url = options.get("bootstrap.servers") or options.get("url") or DEFAULT_URL
-    if user := options.get("username"):
-        return NatsClient(url, user, options.get("password", ""))
-    return shared(url)
+    user = options.get("username") or ""
+    return shared(url, user, options.get("password", "") if user else "")
 
 
 def start_position(where: str, options: Mapping[str, str]) -> str:

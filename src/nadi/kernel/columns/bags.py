@@ -327,7 +327,7 @@ class Bag:
         arrays = {**self._owners.told("group", owners), "count": self._words[nodes + COUNT]}
         if self._texts is None:
             return Block(self._element, group, self._letter, {**arrays, "value": values}, keys=0)
-        different, codes = coded(values, self._texts.room)
+        different, codes = coded(values)
         ends, data = self._texts.packed(different)
         told = {"value": codes, "value.ends": ends, "value.texts": data}
         return Block(self._element, group, self._letter, {**arrays, **told}, keys=0)

@@ -14,8 +14,8 @@ from nadi.kernel.columns.sweeping import touch
 
 def cache_root() -> Path:
     """What nadi keeps for later starts of this user, whatever they start."""
-    named = os.environ.get("NADI_CACHE")
-    return Path(named) if named else Path.home() / ".cache" / "nadi"
+    named, caches = os.environ.get("NADI_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    return Path(named) if named else Path(caches or Path.home() / ".cache") / "nadi"
 
 
 def cache_folder() -> Path:

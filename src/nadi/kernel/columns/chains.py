@@ -231,12 +231,12 @@ class Chains:
             return
         places = self._came[self._alive()]
         taken = self._by_key["taken"][ids]
-        self._settle()
+        self._settle(ids)
         yield self._block(0, ids, taken, places, np.searchsorted(ids, self._group[places]))
 
     def contents(self, sharded: bool) -> Iterator[Block]:
         """All events, key by key."""
-        self._settle()
+        self._settle(np.flatnonzero(self._by_key["taken"]))
         most = BLOCK_BYTES // (sum(array.itemsize for array in self.arrays.values()) + 8)
         lengths = self._keys.arrays.get("prefix")
         for group, ids in by_group(self._keys.keys, self.held_keys(), sharded, lengths):
@@ -245,11 +245,12 @@ class Chains:
                 self.arrays["front"][places] = False
             for start in range(0, len(places), most):
                 some = places[start : start + most]
-                different, codes = coded(self._group[some], self._keys.keys.room)
+                different, codes = coded(self._group[some])
                 yield self._block(group, different, np.zeros(len(different), np.int64), some, codes)
 
-    def _settle(self) -> None:
-        self._by_key["taken"][:] = 0
+    def _settle(self, ids: Longs) -> None:
+        """All that some keys took is told; others took nothing."""
+        self._by_key["taken"][ids] = 0
         self._counts[1] = 0
         self._counts[3] = self._counts[2]
 
@@ -275,7 +276,7 @@ class Chains:
             given[name] = table.read(name, given)
         for name, array in self.arrays.items():
             array[places] = given[name]
-        self._settle()
+        self._settle(ids)
 
     def _taking(self) -> dict[str, Array]:
         shared, by_key = self._shared, self._by_key

@@ -53,7 +53,7 @@ class Groups:
         self.keys = KeyTable()
         self.clear()
         for dtype in (np.int32, np.int64):  # what dumps call: a forked process must not have to compile it
-            self.keys.packed(coded(np.zeros(0, dtype), 1)[0])
+            self.keys.packed(coded(np.zeros(0, dtype))[0])
 
     def clear(self) -> None:
         """Forget all."""
@@ -211,7 +211,7 @@ class Groups:
         """Groups of something else, as arrays of its block: which of some groups each is, -1 where it is none."""
         there = ids >= 0
         codes = np.full(len(ids), -1, np.int32)
-        different, codes[there] = coded(ids[there], self.keys.room)
+        different, codes[there] = coded(ids[there])
         return {name: codes, **{f"{name}.{part}": array for part, array in self.named(different).items()}}
 
     def read(self, name: str, arrays: Mapping[str, Array]) -> Array:

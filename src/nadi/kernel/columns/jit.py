@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ from numba.core.errors import NumbaError
 
 from nadi.kernel.columns.cached import build, cache_folder
 from nadi.kernel.columns.sweeping import FILES, touch, use
+
+_DECORATING = threading.RLock()
+"""Held while Numba chooses a folder: where it keeps what it compiles is a setting of the process, which `_folder_of` changes for a moment."""
 
 _interpreted = False
 _ready: dict[tuple[Path | None, str, tuple[tuple[str, str], ...]], Any] = {}
@@ -76,16 +80,17 @@ def _folder_of(function: Any) -> Iterator[None]:
     code of functions elsewhere that have changed since.
     """
     settings: Any = config
-    before = settings.CACHE_DIR
     told = hashlib.sha256("\0".join(_called(function, set())).encode()).hexdigest()[:16]
-    if not before:
-        use(cache_folder())
-    folder = (Path(before) if before else cache_folder() / "own") / told
-    settings.CACHE_DIR = str(folder)
-    try:
-        yield
-    finally:
-        settings.CACHE_DIR = before
+    with _DECORATING:
+        before = settings.CACHE_DIR
+        if not before:
+            use(cache_folder())
+        folder = (Path(before) if before else cache_folder() / "own") / told
+        settings.CACHE_DIR = str(folder)
+        try:
+            yield
+        finally:
+            settings.CACHE_DIR = before
     touch(folder)
 
 
@@ -176,13 +181,14 @@ def _machine_code(function: Any, path: Path | None, parameters: Sequence[tuple[s
     signature = types.void(*(_type(dtype) for _name, dtype in parameters))
     if path is not None:
         try:
-            with _alone(path):
+            with _alone(path), _DECORATING:
                 return numba.njit(signature, **_HELD)(function)
         except NumbaError:
             raise  # the loop's text is wrong: a shape that should have been refused
         except Exception as problem:  # whatever reading a damaged file raises
             warnings.warn(f"compiled loops in {path.parent} cannot be used: {problem!r}", RuntimeWarning, stacklevel=2)
-    return numba.njit(signature, **{**_HELD, "cache": False})(function)
+    with _DECORATING:
+        return numba.njit(signature, **{**_HELD, "cache": False})(function)
 
 
 @lru_cache(256)

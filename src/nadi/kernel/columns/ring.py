@@ -7,6 +7,8 @@ comes takes the places of what has left, and nothing is ever moved unless there 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -139,16 +141,23 @@ class Ring:
         yield self._block(came, min(head, before_tail) - before_head, keys=0)
 
     def contents(self, sharded: bool) -> Iterator[Block]:
-        """All events. A window outside of partitions keeps an app in one bucket: `sharded` is False."""
+        """All events. A window outside of partitions keeps an app in one bucket: `sharded` is False.
+
+        Events are counted from the first one ever, also by who loads this, and blocks end at multiples of their size: those that nothing has left are alike in
+        each dump.
+        """
         head, tail = self._span
         self._told = head, tail
         most = BLOCK_BYTES // sum(array.itemsize for array in self.arrays.values())
-        for start in range(head, tail, most):
-            yield self._block(self._part(start, min(start + most, tail)), 0, keys=int(start == head))
+        if tail == 0:
+            return
+        for start, end in pairwise((head, *range((head // most + 1) * most, tail, most), tail)):
+            block = self._block(self._part(start, end), 0, keys=int(start == head))
+            yield replace(block, arrays={**block.arrays, "first": np.array([head])}) if start == head else block
 
     def _block(self, arrays: dict[str, Array], taken: int, keys: int) -> Block:
         if self._grouped:
-            different, arrays["group"] = coded(arrays["group"], self._groups.keys.room)
+            different, arrays["group"] = coded(arrays["group"])
             arrays |= self._groups.named(different)
         for name, table in self._named.items():
             arrays |= table.told(name, arrays[name])
@@ -162,6 +171,8 @@ class Ring:
         for name, table in self._named.items():
             given[name] = table.read(name, given)
         count = len(given["ts"])
+        if "first" in given:
+            self.ends[:2] = given["first"][0]
         self.ends[0] += int(given["taken"][0])
         self.room(count)
         tail = int(self.ends[1])

@@ -285,7 +285,7 @@ class Snapshots:
             elif not self._groups.grouped:
                 found = {name: np.repeat(array, len(places)) for name, array in self._of_groups(_ONE).items()}
             else:
-                different, codes = coded(groups, self._groups.room)
+                different, codes = coded(groups)
                 newest = np.empty(len(different), np.int64)
                 newest[codes] = places  # the newest one of a group comes last
                 places, found = newest, self._of_groups(different)

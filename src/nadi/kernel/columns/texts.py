@@ -61,7 +61,7 @@ class Texts:
         """Ids as arrays of a block: which of some texts each is, -1 for null."""
         there = ids > 0
         codes = np.full(len(ids), -1, np.int32)
-        different, codes[there] = coded(ids[there] - np.int32(1), self._keys.room)
+        different, codes[there] = coded(ids[there] - np.int32(1))
         ends, data = self._keys.packed(different)
         return {name: codes, f"{name}.ends": ends, f"{name}.texts": data}
 

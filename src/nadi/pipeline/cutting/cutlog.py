@@ -51,7 +51,8 @@ class Cuts(Protocol):
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
+    """Nobody else appends or takes over meanwhile."""
     with (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -66,7 +67,7 @@ def current_epoch(folder: Path) -> int:
 def take_over(folder: Path) -> int:
     """Begin a new epoch and return it; every run before can no longer append."""
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
+    with locked(folder):
         epoch = current_epoch(folder) + 1
         fresh = folder / "epoch.new"
         with fresh.open("w") as out:
@@ -101,7 +102,7 @@ class CutLog:
 
     def append(self, cut: Cut) -> None:
         """Make a cut durable. Errors: CUT_FENCED, CUT_LOG_MISMATCH (not the next number), DISK_FULL."""
-        with _locked(self._folder):
+        with locked(self._folder):
             current = current_epoch(self._folder)
             if current != self._epoch:
                 raise error("CUT_FENCED", app=self._folder.parent.name, current=current, epoch=self._epoch)
@@ -129,7 +130,7 @@ class CutLog:
         line = json.dumps(cut.to_offset(), separators=(",", ":")).encode() + b"\n"
         try:
             with path.open("r+b") as out:
-                out.truncate(_whole(path))
+                out.truncate(whole_length(path))
                 out.seek(0, os.SEEK_END)
                 out.write(line)
                 out.flush()
@@ -149,7 +150,7 @@ class CutLog:
     def _load(self, files: list[Path]) -> None:
         for path in files:
             expected = _first_of(path)
-            for number, line in enumerate(path.read_bytes()[: _whole(path)].splitlines(), 1):
+            for number, line in enumerate(path.read_bytes()[: whole_length(path)].splitlines(), 1):
                 try:
                     cut = Cut.from_offset(json.loads(line))
                 except (ValueError, KeyError, TypeError) as reason:
@@ -166,7 +167,7 @@ def _first_of(path: Path) -> int:
     return int(path.stem.removeprefix("cuts-"))
 
 
-def _whole(path: Path) -> int:
+def whole_length(path: Path) -> int:
     """The length of the file without a last line that has no end."""
     size = path.stat().st_size
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Where the cut log of an app is: in its state folder, or in the database that `nadi.cuts.url` names."""
+"""Where the cut log and the commit record of an app are: in its state folder, or in the database that `nadi.cuts.url` names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nadi.pipeline.cutting import cutlog
+from nadi.pipeline.cutting.commitlog import CommitLog, Commits
 from nadi.pipeline.cutting.cutlog import CutLog, Cuts
 from nadi.pipeline.spec import AppSpec
 
@@ -23,6 +24,15 @@ def open_cut_log(spec: AppSpec, epoch: int = 0) -> Cuts:
     if spec.cuts:
         return _table(spec, epoch)
     return CutLog(cuts_folder(spec.place.state), epoch)
+
+
+def open_commit_log(spec: AppSpec, epoch: int = 0) -> Commits:
+    """The commit record of an app, for the run with this epoch; 0 to read only. Errors: COMMIT_LOG_DAMAGED, CONNECTION_UNAVAILABLE."""
+    if spec.cuts:
+        from nadi.pipeline.cutting.committable import TableCommitLog  # with it comes SQLAlchemy
+
+        return TableCommitLog(spec.cuts, _name(spec), epoch)
+    return CommitLog(cuts_folder(spec.place.state), epoch)
 
 
 def take_over(spec: AppSpec) -> int:

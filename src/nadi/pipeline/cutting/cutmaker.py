@@ -1,67 +1,50 @@
 """Making cuts: asks the inputs what they hold, the clock and the kernels' timers, plans, and appends to the cut log.
 
-Lives in the process of the driver that Spark asks for offsets; one run of a query, one maker. What Spark passes to `latest` it has committed, so
-inputs are acknowledged from there.
+Lives in the coordinator; one run of a group, one maker. It never waits: where there is nothing to do it says when to look again, and its inputs ring when
+something has come. What a group has committed is acknowledged to the inputs.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
-import msgspec
 import numpy as np
 
 from nadi.errors import error
 from nadi.errors.exceptions import ConnectionUnavailableException
-from nadi.io.contract import Log, TimedLog
+from nadi.io.contract import Log, Messages, TimedLog
 from nadi.io.faultlog import FAULTS
+from nadi.io.wakes import Wakes
 from nadi.kernel.control import CONTROL
+from nadi.metrics import Progress
 from nadi.pipeline.cutting.backlog import bounded
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.cutting.cuts import Cut, Place, Situation, Waiting, plan_cut
-from nadi.pipeline.cutting.restored import begin_cut
-from nadi.pipeline.progress import Progress, read_progress
+from nadi.pipeline.cutting.restored import begin_cut, begin_highs
 from nadi.pipeline.spec import AppSpec
-from nadi.pipeline.state import dumps
 from nadi.plan.nodes import AbsentElement, App, Rate, WindowCall
 from nadi.plan.walk import inside
 
-PATIENCE = 0.1  # seconds that `latest` waits for something to do
-LOOK = 0.005  # seconds between looks
+LOOK = 0.005  # seconds between looks at inputs that cannot ring
+AWAY_LOOK = 0.25  # seconds between looks at an input that is away
+HEARTBEAT = 5.0  # seconds after which inputs are looked at though none has rung
 ENDLESS = ("http", "kafka", "nats", "inmemory", "control", "faults")  # types of inputs of which more may always come
-STATUS_EVERY = 0.5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """What the maker tells the supervisor: the cut it stands at, waiting messages per stream, inputs that are away (stream → reason; ordinal → since when, ms).
+    """How it is with the inputs: the cut the group stands at, waiting messages per stream, inputs that are away (stream → reason; ordinal → since when, ms).
 
-    `finished`: all finite inputs are at their end and this cut has everything. `stopped`: a stop was asked for and everything cut is committed.
+    `finished`: all finite inputs are at their end and this cut has everything.
     """
 
     n: int
-    epoch: int
     waiting: dict[str, int] = dataclasses.field(default_factory=dict)
     away: dict[str, str] = dataclasses.field(default_factory=dict)
     since: dict[int, int] = dataclasses.field(default_factory=dict)
     finished: bool = False
-    stopped: bool = False
-
-
-def read_status(state: Path) -> SourceStatus | None:
-    """The last status written; None where there is none."""
-    try:
-        return msgspec.json.decode((state / "source.json").read_bytes(), type=SourceStatus)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
-
-
-def stop_flag(state: Path, epoch: int) -> Path:
-    """The file whose existence asks the run of this epoch to make no more cuts."""
-    return state / f"stop-{epoch}"
 
 
 def acts_by_itself(app: App) -> bool:
@@ -95,15 +78,15 @@ class CutMaker:
         self._gone: dict[int, int] = {}  # since when, ms
         self._highs: tuple[int, dict[Place, int]] | None = None
         self._acknowledged = -1
-        self._told: tuple[float, SourceStatus | None] = (0.0, None)
-        self._pause = threading.Event()
+        self.status = SourceStatus(0)
 
-    # ---- Spark's questions
+    # ---- the coordinator's questions
 
     def initial(self) -> Cut:
         """Cut 0, where everything begins: made once, then always the same; after a restore its cut, which an empty log begins with."""
         if self._spec.begin:
-            restored = begin_cut(self._spec.begin)
+            restored, highs = begin_cut(self._spec.begin), begin_highs(self._spec.begin)
+            self._highs = None if highs is None else (restored.n, highs)
             if self._cuts.last() is None:
                 self._cuts.append(restored)
             return restored
@@ -119,37 +102,75 @@ class CutMaker:
         self._cuts.append(made)
         return made
 
-    def latest(self, start: Cut, unlimited: bool) -> Cut:
-        """The cut after `start`, or `start` where there is nothing to do for a while.
+    def at(self, n: int) -> Cut:
+        """A cut that was committed. Errors: CUT_LOG_MISMATCH where the log does not have it."""
+        found = self._cuts.at(n)
+        if found is None:
+            raise self._mismatch(n)
+        return found
+
+    def next(self, start: Cut, known: Progress | None) -> Cut | None:
+        """The cut after `start`, None where there is nothing to do; `known` is what the group told after `start`, None where nobody knows.
 
         A cut that the log has already is given again as it is. Errors: CUT_LOG_MISMATCH, CUT_FENCED, those of the inputs that are final.
         """
-        last = self._cuts.last()
-        if last is None or last.n < start.n:
-            known = -1 if last is None else last.n
-            raise error("CUT_LOG_MISMATCH", folder=self._state / "cuts", last=known, known=start.n)
-        if last.n > start.n and (logged := self._cuts.at(start.n + 1)) is not None:
+        if (logged := self.logged(start)) is not None:
             return logged
         self._acknowledge(start)
-        until = time.monotonic() + PATIENCE
-        while True:
-            if stop_flag(self._state, self._spec.epoch).exists():
-                self._tell(SourceStatus(start.n, self._spec.epoch, stopped=True))
-            elif (cut := self._next(start, unlimited)) is not None:
-                dumps.mark(self._state, cut.n)
-                self._cuts.append(cut)
-                return cut
-            if time.monotonic() >= until:
-                return start
-            self._pause.wait(LOOK)
+        cut = self._next(start, known)
+        if cut is not None:
+            self._cuts.append(cut)
+        return cut
+
+    def logged(self, start: Cut) -> Cut | None:
+        """The cut after `start` that the log has already. Errors: CUT_LOG_MISMATCH."""
+        last = self._cuts.last()
+        if last is None or last.n < start.n:
+            raise self._mismatch(start.n)
+        return self._cuts.at(start.n + 1) if last.n > start.n else None
+
+    def next_look(self, known: Progress | None) -> float:
+        """In how many seconds the inputs are to be looked at though none of them has rung."""
+        waits = [HEARTBEAT]
+        if known is not None and known.due is not None:
+            waits.append(max(0.0, known.due / 1000 - time.time_ns() / 1e9))
+        if self._away:
+            waits.append(AWAY_LOOK)
+        now = time.monotonic()
+        for log in self._logs.values():
+            if not isinstance(log, Wakes):
+                waits.append(LOOK)
+            elif (at := log.next_look()) is not None:
+                waits.append(max(0.0, at - now))
+        return min(waits)
+
+    def wake(self, tell: Callable[[], None]) -> None:
+        """Have `tell` called by the inputs, from any thread, when something may have come."""
+        for log in self._logs.values():
+            if isinstance(log, Wakes):
+                log.wake(tell)
+
+    def type_of(self, ordinal: int) -> str:
+        """The type of an input."""
+        return self._sources[ordinal].type
+
+    def read(self, place: Place, start: int, end: int) -> Iterator[Messages]:
+        """The messages of an input's partition in [start, end). Errors: those of the input."""
+        ordinal, partition = place
+        return self._logs[ordinal].read(partition, start, end)
 
     def close(self) -> None:
+        """Let go of the inputs."""
         for log in self._logs.values():
             log.close()
 
+    def _mismatch(self, n: int) -> Exception:
+        last = self._cuts.last()
+        return error("CUT_LOG_MISMATCH", folder=self._state / "cuts", last=-1 if last is None else last.n, known=n)
+
     # ---- planning
 
-    def _next(self, start: Cut, unlimited: bool) -> Cut | None:
+    def _next(self, start: Cut, current: Progress | None) -> Cut | None:
         wall = time.time_ns() // 1_000_000  # before the ends, so that what comes later is not older than the clock
         waiting = self._waiting(start)
         size = sum(w.end - w.start for w in waiting)
@@ -157,15 +178,13 @@ class CutMaker:
         idle = self._left_out()
         if idle is None:
             return None  # an input that is away may come back in time
-        progress = read_progress(self._state)
-        current = progress if progress is not None and progress.n == start.n else None
         lost = start.n > 0 and current is None
         unknown = any(w.place not in start.ends for w in waiting)  # where a new input begins is fixed by a cut
-        eager = lost or unknown or (start.n == 0 and self._eager) or dumps.wanted(self._state)
+        eager = lost or unknown or (start.n == 0 and self._eager)
         due = None if current is None else current.due
         if not size and not eager and not (due is not None and due <= max(wall, start.clock)):
             return None
-        limit = None if unlimited else self._limit(progress)
+        limit = self._limit(current)
         highs = self._highs_after(start, current)
         known = tuple(self._with_times(w, highs.get(w.place), size, limit, start.n == 0) for w in waiting)
         horizon = None
@@ -290,7 +309,7 @@ class CutMaker:
         away = {self._sources[ordinal].stream: reason for ordinal, (_, reason) in self._away.items()}
         begun = start.n > 0 or not self._eager
         finished = begun and not away and self._all_finished(waiting)
-        self._tell(SourceStatus(start.n, self._spec.epoch, per_stream, away, dict(self._gone), finished))
+        self.status = SourceStatus(start.n, per_stream, away, dict(self._gone), finished)
 
     def _all_finished(self, waiting: list[Waiting]) -> bool:
         """Whether a run to the end is at it: every input that can have an end has come there, and nothing of it waits, nor of what sinks refused."""
@@ -299,21 +318,3 @@ class CutMaker:
         if not self._spec.until_end or not finite or any(w.end > w.start for w in waiting if w.place[0] in awaited):
             return False
         return all(self._logs[ordinal].finished() for ordinal in finite)
-
-    def _tell(self, status: SourceStatus) -> None:
-        when, before = self._told
-        now = time.monotonic()
-        urgent = before is None or (before.finished, before.stopped, before.away) != (
-            status.finished,
-            status.stopped,
-            status.away,
-        )
-        if status == before or (not urgent and now - when < STATUS_EVERY):
-            return
-        fresh = self._state / "source.json.new"
-        try:
-            fresh.write_bytes(msgspec.json.encode(status))
-            fresh.replace(self._state / "source.json")
-        except OSError:
-            return  # for display only, except at the end, when it is written again at the next look
-        self._told = (now, status)

@@ -30,7 +30,6 @@ class Feeding:
         self._ended = False
         self._over = False
         self.used = time.monotonic()
-        self.loading = 0.0  # seconds of work
         self._loader = threading.Thread(target=self._load, daemon=True)
         self._loader.start()
 
@@ -59,9 +58,7 @@ class Feeding:
     def _load(self) -> None:
         try:
             with uncollected():
-                begin = time.monotonic()
                 self._kernel.load(from_frames(self._frames()))
-                self.loading = time.monotonic() - begin
         except Exception as reason:
             self._failure = reason
             for _rest in self._frames():

@@ -74,6 +74,13 @@ def _prepare(keep: int | None, parent: int) -> None:
     os.nice(NICE)
 
 
+def end_child(pid: int) -> None:
+    """Kill a child that was forked and wait until it is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
 def turn(scratch: Path) -> int | None:
     """The lock that only one child of this JVM's hosts works under (one core of work at a time); None while another one does."""
     lock = os.open(scratch / LOCK, os.O_WRONLY | os.O_CREAT, 0o600)

@@ -1,8 +1,8 @@
 """Events that one host has read and another one, or the same, is to process: a fat row names them, instead of carrying them through Spark.
 
-Spark copies what a fat row carries a dozen times on its way: from a Python worker to Java, through the sort and the shuffle and back. Where reader and
-kernel are on one machine the events stay in the host that has read them, and the row says where (`at` in its head: `[host, cut, task, number, the
-request that read them]`). The kernel's host takes them from there, as they are if it is the same one.
+What a fat row carries is copied several times on its way: into Java, through the shuffle and back into a host. Where reader and kernel are on one machine
+the events stay in the host that has read them, and the row says where (`at` in its head: `[host, cut, task, number, the request that read them]`). The
+kernel's host takes them from there, as they are if it is the same one.
 
 What is held is a cache: a host that no longer has it (it was killed in between) reads the range again. What a range gives is always the same, in
 the same pieces.
@@ -56,13 +56,12 @@ class Handover:
         if self._near is None or "task" not in head:
             yield from self._read(head)
             return
-        request = {name: value for name, value in head.items() if name != "app"}
         reading = (head["n"], head["task"])
         for number, row in self._holding(head, reading):
             yield (
                 row
                 if number is None
-                else replace(row, head={**row.head, "at": [*self._place(reading), number, request]}, body=b"")
+                else replace(row, head={**row.head, "at": [*self._place(reading), number, head]}, body=b"")
             )
 
     def _place(self, reading: Reading) -> tuple[int, int, int]:
@@ -103,7 +102,7 @@ class Handover:
         if host == self._near.index:
             return self.held(reading, numbers, request)
         head = {"op": "hand", "reading": list(reading), "numbers": numbers, "request": request}
-        bucket = (host - self._spec.first) % self._spec.hosts  # one that this host serves
+        bucket = (host - self._spec.first) % self._spec.hosts  # one that this host serves, whatever the offset
         answer = hosts(self._spec.hosts, self._near.jvm).call_app(self._spec, bucket, head)
         return [from_ipc(part) for part in answer.parts]
 

@@ -1,7 +1,8 @@
 """The executor host: a long-lived process beside an executor's JVM that holds kernels, inputs and sinks.
 
 Started by whoever needs it first (`nadi.pipeline.hosting.hostclient`) as `python -m nadi.pipeline.executor.host <folder> <index> <JVM pid>`; it ends when
-the JVM is gone. One thread per connection; standard output and error are its log.
+the JVM is gone. It answers at two sockets: `<index>.sock` (`nadi.pipeline.hosting.protocol`) and `<index>.lane` (`nadi.pipeline.hosting.lane`), which is
+Spark's. One thread per connection; standard output and error are its log.
 """
 
 from __future__ import annotations
@@ -10,21 +11,24 @@ import contextlib
 import fcntl
 import gc
 import os
-import select
 import shutil
 import socket
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nadi.errors import NadiError
+from nadi.io.readiness import end_of, readable
+from nadi.pipeline.executor import bases, lanes
 from nadi.pipeline.executor.forked import LOCK
 from nadi.pipeline.executor.handover import Neighbours
 from nadi.pipeline.executor.hosted import Apps
 from nadi.pipeline.executor.snapshot import sweep
+from nadi.pipeline.hosting.atwork import AtWork, work_file
+from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.protocol import Frame, failure_head, receive, send
 
 # With Python's 5 ms a request of another app waits 6 ms and more beside a thread that computes, and again after each call that lets go of
@@ -47,17 +51,26 @@ def main(arguments: Sequence[str]) -> int:
         alive.flush()
         path = folder / f"{index}.sock"
         path.unlink(missing_ok=True)
+        known = lanes.greet(folder / COORDINATOR, index)
         threading.Thread(target=_end_with, args=(jvm, folder, index), daemon=True).start()
         sweep(folder, os.getpid())
-        apps = Apps(folder, Neighbours(jvm, index))
+        bases.sweep(folder, os.getpid())
+        notes = AtWork(work_file(folder, index))
+        apps = Apps(folder, Neighbours(jvm, index), lanes.wake, notes.during)
         _import_heavy()
         _collect_seldom()
         sys.setswitchinterval(SWITCH)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        # whoever finds the host's own socket finds the other one, too
+        with (
+            lanes.serve(folder / f"{index}.lane", apps),
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening,
+        ):
             listening.bind(str(path))
             path.chmod(0o600)
             listening.listen(128)
-            _serve(listening, apps)
+            _serve(listening, apps, lambda: _leave(folder, index))
+    if known is not None:
+        known.close()
     return 0
 
 
@@ -76,40 +89,52 @@ def _collect_seldom() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-def _serve(listening: socket.socket, apps: Apps) -> None:
+def _serve(listening: socket.socket, apps: Apps, leave: Callable[[], object]) -> None:
     looked = time.monotonic()
     while True:
-        ready, _, _ = select.select([listening], [], [], _TIDY)
+        ready = readable([listening], _TIDY)
         if time.monotonic() - looked >= _TIDY:
             looked = time.monotonic()
             apps.let_go_idle()
         if not ready:
             continue
         connection, _ = listening.accept()
-        threading.Thread(target=_converse, args=(connection, apps), daemon=True).start()
+        threading.Thread(target=_converse, args=(connection, apps, leave), daemon=True).start()
 
 
-def _converse(connection: socket.socket, apps: Apps) -> None:
+def _converse(connection: socket.socket, apps: Apps, leave: Callable[[], object]) -> None:
     with connection, contextlib.suppress(OSError):  # the other side is gone: so is the need for an answer
         while (request := receive(connection)) is not None:
-            for frame in _answers(apps, request):
-                send(connection, frame.head, frame.parts)
+            if request.head["op"] == "end":
+                send(connection, {"ok": True})
+                leave()
+            frame = _answer(apps, request)
+            send(connection, frame.head, frame.parts)
 
 
-def _answers(apps: Apps, request: Frame) -> Iterator[Frame]:
-    """The answer; a failure of whatever kind becomes its last frame."""
+def _answer(apps: Apps, request: Frame) -> Frame:
+    """The answer; it tells of a failure of whatever kind."""
     try:
-        yield from apps.answer(request.head, request.parts)
+        return apps.answer(request.head, request.parts)
     except Exception as reason:
         if not isinstance(reason, NadiError):
             traceback.print_exc()
-        yield Frame(failure_head(reason), [])
+        return Frame(failure_head(reason), [])
 
 
 def _end_with(jvm: int, folder: Path, index: int) -> None:
-    """Wait for the JVM's end, then leave: whatever goes wrong with what is to be tidied, the process ends."""
+    """Wait for the JVM's end, then leave."""
     try:
         _wait(jvm)
+    except Exception:
+        traceback.print_exc()
+    finally:
+        _leave(folder, index)
+
+
+def _leave(folder: Path, index: int) -> None:
+    """End: whatever goes wrong with what is to be tidied, the process ends."""
+    try:
         _tidy(folder, index)
     except Exception:
         traceback.print_exc()
@@ -119,13 +144,13 @@ def _end_with(jvm: int, folder: Path, index: int) -> None:
 
 def _wait(jvm: int) -> None:
     try:
-        descriptor = os.pidfd_open(jvm)
+        end = end_of(jvm)
     except ProcessLookupError:
         return
-    except (AttributeError, OSError):
+    if end is None:
         _poll(jvm)
     else:
-        select.select([descriptor], [], [])
+        readable([end])
 
 
 def _poll(jvm: int) -> None:
@@ -139,11 +164,13 @@ def _poll(jvm: int) -> None:
 
 def _tidy(folder: Path, index: int) -> None:
     """Remove what is this host's; another host, or the next node, may be removing the folder at the same moment."""
-    for name in (f"{index}.sock", f"{index}.lock", f"{index}.alive", LOCK):
+    for name in (*(f"{index}.{kind}" for kind in ("sock", "lane", "lock", "work", "alive")), LOCK):
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(FileNotFoundError):
         for left in folder.glob(f"snapshot-{os.getpid()}-*"):
             shutil.rmtree(left, ignore_errors=True)
+        for told in folder.glob(f"base-{os.getpid()}-*"):
+            told.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # other hosts of this JVM are still leaving, or a log is kept there
         folder.rmdir()
 

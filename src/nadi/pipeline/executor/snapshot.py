@@ -5,18 +5,16 @@ A dump is a cache like all that hosts hold: a child or host that is killed only 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import shutil
-import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from nadi.kernel.contract import Kernel
-from nadi.pipeline.executor.forked import enough_memory, fork, turn, write_pieces
+from nadi.pipeline.executor.forked import end_child, enough_memory, fork, turn, write_pieces
 from nadi.pipeline.state.frames import base_stream
 from nadi.pipeline.state.layout import Dump
 
@@ -88,9 +86,7 @@ class Snapshot:
     def close(self) -> None:
         """End the child and remove the files."""
         if self._pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+            end_child(self._pid)
             self._pid = 0
         if self._file is not None:
             os.close(self._file)

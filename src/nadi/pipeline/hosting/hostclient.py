@@ -6,6 +6,7 @@ whoever starts it holds meanwhile, and the log `<i>.log` (or in the folder that 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,10 @@ from nadi.errors import error
 from nadi.pipeline.hosting.protocol import Frame, Part, raise_failure, receive, send
 from nadi.pipeline.spec import AppSpec
 
+COORDINATOR = "coordinator.lane"
+"""The socket of the node's coordinator, in the folder of the hosts that are on its machine."""
 STARTS_WITHIN = 60.0  # seconds
+TOLD_WITHIN = 5.0  # seconds for hosts to do what they are told when an app ends or moves
 ATTEMPTS = 6
 _SOCKET_PATH = 100  # bytes; the system's limit is 107
 
@@ -103,12 +107,18 @@ class Hosts:
         self._started: list[subprocess.Popen[bytes]] = []
 
     def call(self, index: int, head: dict[str, Any], parts: Sequence[Part] = ()) -> Frame:
-        """Ask host `index` (modulo their number). Errors: HOST_UNAVAILABLE, and whatever the host answers."""
-        return next(self._asked(index % self.count, head, parts))
-
-    def stream(self, index: int, head: dict[str, Any]) -> Iterator[Frame]:
-        """Ask for an answer of several frames; the last one has "end" set and is not given."""
-        return self._asked(index % self.count, head, (), several=True)
+        """Ask host `index`. Errors: HOST_UNAVAILABLE, and whatever the host answers."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                answer = self._asked(index, head, parts)
+            except OSError as reason:
+                if attempt == ATTEMPTS:
+                    raise error("HOST_UNAVAILABLE", reason=reason, log=self._log(index)) from reason
+                time.sleep(min(1.0, 0.02 * 4**attempt / 4))
+            else:
+                raise_failure(answer.head, str(head.get("op")))
+                return answer
+        raise AssertionError("the last attempt returns or raises")
 
     def call_app(self, spec: AppSpec, index: int, head: dict[str, Any], parts: Sequence[Part] = ()) -> Frame:
         """As `call`, on behalf of an app that the host learns of where it does not know it; `index` counts from the first host of the app."""
@@ -120,16 +130,28 @@ class Hosts:
                 return answer
             self.call(host, {"op": "define", "app": spec.id, "spec": spec.to_json()})
 
-    def stream_app(self, spec: AppSpec, index: int, head: dict[str, Any]) -> Iterator[Frame]:
-        """As `stream`, on behalf of an app."""
-        self.call_app(spec, index, {"op": "know"})
-        return self.stream(spec.host_of(index), {**head, "app": spec.id})
+    def forget(self, app: str, indexes: Collection[int] | None = None, **more: Any) -> None:
+        """Tell the hosts that are up (or those given) that an app has ended, or (`moved`) goes on elsewhere: they close its inputs and sinks and let go of its
+        kernels. Returns after TOLD_WITHIN at the latest, whatever they do."""
+        self._tell(self.up() if indexes is None else indexes, {"op": "forget", "app": app, **more})
 
-    def forget(self, app: str) -> None:
-        """Tell the hosts that are up that an app has ended: they close its inputs and sinks and let go of its kernels. Errors: HOST_UNAVAILABLE."""
-        for index in range(self.count):
-            if self._answers(index):
-                self.call(index, {"op": "forget", "app": app})
+    def end(self, indexes: Collection[int]) -> None:
+        """End hosts that nobody needs any more, within TOLD_WITHIN."""
+        self._tell(indexes, {"op": "end"})
+
+    def up(self) -> list[int]:
+        """The hosts that have a socket."""
+        return sorted(int(path.stem) for path in self._folder.glob("*.sock"))
+
+    def _tell(self, indexes: Collection[int], head: dict[str, Any]) -> None:
+        """Have those that are up do something; nobody is started for it, and who hangs or dies meanwhile does not matter."""
+        until = time.monotonic() + TOLD_WITHIN
+        for index in sorted(indexes):
+            with contextlib.suppress(OSError):
+                connection = self._connect(index, max(0.01, until - time.monotonic()))
+                with connection:
+                    send(connection, head)
+                    receive(connection)
 
     def close(self) -> None:
         """Close the connections; the hosts stay."""
@@ -139,32 +161,19 @@ class Hosts:
                     connection.close()
             self._free.clear()
 
-    def _asked(self, index: int, head: dict[str, Any], parts: Sequence[Part], several: bool = False) -> Iterator[Frame]:
-        operation = str(head.get("op"))
-        for attempt in range(1, ATTEMPTS + 1):
-            given = False
-            connection = None
-            try:
-                connection = self._connection(index)
-                send(connection, head, parts)
-                while (answer := receive(connection)) is not None:
-                    last = not several or "end" in answer.head or "error" in answer.head
-                    if last:
-                        self._keep(index, connection)
-                    raise_failure(answer.head, operation)
-                    if several and last:
-                        return
-                    given = True
-                    yield answer
-                    if last:
-                        return
+    def _asked(self, index: int, head: dict[str, Any], parts: Sequence[Part]) -> Frame:
+        """The answer at one attempt. Errors: OSError."""
+        connection = self._connection(index)
+        try:
+            send(connection, head, parts)
+            answer = receive(connection)
+            if answer is None:
                 raise ConnectionError("it closed the connection")
-            except OSError as reason:
-                if connection is not None:
-                    connection.close()
-                if given or attempt == ATTEMPTS:
-                    raise error("HOST_UNAVAILABLE", reason=reason, log=self._log(index)) from reason
-                time.sleep(min(1.0, 0.02 * 4**attempt / 4))
+        except OSError:
+            connection.close()
+            raise
+        self._keep(index, connection)
+        return answer
 
     def _connection(self, index: int) -> socket.socket:
         with self._lock:
@@ -181,8 +190,9 @@ class Hosts:
         with self._lock:
             self._free.setdefault(index, []).append(connection)
 
-    def _connect(self, index: int) -> socket.socket:
+    def _connect(self, index: int, within: float | None = None) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(within)
         try:
             connection.connect(str(self._folder / f"{index}.sock"))
         except OSError:

@@ -8,7 +8,7 @@ A frame is
     b bytes   body: the parts one after the other (Arrow IPC streams, or what the operation says)
 
 A request's map has the operation under "op". An answer that failed has the map {"error": {"condition", "parameters"}} with the
-condition of the catalogue, or {"error": {"message"}} for a failure that has no name. Operations are listed in `docs/internals/pipeline.md`.
+condition of the catalogue, or {"error": {"message"}} for a failure that has no name. Operations are listed in `docs/internals/hosts.md`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nadi.errors import NadiError, error
-from nadi.errors.exceptions import ConnectionUnavailableException
 
 _LENGTHS = struct.Struct("!IQ")
 _JOIN_BELOW = 128 * 1024
@@ -54,12 +53,12 @@ def send(connection: socket.socket, head: dict[str, Any], parts: Sequence[Part] 
 
 def receive(connection: socket.socket) -> Frame | None:
     """Read one frame; None where the other side has closed. Errors: OSError (also for a frame cut short)."""
-    start = _exactly(connection, _LENGTHS.size)
+    start = exactly(connection, _LENGTHS.size)
     if start is None:
         return None
     header_size, body_size = _LENGTHS.unpack(start)
-    header = _exactly(connection, header_size)
-    body = _exactly(connection, body_size) if body_size else memoryview(b"")
+    header = exactly(connection, header_size)
+    body = exactly(connection, body_size) if body_size else memoryview(b"")
     if header is None or body is None:
         raise ConnectionError("a frame was cut short")
     head, sizes = _UNPACK(header)
@@ -70,7 +69,8 @@ def receive(connection: socket.socket) -> Frame | None:
     return Frame(head, parts)
 
 
-def _exactly(connection: socket.socket, size: int) -> memoryview | None:
+def exactly(connection: socket.socket, size: int) -> memoryview | None:
+    """Read so many bytes; None where the other side has closed before the first. Errors: OSError (also for fewer bytes)."""
     buffer = memoryview(bytearray(size))
     at = 0
     while at < size:
@@ -104,8 +104,3 @@ def raise_failure(head: dict[str, Any], operation: str) -> None:
     if "condition" in told:
         raise error(told["condition"], **told["parameters"])
     raise error("HOST_FAILED", operation=operation, reason=told["message"])
-
-
-def is_transient(reason: BaseException) -> bool:
-    """Whether trying again can help."""
-    return isinstance(reason, (ConnectionUnavailableException, ConnectionError))

@@ -28,6 +28,7 @@ from nadi.pipeline.cutting.cuts import Place
 from nadi.pipeline.hosting.protocol import Part
 from nadi.pipeline.inputs.sends import Send
 
+SCHEMA = "bk int, head binary, body binary"
 ARROW = pa.schema([("bk", pa.int32()), ("head", pa.binary()), ("body", pa.binary())])
 BODY_ROWS = 50_000
 
@@ -47,12 +48,6 @@ class FatRow:
     bucket: int
     head: dict[str, Any]
     body: Body = b""
-
-    @property
-    def parts(self) -> list[memoryview]:
-        """Head and body as they travel."""
-        body = to_ipc(self.body) if isinstance(self.body, pa.RecordBatch) else self.body
-        return [memoryview(pack(self.head)), memoryview(body)]
 
 
 def to_ipc(batch: pa.RecordBatch) -> bytes:

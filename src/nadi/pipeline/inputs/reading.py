@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.io.block import bytes_of
-from nadi.io.contract import Connector, Log, Messages
+from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.controllog import TYPE as CONTROL_TYPE
 from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.kernel.contract import ARRIVAL_COLUMNS
@@ -39,9 +39,9 @@ class Input:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-def open_input(spec: AppSpec, app: App, source: Connector) -> Input:
-    """Open an input of an app. Errors: those of the log."""
-    log = spec.open_log(source)
+def open_input(spec: AppSpec, app: App, source: Connector, place: Place | None = None) -> Input:
+    """Open an input of an app; `place` is that of the host (None: the node's). Errors: those of the log."""
+    log = spec.open_log(source, place)
     if source.type == FAULTS_TYPE:
         return Input(log, reentry(app, spec.buckets))
     if source.type == CONTROL_TYPE:
@@ -59,14 +59,18 @@ class Read:
     sequence: int = field(default=0)
 
 
-def read_range(source: Input, wanted: Range, state: Read) -> Iterator[FatRow]:
-    """The fat rows of a range, event rows and error rows; `state` has the greatest log time and the bytes when it is over.
+def read_range(
+    source: Input, wanted: Range, state: Read, brought: Sequence[Messages] | None = None
+) -> Iterator[FatRow]:
+    """The fat rows of a range, event rows and error rows; `state` has the greatest log time and the bytes when it is over. Where its messages were `brought`,
+    the log is not read.
 
     Errors: those of the log.
     """
     if wanted.end <= wanted.start:
         return
-    for messages in source.log.read(wanted.partition, wanted.start, wanted.end):
+    given = source.log.read(wanted.partition, wanted.start, wanted.end) if brought is None else brought
+    for messages in given:
         if not len(messages):
             continue
         running = np.maximum.accumulate(messages.times)

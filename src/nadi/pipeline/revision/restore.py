@@ -5,25 +5,18 @@ Cuts that the cut log has after that of the revision are taken again as they wer
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from nadi.config.settings import KERNEL
 from nadi.errors import error
 from nadi.functions.registry import default_registry
 from nadi.io.identity import first_numbers
-from nadi.io.staging import sync_folder
 from nadi.kernel.rows.engine import RowsKernel
-from nadi.kernel.segments import Part, stream_of
 from nadi.persistence.restoring import MakeKernel, Restored
 from nadi.persistence.revisions import StoredRevision
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.cutting.cuts import Cut
-from nadi.pipeline.cutting.restored import FOLDER, settle
+from nadi.pipeline.cutting.restored import fresh_folder, put_in_place, write_bucket, write_note
 from nadi.pipeline.node import Shape, read_shape
 from nadi.pipeline.revision.inputplan import InputPlan, Side, plan_inputs
 from nadi.pipeline.spec import AppSpec
@@ -77,23 +70,18 @@ def prepare(spec: AppSpec, stored: StoredRevision, reset: bool = False) -> Prepa
 
     Errors: without `reset` RESTORE_DROPS_STATE and RESTORE_DROPS_INPUT; MESSAGES_GONE, RESTORE_NOT_POSSIBLE, those of reading the revision.
     """
-    state = spec.place.state
     meta = stored.revision.meta
     planned = plan(spec, stored)
     planned.state.check(reset)
     cut = Cut.from_offset(meta.cut)
     again = _again(spec, stored, cut)
     planned.inputs.check(stored.revision.name, reset)
-    fresh = state / f"{FOLDER}.new"
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-
+    fresh = fresh_folder(spec.place.state)
     restored = Restored(stored, planned.state, planned.old, planned.new, spec.buckets, meta.clock, kernel_maker(spec))
     for bucket in range(spec.buckets):
-        _write(fresh / f"{bucket}.state", restored.parts(bucket))
-    told = {"revision": stored.revision.name, "cut": cut.to_offset()}
-    (fresh / "restored.json").write_text(json.dumps(told))
-    _replace(state, Shape(planned.new.sharding.kind, spec.buckets, 0, planned.inputs.numbers), fresh)
+        write_bucket(fresh, bucket, restored.parts(bucket))
+    write_note(fresh, stored.revision.name, cut)
+    put_in_place(spec, Shape(planned.new.sharding.kind, spec.buckets, planned.inputs.numbers).to_json())
     return Prepared(planned.state, planned.inputs, cut, again)
 
 
@@ -122,21 +110,3 @@ def _again(spec: AppSpec, stored: StoredRevision, cut: Cut) -> int:
             "only the revision of the last cut can go, which a stop makes"
         )
     return again
-
-
-def _write(path: Path, parts: Iterator[Part]) -> None:
-    with path.open("wb") as out:
-        for piece in stream_of(parts):
-            out.write(piece)
-        out.flush()
-        os.fsync(out.fileno())
-
-
-def _replace(state: Path, shape: Shape, fresh: Path) -> None:
-    """From the moment of the rename on, the next start goes on from the revision."""
-    shutil.rmtree(state / FOLDER, ignore_errors=True)
-    (fresh / "pipeline.json").write_text(shape.to_json())
-    sync_folder(fresh)
-    fresh.rename(state / FOLDER)
-    sync_folder(state)
-    settle(state)

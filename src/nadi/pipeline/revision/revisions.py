@@ -2,11 +2,11 @@
 
     <state>/revisions/<id>.request    somebody wants one
     <state>/revisions/<id>.answer     its name, or what went wrong
-    <state>/revisions/dump-<cut>/     dumps of the hosts, while a revision is made (`nadi.pipeline.state.dumps`)
-    <state>/revisions/copy-<id>/      or a copy of what Spark has committed (`nadi.pipeline.revision.savedstate`)
+    <state>/revisions/copy-<id>/      what the process that writes one is told
 
-One is made at a time, in a thread of the node; children of the hosts dump, a process of its own writes, so that the query goes on. A request is a file, so
-that it needs no connection to the node and survives its restart.
+One is made at a time, in a thread of the node. It is of the cut that was committed last: the state log has all that this state is read from, and lets go of
+nothing of it meanwhile. A process of its own reads and writes, so that the app goes on. A request is a file, so that it needs no connection to the node and
+survives its restart.
 """
 
 from __future__ import annotations
@@ -19,34 +19,36 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 
 from nadi.config import Persistence
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.io import faultlog
 from nadi.io.faultlog import FAULTS
+from nadi.io.folderwatch import watch_folder
+from nadi.pipeline.coordinator.group import Group
 from nadi.pipeline.cutting.cutlog import Cuts
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.live import read_live
-from nadi.pipeline.query import named_failure
 from nadi.pipeline.revision.revisionwriter import Done, Plan, write_aside
-from nadi.pipeline.revision.savedstate import INDEX, copy_state, write_index
-from nadi.pipeline.session import own_session
-from nadi.pipeline.slots import COPIES
 from nadi.pipeline.spec import AppSpec
-from nadi.pipeline.state import dumps
-from nadi.pipeline.state.dumps import requests
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-LOOK = 0.1  # seconds between two looks for an answer
+LOOK = 0.1  # seconds between two looks for a request or an answer where nobody tells of a change in the folder …
+LOOK_AGAIN = 60.0  # … and where somebody does
 KEPT_BACK = 1  # cuts before the oldest revision's that stay in the cut log: order times go by the one before
 
 log = structlog.get_logger(__name__)
+
+
+def _unheard() -> None:
+    """Nobody wants to know."""
+
+
+def requests(state: Path) -> Path:
+    """Where all that is about revisions of a running app is, in its state folder."""
+    return state / "revisions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,58 +60,86 @@ class Keeping:
 
 
 class Revisions:
-    """Makes the revisions of one app while its query runs. `look` is called now and then and returns at once."""
+    """Makes the revisions of one app while its group runs. `look` is called now and then and returns at once."""
 
     def __init__(
         self,
-        session: SparkSession,
-        spec: AppSpec,
+        group: Group,
         keeping: Keeping,
+        spark: str,
+        changed: Callable[[], None] = _unheard,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._session = session
-        self._spec = spec
+        """`spark` is the version of Spark, which a revision names; `changed` is called, from any thread, when there may be something to look at."""
+        self._group = group
         self._keeping = keeping
+        self._spark = spark
         self._clock = clock
-        self._folder = requests(spec.place.state)
+        self._folder = requests(group.spec.place.state)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._last = clock()
         self._thread: threading.Thread | None = None
-        self._quiet = threading.Event()  # no cut is made any more
+        self._changed = changed
+        self._heard, self._looked = True, 0.0
+        self._watch = watch_folder(self._folder, self._hear)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether one is being made."""
+        return self._thread is not None and self._thread.is_alive()
 
     def look(self) -> None:
         """Begin a revision where one is due or asked for, and none is under way."""
-        if self._thread is not None and self._thread.is_alive():
+        if self.is_busy:
             return
-        asked = sorted(self._folder.glob("*.request"))
+        asked = self._asked()
         if asked or self._due():
             self._thread = threading.Thread(target=self._answer, args=(asked,), daemon=True)
             self._thread.start()
 
     def before_stop(self) -> None:
         """Make a revision of where the app stops, if the node keeps any; what fails is said, and is no reason not to stop."""
-        self.leave()
         if self._thread is not None:
             self._thread.join()
         asked = sorted(self._folder.glob("*.request"))
         if asked or self._keeping.persistence.enabled:
             self._answer(asked)
 
-    def leave(self) -> None:
-        """The query makes no more cuts: what is under way goes on with what is committed."""
-        self._quiet.set()
+    def close(self) -> None:
+        """Hear of nothing any more; one that is being made goes on."""
+        if self._watch is not None:
+            self._watch.close()
+
+    def _hear(self) -> None:
+        self._heard = True
+        self._changed()
+
+    def _asked(self) -> list[Path]:
+        """The requests, where there may be any."""
+        watched = self._watch is not None and self._watch.alive
+        if not self._heard and self._clock() - self._looked < (LOOK_AGAIN if watched else LOOK):
+            return []
+        self._heard, self._looked = False, self._clock()
+        return sorted(self._folder.glob("*.request"))
 
     def _due(self) -> bool:
         kept = self._keeping.persistence
         return kept.enabled and kept.interval > 0 and self._clock() - self._last >= 60 * kept.interval
 
     def _answer(self, asked: list[Path]) -> None:
+        try:
+            self._make_and_tell(asked)
+        finally:
+            self._changed()
+
+    def _make_and_tell(self, asked: list[Path]) -> None:
         self._last = self._clock()
+        app = self._group.spec.app
         try:
             done = self.make()
         except Exception as reason:  # whatever happens, those who wait hear of it, and the app goes on
-            failure = named_failure(self._spec.app, reason, "spark.log")
-            log.warning("no revision", app=self._spec.app, reason=str(failure))
+            failure = reason if isinstance(reason, NadiError) else error("REVISION_FAILED", app=app, reason=reason)
+            log.warning("no revision", app=app, reason=str(failure))
             done = Done(condition=failure.condition, message=failure.diagnostic.message)
         for request in asked:
             fresh = request.with_suffix(".new")
@@ -118,52 +148,24 @@ class Revisions:
             request.unlink(missing_ok=True)
 
     def make(self) -> Done:
-        """Make a revision: of the next cut, or, where hosts cannot dump it or none will be made, of what is committed.
-
-        Errors: NOTHING_COMMITTED, REVISION_FAILED, those of reading the state.
-        """
-        state = self._spec.place.state
-        copy = self._folder / f"copy-{secrets.token_hex(4)}"
+        """Make a revision of what is committed. Errors: NOTHING_COMMITTED, REVISION_FAILED."""
+        folder = self._folder / f"copy-{secrets.token_hex(4)}"
+        folder.mkdir(parents=True)
+        spec, kept = self._group.spec, self._keeping
         try:
-            dumped = self._dumped()
-            if dumped is not None:
-                return self._write(dumped.folder, dumped.cut)
-            copy.mkdir(parents=True)
-            saved = copy_state(own_session(self._session, COPIES), self._spec, copy)
-            write_index(saved, copy / INDEX)
-            return self._write(copy, saved.cut)
+            with self._group.pinned() as (cut, lines):
+                persistence, base = kept.persistence, str(kept.base.resolve())
+                plan = Plan(spec, self._group.log, lines, cut.to_offset(), persistence, base, self._spark)
+                done = write_aside(plan, folder)
         finally:
-            dumps.forget(state)
-            shutil.rmtree(copy, ignore_errors=True)
-
-    def _dumped(self) -> dumps.Dumped | None:
-        """What the hosts dump of the next cut; None where no cut is made any more, or they do not."""
-        if self._quiet.is_set():
-            return None
-        dumps.ask(self._spec.place.state)
-        found = dumps.wait(self._spec.place.state, self._spec.buckets, self._quiet)
-        if found is None and not self._quiet.is_set():
-            log.info("hosts did not dump their kernels: a revision is made of what is committed", app=self._spec.app)
-        return found
-
-    def _write(self, folder: Path, n: int) -> Done:
-        """The revision of the state in a folder, which stands after cut `n`."""
-        cuts = open_cut_log(self._spec)
-        cut = cuts.at(n)
-        if cut is None:
-            raise error("CUT_LOG_MISMATCH", folder=self._spec.state, last="?", known=n)
-        kept = self._keeping
-        version = str(self._session.version)
-        plan = Plan(self._spec, str(folder), cut.to_offset(), kept.persistence, str(kept.base.resolve()), version)
-        done = write_aside(plan, folder)
-        forget(self._spec, cuts, done.oldest)
+            shutil.rmtree(folder, ignore_errors=True)
+        forget(spec, open_cut_log(spec), done.oldest)
         return done
 
 
 def sweep(state: Path) -> None:
-    """Remove what a node that is gone was making revisions of."""
-    dumps.forget(state)
-    for folder in requests(state).glob("copy*"):
+    """Remove what a node that is gone was making revisions of; `dump*` are those of older versions."""
+    for folder in (*requests(state).glob("copy-*"), *requests(state).glob("dump*")):
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -190,13 +192,18 @@ def ask_for(state: Path, within: float) -> str:
     answer = request.with_suffix(".answer")
     request.touch()
     until = time.monotonic() + within
+    changed = threading.Event()
+    watch = watch_folder(folder, changed.set)
     try:
         while not answer.exists():
             if time.monotonic() > until:
                 raise error("ANSWER_LATE", app=state.name, seconds=round(within), what="a revision takes longer")
-            time.sleep(LOOK)
+            changed.wait(min(LOOK if watch is None else LOOK_AGAIN, max(0.0, until - time.monotonic())))
+            changed.clear()
         done = msgspec.json.decode(answer.read_bytes(), type=Done)
     finally:
+        if watch is not None:
+            watch.close()
         for path in (request, answer):
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()

@@ -1,4 +1,4 @@
-"""Writes a revision from a copy of the committed state, in a process of its own with the least right to the processor: hashing and compressing a large state
+"""Writes a revision from the state log of a group, in a process of its own with the least right to the processor: hashing and compressing a large state
 must not hold up the query.
 
     python -m nadi.pipeline.revision.revisionwriter PLAN     # prints a `Done` as JSON
@@ -19,22 +19,24 @@ from nadi.config import Persistence
 from nadi.errors import NadiError, error
 from nadi.persistence.revisions import meta_of, read_revision, write_revision
 from nadi.persistence.stores import store_of
-from nadi.pipeline.revision.savedstate import INDEX, SavedState, read_index
 from nadi.pipeline.spec import AppSpec
-from nadi.pipeline.state.dumps import Dumped
+from nadi.pipeline.statelog.lines import Line
+from nadi.pipeline.statelog.recovery import parts
+from nadi.pipeline.statelog.stores import open_store
 
 NICE = 15
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What to write: the state that stands after `cut`, into the store of `persistence`. It is in the folder `copy`: dumps of hosts, or, where it has an
-    index, a copy of what Spark has committed.
+    """What to write: the state that stands after `cut`, into the store of `persistence`. The line of each bucket leads through the
+    state log `log`.
 
     `base` is where relative locations begin.
     """
 
     spec: AppSpec
-    copy: str
+    log: str
+    lines: dict[int, Line]
     cut: dict[str, Any]
     persistence: Persistence
     base: str
@@ -59,23 +61,17 @@ def write(plan: Plan) -> Done:
 
 
 def _written(plan: Plan) -> Done:
-    state = state_in(Path(plan.copy), plan.spec.buckets, int(plan.cut["n"]))
+    log = open_store(plan.log)
     app = plan.spec.load_engine().plan_app(plan.spec.text)
     meta = meta_of(app, plan.cut, plan.spark, plan.spec.inputs)
     store = store_of(plan.persistence, Path(plan.base))
     try:
-        parts = (state.parts(bucket) for bucket in range(state.buckets))
-        name = write_revision(store, meta, parts, time.time_ns() // 1_000_000, plan.persistence.keep)
+        states = (parts(log, plan.lines.get(bucket, Line()), bucket) for bucket in range(plan.spec.buckets))
+        name = write_revision(store, meta, states, time.time_ns() // 1_000_000, plan.persistence.keep)
         oldest = read_revision(store, app.name, store.names(app.name)[0]).revision.meta.cut
         return Done(name, int(oldest["n"]))
     finally:
         store.close()
-
-
-def state_in(copy: Path, buckets: int, cut: int) -> Dumped | SavedState:
-    """The state that is in a folder."""
-    index = copy / INDEX
-    return read_index(index) if index.exists() else Dumped(copy, cut, buckets)
 
 
 def write_aside(plan: Plan, folder: Path) -> Done:

@@ -1,12 +1,11 @@
-"""The state of an app as Spark has committed it, read beside the running query: a side job of one task copies the frames of all buckets into a folder.
+"""The state that an older nadi left in a checkpoint of Spark, for the upgrade: a job of one task copies the frames of all buckets into a folder.
 
     saved = copy_state(session, spec, folder)
     for bucket in range(spec.buckets):
         saved.parts(bucket)                     # segments, then deltas, as `Kernel.load` takes them
 
 The job reads the state store's data source, which loads the version of a batch into an instance of its own. It holds one slot of the executor, whatever the
-size of the state, so that the query goes on with the others. It is for an app that is about to stop, and for one whose hosts cannot dump what they hold
-(`nadi.pipeline.state.dumps`).
+size of the state, so that the apps that run already go on.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import pyarrow as pa
 
 from nadi.errors import error
@@ -30,7 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BATCH_BYTES = 16_000_000  # bytes of frames that travel to the copying task at a time
-INDEX = "index"  # the file of it, in the folder of a copy
+_SETTINGS = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
+    # Spark takes the kind of the store from the checkpoint too late: the plan of a MapState is refused before
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
 _COLUMNS = "label int, key long, start long, length long"
 
 
@@ -80,7 +83,8 @@ def copy_state(session: SparkSession, spec: AppSpec, folder: Path) -> SavedState
     if batch is None:
         raise error("NOTHING_COMMITTED", app=spec.app)
     folder.mkdir(parents=True, exist_ok=True)
-    session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(BATCH_BYTES))
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
     rows = (
         session.read.format("statestore")
         .option("path", str(checkpoint))
@@ -135,22 +139,3 @@ def _bucket(file: Path, places: dict[int, tuple[int, int]]) -> SavedBucket:
     with file.open("rb") as source:
         source.seek(start)
         return SavedBucket(file, Directory.unpack(source.read(length)), places)
-
-
-def write_index(saved: SavedState, path: Path) -> None:
-    """What another process needs to read the copy."""
-    path.write_bytes(msgspec.msgpack.encode([saved.cut, [_told(bucket) for bucket in saved.saved]]))
-
-
-def _told(bucket: SavedBucket) -> list[object]:
-    return [str(bucket.file), bucket.directory.pack(), bucket.places]
-
-
-def read_index(path: Path) -> SavedState:
-    """The inverse of `write_index`."""
-    cut, saved = msgspec.msgpack.decode(path.read_bytes(), strict=False)
-    buckets = (
-        SavedBucket(Path(file), Directory.unpack(directory), {int(k): (s, n) for k, (s, n) in places.items()})
-        for file, directory, places in saved
-    )
-    return SavedState(cut, tuple(buckets))

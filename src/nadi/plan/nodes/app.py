@@ -46,6 +46,7 @@ class App:
     elements: tuple[Query | Partition, ...]
     playback: Playback | None = None
     compat: int = 5  # 4 or 5: whose rules hold where Siddhi 4.x and 5.1 differ
+    pool: str = ""  # "own" or "shared": which query of Spark it is pinned to; "": the node decides
     annotations: tuple[Annotation, ...] = ()
     sharding: Sharding = Sharding("single")
     text: str = ""

@@ -123,7 +123,7 @@ class Totals:
 
     def told(self, name: str, ids: Array) -> dict[str, Array]:
         """Groups as arrays of a block of something else: which of some texts each is."""
-        different, codes = coded(ids, self.room)
+        different, codes = coded(ids)
         if not self._named:
             return {name: codes}
         ends, texts = self._table.packed(different)

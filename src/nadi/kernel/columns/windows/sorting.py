@@ -221,7 +221,7 @@ class Sorted:
             places, keys = self._places(ids)
             for start in range(0, len(places), most):
                 some = slice(start, start + most)
-                different, codes = coded(keys[some], len(self._keys.touched))
+                different, codes = coded(keys[some])
                 yield self._block(group, different, nothing, places[some], codes)
 
     def _settle(self) -> None:

@@ -1,0 +1,131 @@
+"""Letting apps into a node: whether they can run, and what they need besides Spark, which is a journal, servers that listen for them, and compiled loops.
+
+planned = [admission.planned(text)]
+(admitted,) = admission.admit(planned, beside=[])
+admitted.held.close()       # when it leaves the node
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from nadi.config.settings import KERNEL
+from nadi.io import circuits
+from nadi.io.contract import Ingress
+from nadi.io.errorstores import note_store
+from nadi.io.faultlog import FAULTS
+from nadi.io.natsserver import NatsServer
+from nadi.io.registry import SOURCES, source_kind
+from nadi.kernel.columns.choosing import check_mode
+from nadi.kernel.control import CONTROL
+from nadi.pipeline.apart import check_apart
+from nadi.pipeline.compiling import Compiled, Compiling
+from nadi.pipeline.live import remove_live
+from nadi.pipeline.node import AppText, NodeOptions, make_spec, needed_outputs, spread
+from nadi.pipeline.profile import forget_profile
+from nadi.pipeline.spec import AppSpec, Connectors, Engine
+from nadi.plan.nodes import App
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An app whose text is right."""
+
+    text: AppText
+    app: App
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """An app that may run, and what is to be closed when it leaves the node."""
+
+    spec: AppSpec
+    held: contextlib.ExitStack
+
+
+class Admission:
+    """Lets apps into one node; used by one thread at a time. `tell` is called with the name of an app and a sentence; what all apps share is closed with
+    `started`. Errors: INVALID_SETTING."""
+
+    def __init__(self, options: NodeOptions, tell: Callable[[str, str], None], started: contextlib.ExitStack) -> None:
+        self._options = options
+        self._tell = tell
+        self._started = started
+        self._settings = options.settings()
+        self._properties = self._settings.of_kernels()
+        self._engine: Engine = import_module(options.engine)
+        self._registry: Connectors = import_module(options.connectors)
+        self._journal = self._settings.journal_url
+
+    def planned(self, text: AppText) -> Planned:
+        """What a text says, if that can run here. Errors: those of the text, its connectors, its scripts and stores."""
+        app = self._engine.plan_app(text.text)
+        self._registry.connectors(app, "source")
+        self._registry.connectors(app, "sink")
+        if self._options.cluster and self._settings.state_url:
+            check_apart(app, self._registry, bool(self._settings.journal_url))
+        check_mode(app, self._properties.get(KERNEL, "rows"))
+        # columns have loops to compile
+        self._engine.make_kernel(app, needed_outputs(app), 0, {**self._properties, KERNEL: "rows"})
+        return Planned(text, app)
+
+    def compiling(self, planned: Sequence[Planned], behind: bool = False) -> Compiling | None:
+        """The compiling of what runs on columns, begun in a process of its own (`behind` apps that run); None where nothing does."""
+        if self._properties.get(KERNEL, "rows") == "rows":
+            return None
+        made = Compiling([Compiled(one.app, needed_outputs(one.app)) for one in planned], self._tell)
+        made.start(behind)
+        return made
+
+    def admit(self, planned: Sequence[Planned], beside: Sequence[AppSpec]) -> list[Admitted]:
+        """Begin to listen for apps, and say how they run `beside` those that are there. Errors: those of their state and sources, SERVER_NOT_STARTED; then
+        nothing listens."""
+        options, cores = self._options, os.cpu_count() or 1
+        journal = self._journal_for([one.app for one in planned])
+        specs = spread([make_spec(one.text, one.app, options, cores, journal) for one in planned], beside)
+        for spec in specs:
+            remove_live(spec.place.state)  # a killed node may have left it
+            circuits.forget(spec.place.state)
+            forget_profile(spec.place.state)
+            note_store(spec.place.state, spec.open_errors(), spec.error_store)
+        with contextlib.ExitStack() as undone:
+            admitted = [Admitted(spec, undone.enter_context(contextlib.ExitStack())) for spec in specs]
+            made: list[Ingress] = []
+            for one, ready in zip(planned, admitted, strict=True):
+                made += self._ingresses(one.app, ready)
+            for ingress in made:  # when all are known, as some share a server
+                ingress.start()
+            undone.pop_all()
+        return admitted
+
+    def _ingresses(self, app: App, admitted: Admitted) -> list[Ingress]:
+        """The ingresses of an app, which stop when it leaves."""
+        made = []
+        for connector in admitted.spec.sources(app):
+            if connector.stream in (CONTROL, FAULTS):
+                continue
+            ingress = self._registry.make_ingress(connector, admitted.spec.place)
+            if ingress is not None:
+                admitted.held.callback(ingress.stop)
+                made.append(ingress)
+        return made
+
+    def _journal_for(self, apps: Sequence[App]) -> str:
+        """The URL of the journal's server: the one configured, an embedded one from when an app needs it, or ""."""
+        if not self._journal and any(needs_journal(app, self._registry) for app in apps):
+            server = NatsServer(self._options.state.resolve() / "nats")
+            server.start()
+            self._started.callback(server.stop)
+            self._journal = server.url
+        return self._journal
+
+
+def needs_journal(app: App, registry: Connectors) -> bool:
+    """Whether an input of the app is kept in the node's journal, or a topic of it is."""
+    sources, sinks = registry.connectors(app, "source"), registry.connectors(app, "sink")
+    kept = any(c.type == "inmemory" for c in (*sources, *sinks))
+    return kept or any(c.type in SOURCES and source_kind(c.type).ingress is not None for c in sources)

@@ -1,0 +1,42 @@
+"""Which apps can run where hosts have nothing of the node's state folder: on a cluster with `nadi.state.url`."""
+
+from __future__ import annotations
+
+from nadi.errors import error
+from nadi.io.contract import Connector
+from nadi.io.registry import SINKS, SOURCES, sink_kind, source_kind
+from nadi.pipeline.spec import Connectors
+from nadi.plan.nodes import App
+
+
+def check_apart(app: App, registry: Connectors, journal: bool) -> None:
+    """Whether all that an app needs is reached from every machine; `journal` is whether the node was told of a server for the journal.
+
+    Errors: NEEDS_STATE_FOLDER.
+    """
+    for source in registry.connectors(app, "source"):
+        if source.type not in SOURCES:
+            continue
+        kind = source_kind(source.type)
+        if kind.local:
+            raise _refused(
+                source, "source", "its files, and what it notes of them, must be where all hosts find them", _OTHER
+            )
+        if (kind.ingress is not None or source.type == "inmemory") and not journal:
+            raise _refused(
+                source, "source", "the journal that the node starts is reached from its own machine only", _JOURNAL
+            )
+    for sink in registry.connectors(app, "sink"):
+        if sink.type in SINKS and sink_kind(sink.type).local:
+            raise _refused(
+                sink, "sink", "what it keeps until a cut is committed must be where all hosts find it", _OTHER
+            )
+
+
+_OTHER = "use one of another type, or leave nadi.state.url out and have a state folder that all machines share"
+_JOURNAL = "name a NATS server that all machines reach with nadi.journal.url"
+
+
+def _refused(connector: Connector, what: str, reason: str, hint: str) -> Exception:
+    named = f"@{what} '{connector.type}' of {connector.stream}"
+    return error("NEEDS_STATE_FOLDER", what=named, reason=reason, hint=hint)

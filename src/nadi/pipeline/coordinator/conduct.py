@@ -1,0 +1,73 @@
+"""How a group behaves towards those that it shares hosts with: what decides whether it gets hosts of its own, and when it comes back.
+
+late     a cut cost more than BOUND seconds of the processor, or of waiting for its sinks
+crash    a host died while a cut of the group was under way in it; others may have been under way, too, so one is not enough to suspect it
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+BOUND = 0.2  # seconds: how long a batch of several groups waits for one of them
+WINDOW = 60.0  # seconds in which late cuts are counted
+LATE_CUTS = 5  # so many in the window, …
+LATE_SECONDS = 10.0  # … or so many seconds of them altogether
+CRASHES = 2  # within
+CRASHED_WITHIN = 600.0  # seconds
+GOOD_FOR = 300.0  # seconds without either, after which a group may come back
+
+
+class Conduct:
+    """Of one group, over all its runs. Times are seconds of one clock. Used from several threads.
+
+    >>> conduct = Conduct()
+    >>> for second in range(5):
+    ...     conduct.cut(100.0 + second, 0.3)
+    >>> conduct.offends(105.0), conduct.offends(161.0), conduct.is_good(161.0), conduct.is_good(405.0)
+    (True, False, False, True)
+    >>> conduct.crash(500.0); conduct.offends(500.0)
+    False
+    >>> conduct.crash(900.0); conduct.offends(900.0), conduct.has_crashed(900.0), conduct.is_good(1090.0), conduct.is_good(1201.0)
+    (True, True, False, True)
+    """
+
+    def __init__(self) -> None:
+        self._late: deque[tuple[float, float]] = deque()
+        self._crashes: deque[float] = deque()
+        self._last = float("-inf")
+        self._lock = threading.Lock()
+
+    def cut(self, now: float, seconds: float) -> None:
+        """A cut was done now that has cost so much."""
+        if seconds > BOUND:
+            with self._lock:
+                self._late.append((now, seconds))
+                self._last = now
+
+    def crash(self, now: float) -> None:
+        """A host has died with it."""
+        with self._lock:
+            self._crashes.append(now)
+            self._last = now
+
+    def offends(self, now: float) -> bool:
+        """Whether it exceeds the bounds again and again."""
+        return self.has_crashed(now) or self._is_late(now)
+
+    def has_crashed(self, now: float) -> bool:
+        """Whether it is suspected to have its hosts die."""
+        with self._lock:
+            while self._crashes and self._crashes[0] <= now - CRASHED_WITHIN:
+                self._crashes.popleft()
+            return len(self._crashes) >= CRASHES
+
+    def _is_late(self, now: float) -> bool:
+        with self._lock:
+            while self._late and self._late[0][0] <= now - WINDOW:
+                self._late.popleft()
+            return len(self._late) >= LATE_CUTS or sum(seconds for _, seconds in self._late) >= LATE_SECONDS
+
+    def is_good(self, now: float) -> bool:
+        """Whether it has behaved for long."""
+        return now - self._last >= GOOD_FOR and not self.offends(now)

@@ -1,0 +1,184 @@
+"""The coordinator of a node: looks at the groups that ring, hands their cuts to the queries that carry them, and commits what comes back.
+
+    inputs ring ──► schedule ──► one thread ──► workers: cuts ──► queries ◄── Java: next batch?, tasks?, commit
+
+Java asks over a Unix socket (`nadi.pipeline.hosting.lane`). A group that is slow, whose inputs are away or whose sinks wait holds up a worker of its own and
+nobody else. Nothing polls: where no input rings and no timer is due, all of this sleeps.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from nadi.errors import error
+from nadi.pipeline.coordinator.group import Group, Stage
+from nadi.pipeline.coordinator.hostwatch import HostWatch
+from nadi.pipeline.coordinator.run import QueryRun
+from nadi.pipeline.coordinator.schedule import Schedule
+from nadi.pipeline.hosting import lane
+from nadi.pipeline.hosting.doors import Door
+from nadi.pipeline.hosting.hostclient import COORDINATOR
+from nadi.pipeline.hosting.seats import Seat
+
+WORKERS = 1_000  # threads at most: one for each group that is looked at or commits; they are made when needed
+
+
+class Coordinator:
+    """Works from its making to `close`. `folder` is for its socket, private to the user. On a cluster it has a door besides, (name of this machine, token), at
+    which hosts ring."""
+
+    def __init__(self, folder: Path, door: tuple[str, str] | None = None) -> None:
+        self.socket = folder / COORDINATOR
+        self._schedule: Schedule[Group | None] = Schedule()
+        self._runs: dict[str, QueryRun] = {}
+        self._of: dict[Group, QueryRun] = {}
+        self._seats: dict[tuple[str, str], dict[int, Seat]] = {}
+        self._lock = threading.Lock()
+        self._count = itertools.count(1)
+        self._over = False
+        self._workers = ThreadPoolExecutor(WORKERS, "group")
+        self._hosts = HostWatch(folder, self._died)
+        self._server = lane.LaneServer(self.socket, self._answer)
+        self._door = None if door is None else Door(*door, self._rung)
+        self._bell = str(self.socket) if self._door is None else self._door.bell
+        self._thread = threading.Thread(target=self._watch, name="coordinator", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End; groups are closed by who opened them."""
+        self._over = True
+        self._hosts.close()
+        for run in list(self._runs.values()):
+            run.end()
+        self._schedule.ring(None)
+        self._thread.join()
+        self._server.close()
+        if self._door is not None:
+            self._door.close()
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    # ---- queries and groups
+
+    def begin_run(self, name: str, spread: bool) -> QueryRun:
+        """A run of a query that is about to start."""
+        run = QueryRun(f"{next(self._count)}", name, spread, self._workers, self._look, self._bell)
+        with self._lock:
+            self._runs[run.name] = run
+        return run
+
+    def end_run(self, run: QueryRun) -> None:
+        """Its query is over."""
+        run.end()
+        with self._lock:
+            self._runs.pop(run.name, None)
+
+    def enter(self, group: Group, run: QueryRun) -> None:
+        """Have a run of a query carry a group from now on."""
+        with self._lock:
+            self._of[group] = run
+            group.sit(self._seats.setdefault((group.spec.state, group.spec.group), {}))
+        run.enter(group)
+        group.wake(partial(self.ring, group))
+        self.ring(group)
+
+    def leave(self, group: Group) -> None:
+        """Let a group go."""
+        with self._lock:
+            run = self._of.pop(group, None)
+        self._schedule.forget(group)
+        if run is not None:
+            run.leave(group)
+
+    def ring(self, group: Group) -> None:
+        """Something may have come for a group. Cheap, from any thread."""
+        group.rung = True
+        if group.stage is Stage.IDLE:
+            self._schedule.ring(group)
+
+    # ---- looking
+
+    def _watch(self) -> None:
+        """The one thread: sends workers to the groups that rang, or whose time has come."""
+        while not self._over:
+            for group in self._schedule.next():
+                run = None if group is None else self._of.get(group)
+                if group is None or run is None:
+                    continue
+                if group.stage is Stage.READY:
+                    run.ready(group)
+                else:
+                    self._workers.submit(self._look, group)
+
+    def _look(self, group: Group) -> None:
+        """Make the next cut of a group, or see to it that somebody looks again."""
+        if group.stage is Stage.READY:  # a host is still at its cut: it rings, if it lives
+            self._schedule.at(group.look_at, group)
+            return
+        while True:
+            if group.look():
+                run = self._of.get(group)
+                if run is not None:
+                    run.ready(group)
+                return
+            if group.stage is not Stage.IDLE or group.halted:
+                return
+            if not group.rung:  # what rang while it was looked at may have been missed
+                self._schedule.at(group.look_at, group)
+                return
+
+    # ---- Java's questions
+
+    def _answer(self, request: lane.Request) -> bytes:
+        """One request over the lane."""
+        if request.op is lane.Op.LATEST:
+            name, start = lane.decode_latest(request.payload)
+            return lane.encode_number(self._run(name).latest(start, request.gone))
+        if request.op is lane.Op.PLAN:
+            name, _start, end = lane.decode_plan(request.payload)
+            return lane.encode_partitions(self._run(name).tasks(end))
+        if request.op is lane.Op.COMMIT:
+            name, _batch, receipts = lane.decode_commit(request.payload)
+            self._run(name).commit(receipts)
+            return b""
+        if request.op is lane.Op.WAKE:
+            self._wake(bytes(request.payload).decode())
+            return b""
+        if request.op is lane.Op.HELLO:
+            self._hosts.attend(request)
+            return b""
+        raise error("HOST_FAILED", operation=request.op.name, reason="the coordinator does not do that")
+
+    def _rung(self, request: lane.Request) -> bytes:
+        """What is asked at the door."""
+        if request.op is not lane.Op.WAKE:
+            raise ValueError(f"the coordinator is not asked for {request.op.name} from elsewhere")
+        return self._answer(request)
+
+    def _run(self, name: str) -> QueryRun:
+        with self._lock:
+            found = self._runs.get(name)
+        if found is None:
+            raise error("SPARK_FAILED", app=name, reason="its run is over", log="")
+        return found
+
+    def _wake(self, app: str) -> None:
+        """A host has done what it had told as pending."""
+        with self._lock:
+            found = [(group, run) for group, run in self._of.items() if group.spec.id == app]
+        for group, run in found:
+            group.woken = True
+            run.ready(group)
+
+    def _died(self, host: int, at_work: tuple[str, ...]) -> None:
+        """A host has ended: what it told as pending is asked again, of the next one; those that were at work in it are noted."""
+        with self._lock:
+            found = [(group, run) for group, run in self._of.items() if host in group.spec.served_by]
+        for group, run in found:
+            if group.spec.id in at_work:
+                group.crash()
+            group.woken = True
+            run.ready(group)

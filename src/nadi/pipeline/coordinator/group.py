@@ -1,0 +1,331 @@
+"""One execution group as the coordinator has it: the cut it stands at, the one that is next or under way, and what becomes of it.
+
+    idle ──look──► ready ──batch──► running ──receipt──► settling ──► idle …
+                     ▲                 │  pending: a host is still at it; the next batch that it rings for asks again
+                     └──── need ───────┘
+    failed, closed: nothing more is asked of it in this run. Another run of the group has another epoch.
+
+A group is looked at by one thread at a time; whoever moves it holds `lock`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from enum import Enum
+
+from nadi.errors import NadiError, error
+from nadi.metrics import Progress
+from nadi.pipeline.coordinator.conduct import Conduct
+from nadi.pipeline.coordinator.ledger import Ledger
+from nadi.pipeline.coordinator.receipts import Receipt
+from nadi.pipeline.coordinator.share import Share
+from nadi.pipeline.coordinator.supplies import brought, check_there, ready
+from nadi.pipeline.coordinator.tasks import Work
+from nadi.pipeline.cutting import cutlogs
+from nadi.pipeline.cutting.commitlog import Commits, sweep
+from nadi.pipeline.cutting.cutmaker import CutMaker, SourceStatus
+from nadi.pipeline.cutting.cuts import Cut
+from nadi.pipeline.cutting.seeds import drop_seeds
+from nadi.pipeline.hosting.seats import Seat
+from nadi.pipeline.progress import read_progress
+from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.statelog.folder import FolderStore
+from nadi.pipeline.statelog.lines import Line
+from nadi.pipeline.statelog.store import ObjectStore
+from nadi.pipeline.statelog.stores import open_store
+
+_LOG = logging.getLogger("nadi.coordinator")
+
+FEW = 20  # objects that are deleted at once
+PENDING_LOOK = 5.0  # seconds after which a host is asked again for what it told as pending, should neither its ring nor its death have been heard
+
+MakeCuts = Callable[[AppSpec], CutMaker]
+
+
+class Stage(Enum):
+    """Where a group is on its way from one cut to the next."""
+
+    IDLE = "idle"
+    LOOKING = "looking"
+    READY = "ready"
+    RUNNING = "running"
+    SETTLING = "settling"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+class Group:
+    """See the module's text. `changed` is called, from any thread, when there is something to tell of it. `conduct` is that of all its runs."""
+
+    def __init__(
+        self,
+        spec: AppSpec,
+        changed: Callable[[], None],
+        make_cuts: MakeCuts = CutMaker,
+        interval: float = 0.0,
+        conduct: Conduct | None = None,
+    ) -> None:
+        """Take the group over: from now on no run before this one can go on with it. Errors: those of its inputs, its logs and its sinks' options."""
+        self.spec = ready(replace(spec, epoch=cutlogs.take_over(spec)))
+        self.lock = threading.Lock()
+        self.stage = Stage.IDLE
+        self.failure: NadiError | None = None
+        self.rung = False
+        self.held = False  # no further cut is made
+        self.woken = False  # a host has done what it told as pending
+        self.look_at = 0.0  # by the monotonic clock
+        self.share = Share(time.monotonic())
+        self.conduct = Conduct() if conduct is None else conduct
+        self._changed = changed
+        self._interval = interval
+        self._cut_at = 0.0
+        self._tell_all = True
+        self._told_all = False  # for the cut that it stands at
+        self._seats: dict[int, Seat] = {}
+        self._brought = b""
+        self._commits: Commits = cutlogs.open_commit_log(self.spec, self.spec.epoch)
+        self._store: ObjectStore = open_store(self.spec.log_place)
+        self._gone = False
+        self._pins = 0
+        self._waste: set[str] = set()
+        self._maker = make_cuts(self.spec)
+        try:
+            found = self._commits.recovered()
+            if found is not None:
+                check_there(self.spec, self._store, self._commits.objects())
+                drop_seeds(self.spec)
+            sweep(self._store, self._commits.objects(), self.spec.epoch)
+            self.at = self._maker.initial() if found is None else self._maker.at(found.n)
+            self.known = None if found is None else Progress(found.n, found.due, found.highs)
+            self._left = self._maker.logged(self.at) is not None  # the run before left a cut that it did not commit
+            self._ledger = Ledger(self.spec, self._commits)
+        except BaseException:
+            self._maker.close()
+            raise
+        self.shown: Progress | None = read_progress(self.spec.place.state)
+        self.cut: Cut | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What receipts name it by."""
+        return self.spec.id, self.spec.epoch
+
+    @property
+    def status(self) -> SourceStatus:
+        """How it is with its inputs."""
+        return self._maker.status
+
+    @property
+    def log(self) -> str:
+        """Where its state log is."""
+        return self.spec.log_place
+
+    @property
+    def rests(self) -> bool:
+        """Whether all that was cut is committed, and nothing is under way."""
+        return self.stage is Stage.IDLE and not self._left
+
+    @property
+    def owes(self) -> bool:
+        """Whether a cut stands in the log that is not committed."""
+        return self.cut is not None or self._left
+
+    @property
+    def halted(self) -> bool:
+        """Whether no cut is taken any more."""
+        return self.held and not self._left
+
+    def wake(self, tell: Callable[[], None]) -> None:
+        """Have `tell` called when something may have come for it."""
+        self._maker.wake(tell)
+
+    # ---- the next cut
+
+    def look(self) -> bool:
+        """Make the next cut where there is reason for one; whether the group is ready now."""
+        with self.lock:
+            if self.stage is not Stage.IDLE or self.halted:
+                return False
+            self.stage = Stage.LOOKING
+            self.rung = False
+        wait = self._interval - (time.monotonic() - self._cut_at)
+        cut: Cut | None = None
+        try:
+            if wait <= 0:
+                before = self._maker.status
+                cut = self._maker.next(self.at, self.known)
+                if cut is None and self._maker.status != before:
+                    self._changed()
+                elif cut is not None:
+                    self._brought = brought(self.spec, self._maker, self.at, cut)
+                wait = self._maker.next_look(self.known)
+        except Exception as reason:
+            self.fail(reason)
+            return False
+        with self.lock:
+            if self.stage is not Stage.LOOKING:
+                return False  # it was closed meanwhile
+            self.cut = cut
+            self.stage = Stage.IDLE if cut is None else Stage.READY
+            self.look_at = time.monotonic() + wait
+        if cut is not None:
+            self._cut_at = time.monotonic()
+        else:
+            self._tell_who_holds()
+        return cut is not None
+
+    def _tell_who_holds(self) -> None:
+        """It may have been held while it looked: whoever does so waits until it rests."""
+        if self.held:
+            self._changed()
+
+    def begin(self) -> Work | None:
+        """What a batch is to do for it, if it is still ready."""
+        with self.lock:
+            if self.stage is not Stage.READY or self.cut is None:
+                return None
+            self.stage = Stage.RUNNING
+            self.woken = False
+            self._told_all |= self._tell_all
+            lines, seats = self._commits.lines(), dict(self._seats)
+            return Work(self.spec, self.at, self.cut, lines, self._tell_all, seats, self._brought)
+
+    def sit(self, seats: dict[int, Seat]) -> None:
+        """Go on with what is known of where its buckets are on a cluster, and keep it there."""
+        with self.lock:
+            self._seats = seats
+
+    def seat(self, receipt: Receipt) -> None:
+        """Note which hosts of a cluster have taken the cut, or are at it: they have the kernels from now on."""
+        with self.lock:
+            for seat, buckets in receipt.seats:
+                self._seats.update(dict.fromkeys(buckets or range(self.spec.buckets), seat))
+
+    def again(self, tell_all: bool) -> None:
+        """The same cut goes into another batch; hosts are told all where they lacked something."""
+        with self.lock:
+            if self.stage is Stage.RUNNING:
+                self._tell_all = tell_all
+                self.stage = Stage.READY
+                self.look_at = time.monotonic() + PENDING_LOOK
+
+    # ---- what became of a cut
+
+    def settle(self, receipt: Receipt) -> None:
+        """Commit the cut that all buckets have processed. What goes wrong is the group's failure."""
+        with self.lock:
+            if self.stage is not Stage.RUNNING or self.cut is None:
+                return
+            self.stage, cut = Stage.SETTLING, self.cut
+        try:
+            if len(receipt.buckets) != self.spec.buckets:
+                raise error(
+                    "HOST_FAILED",
+                    operation="cut",
+                    reason=f"{len(receipt.buckets)} of {self.spec.buckets} buckets told of cut {cut.n}",
+                )
+            self.known = self.shown = self._ledger.commit(cut, receipt.buckets)
+            self._note(receipt)
+        except Exception as reason:
+            self.fail(reason)
+            return
+        with self.lock:
+            if self.stage is not Stage.SETTLING:
+                return
+            self.at, self.cut, self._tell_all, self._told_all, self._left = cut, None, False, False, False
+            self.stage = Stage.IDLE
+            self.look_at = 0.0
+        self._throw_away()
+        self._changed()
+
+    def _note(self, receipt: Receipt) -> None:
+        """What the cut has cost others. One that a host was told all for began with planning, loading and compiling: it does not count against the group."""
+        now = time.monotonic()
+        self.share.add(now, receipt.worked)
+        if not self._told_all:
+            self.conduct.cut(now, max(receipt.computed, receipt.wrote, self._ledger.waited))
+
+    def crash(self) -> None:
+        """A host has died while a cut of the group was under way in it."""
+        self.conduct.crash(time.monotonic())
+        self._changed()
+
+    def fail(self, reason: BaseException) -> None:
+        """End this run of the group with what went wrong."""
+        with self.lock:
+            if self.stage in (Stage.FAILED, Stage.CLOSED):
+                return
+            self.stage = Stage.FAILED
+            if not isinstance(reason, NadiError):
+                _LOG.error("a group failed without a named condition: %s", self.spec.app, exc_info=reason)
+            self.failure = (
+                reason
+                if isinstance(reason, NadiError)
+                else error("HOST_FAILED", operation="cut", reason=f"{type(reason).__name__}: {reason}")
+            )
+        self._changed()
+
+    def hold(self) -> None:
+        """Make no further cut; what the log has goes on."""
+        with self.lock:
+            self.held = True
+
+    def close(self) -> None:
+        """Let go of inputs and sinks; a batch that still has it is told nothing any more."""
+        with self.lock:
+            if self._gone:
+                return
+            self._gone = True
+            if self.stage is not Stage.FAILED:
+                self.stage = Stage.CLOSED
+        self._maker.close()
+        self._ledger.close()
+        self._sweep_late()
+
+    # ---- the state log
+
+    def _sweep_late(self) -> None:
+        """Delete what hosts of earlier runs have written after this one began. The record is read anew: whatever run goes on now, it needs no other objects of
+        earlier epochs, and nobody can bind them any more."""
+        with self.lock:
+            if self._pins or self.spec.cuts or not isinstance(self._store, FolderStore):
+                return  # who closes a group does not wait for other machines
+        with suppress(OSError, NadiError):  # the next run of the group sweeps, too
+            sweep(self._store, cutlogs.open_commit_log(self.spec).objects(), self.spec.epoch)
+
+    @contextmanager
+    def pinned(self) -> Iterator[tuple[Cut, dict[int, Line]]]:
+        """The cut of the last commit, with what its state is read from, none of which goes meanwhile. Errors: NOTHING_COMMITTED before the first one."""
+        with self.lock:
+            self._pins += 1
+        try:
+            # The record is one value: a cut that is being committed may stand there before the group does.
+            found = self._commits.recovered()
+            if found is None:
+                raise error("NOTHING_COMMITTED", app=self.spec.app)
+            yield self._maker.at(found.n), dict(found.lines)
+        finally:
+            with self.lock:
+                self._pins -= 1
+            self._throw_away()
+
+    def _throw_away(self) -> None:
+        """Delete what no recovery line needs any more; a failure leaves it to the next time."""
+        with self.lock:
+            self._waste |= self._commits.released()
+            if self._pins or not self._waste:
+                return
+            waste, self._waste = self._waste, set()
+        if len(waste) <= FEW:
+            self._delete(waste)
+        else:  # the next cut does not wait for it
+            threading.Thread(target=self._delete, args=(waste,), name=f"sweep {self.spec.app}", daemon=True).start()
+
+    def _delete(self, waste: Collection[str]) -> None:
+        with suppress(OSError, NadiError):  # what is left the next run of the group sweeps
+            self._store.delete(sorted(waste))

@@ -1,0 +1,91 @@
+"""What a host hands on of a cut of a bucket: rows to the sinks of its app, error rows to the error store, what was refused to the fault log."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from nadi.io import circuits
+from nadi.io.contract import Connector, Place, Sink, SinkMapper
+from nadi.pipeline.executor.outcome import Outcome
+from nadi.pipeline.outputs import errorrows, sending, stagedrows
+from nadi.pipeline.outputs.refused import Refused
+from nadi.pipeline.spec import AppSpec
+from nadi.plan.nodes import App
+
+
+@dataclass(slots=True)
+class OpenSink:
+    """A sink with its mapper; one user at a time."""
+
+    connector: Connector
+    mapper: SinkMapper
+    sink: Sink
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Delivery:
+    """The sinks of one app in this host, opened on first use. `sources` are its inputs by ordinal, which error rows name; `place` is that of the host."""
+
+    def __init__(self, spec: AppSpec, app: App, sources: dict[int, Connector], place: Place) -> None:
+        self._spec = spec
+        self._place = place
+        self._app = app
+        self._sources = sources
+        self._registry = spec.load_connectors()
+        self._sinks = self._registry.connectors(app, "sink")
+        self._open: dict[int, OpenSink] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """Those that have sinks."""
+        return frozenset(connector.stream for connector in self._sinks)
+
+    def deliver(self, bucket: int, cut: int, outcome: Outcome) -> dict[str, Any]:
+        """Hand what a cut of a bucket gave to the sinks, stage its error rows and faults: `receipts` `[[sink, bucket, cut, content]]`, how many `errors` and
+        `faults`, and (`carried`) these themselves where the node's folder is elsewhere. Once more with the same is the same. Errors: those of the sinks."""
+        receipts, refused = [], Refused(self._app, outcome.clock)
+        for ordinal, connector in enumerate(self._sinks):
+            batch = outcome.outputs.batches.get(connector.stream)
+            sends = [send for send in outcome.sends if send.sink == ordinal]
+            if not sends and (batch is None or not batch.num_rows):
+                continue
+            target = self._sink(ordinal)
+            delivery = sending.delivery((bucket, cut), connector, target.mapper, batch, sends)
+            assert delivery is not None
+            with target.lock, circuits.watched(self._place.state, ordinal, bucket):
+                receipt = target.sink.write(delivery)
+            receipts.append([ordinal, receipt.bucket, receipt.cut, dict(receipt.content)])
+            refused.add(connector, delivery, receipt.refused)
+        rows, faults = [*self._error_rows(outcome, cut, bucket), *refused.rows], refused.faults
+        if self._spec.apart:
+            return {"receipts": receipts, **stagedrows.carried(rows, faults)}
+        return {"receipts": receipts, **stagedrows.stage(self._place.state, cut, bucket, rows, faults)}
+
+    def _error_rows(self, outcome: Outcome, cut: int, bucket: int) -> Iterator[dict[str, object]]:
+        name = self._spec.app
+        for told in outcome.errors:
+            yield errorrows.undecodable_row(name, cut, self._sources, told)
+        for failure in outcome.outputs.failures:
+            if not failure.routed:
+                yield errorrows.failure_row(self._app, cut, bucket, failure)
+
+    def _sink(self, ordinal: int) -> OpenSink:
+        """A sink, opened where it is not."""
+        with self._lock:
+            found = self._open.get(ordinal)
+            if found is None:
+                connector = self._sinks[ordinal]
+                mapper = self._registry.make_sink_mapper(connector)
+                found = OpenSink(connector, mapper, self._registry.open_sink(connector, self._place))
+                self._open[ordinal] = found
+        return found
+
+    def close(self) -> None:
+        """Close what is open."""
+        for target in self._open.values():
+            target.sink.close()
+        self._open.clear()

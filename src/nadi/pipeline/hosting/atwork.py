@@ -1,0 +1,77 @@
+"""What a host is at, noted in a file of its folder (`<index>.work`), so that whoever sees it die knows which apps were at work just then.
+
+The file is only for that: nobody reads it while the host lives, and no power cut matters. One write of some bytes per beginning and end of a cut.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+_LENGTH = struct.Struct("!I")
+_PACK = msgspec.msgpack.Encoder().encode
+_UNPACK = msgspec.msgpack.Decoder(tuple[int, list[str]]).decode
+
+
+def work_file(folder: Path, index: int) -> Path:
+    """Where host `index` notes it."""
+    return folder / f"{index}.work"
+
+
+class AtWork:
+    """The notes of this process.
+
+    >>> import tempfile
+    >>> file = work_file(Path(tempfile.mkdtemp()), 0)
+    >>> notes = AtWork(file)
+    >>> with notes.during("prices"), notes.during("sums"):
+    ...     read_at_work(file, os.getpid())
+    ('prices', 'sums')
+    >>> read_at_work(file, os.getpid()), read_at_work(file, 1)
+    ((), ())
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self._count: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._write()
+
+    @contextmanager
+    def during(self, app: str) -> Iterator[None]:
+        """The app with this id is at work."""
+        with self._lock:
+            self._count[app] = self._count.get(app, 0) + 1
+            self._write()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count[app] -= 1
+                if not self._count[app]:
+                    del self._count[app]
+                self._write()
+
+    def _write(self) -> None:
+        """In one call, so that who dies has noted all or nothing."""
+        packed = _PACK((os.getpid(), sorted(self._count)))
+        os.pwrite(self._file, _LENGTH.pack(len(packed)) + packed, 0)
+
+
+def read_at_work(path: Path, pid: int) -> tuple[str, ...]:
+    """The ids of the apps that process `pid` was at when it died; none where another host has come since."""
+    try:
+        noted = path.read_bytes()
+    except FileNotFoundError:
+        return ()
+    if len(noted) < _LENGTH.size:
+        return ()
+    (size,) = _LENGTH.unpack_from(noted)
+    wrote, apps = _UNPACK(noted[_LENGTH.size : _LENGTH.size + size])
+    return tuple(apps) if wrote == pid else ()

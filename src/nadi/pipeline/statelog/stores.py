@@ -1,0 +1,28 @@
+"""From what a deployment says of a state log to its store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from nadi.io.remotefiles import is_remote
+from nadi.pipeline.statelog.folder import FolderStore
+from nadi.pipeline.statelog.store import ObjectStore
+
+
+def open_store(place: str | Path) -> ObjectStore:
+    """The store at a path, or at a URL that `pyarrow.fs` knows: `hdfs://…`, `s3://…`, `gs://…`. `file://…` is the folder at its path.
+
+    Nothing is made there before the first object is put. Errors: INVALID_SETTING for a URL that is not understood.
+
+    >>> open_store("file:///var/lib/nadi/A/log").name
+    '/var/lib/nadi/A/log'
+    """
+    text = str(place)
+    if "://" not in text:
+        return FolderStore(Path(place))
+    if not is_remote(text):
+        return FolderStore(Path(unquote(urlsplit(text).path)))
+    from nadi.pipeline.statelog.remote import store_at  # with it come the clients of object stores
+
+    return store_at(text)
