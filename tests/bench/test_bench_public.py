@@ -38,10 +38,10 @@ def program(checkout: Checkout, text: str) -> None:
 
 
 WAITS = """\
-import signal, sys
-signal.signal(signal.SIGINT, lambda *_: None)
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # it is kept for sigwait, however early it comes
 print("a: running · in 5", flush=True)
-signal.pause()
+signal.sigwait([signal.SIGINT])
 print("a: stopped, 1,005 events in, 7 out", flush=True)
 """
 

@@ -128,20 +128,21 @@ def test_several_callers_at_once_start_one_host(ask: Hosts, spec: AppSpec):
         close(client)
 
 
-def test_a_host_goes_when_its_jvm_is_gone(tmp_path: Path):
+def test_a_host_goes_when_its_jvm_is_gone():
     pid = os.fork()
     if pid == 0:
         signal.pause()
     ask = Hosts(pid, 1)
     assert ask.call(0, {"op": "ping"}).head["ok"]
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    connection = ask._connect(0) if (hosts_folder(pid) / "0.sock").exists() else None
-    if connection is not None:
+    host = os.pidfd_open(int((hosts_folder(pid) / "0.alive").read_text()))
+    with ask._connect(0) as connection:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
         connection.settimeout(20)
         with contextlib.suppress(ConnectionResetError):  # or closed before it was accepted
             assert connection.recv(1) == b""  # closed by its end
-        connection.close()
+    assert select.select([host], [], [], 20)[0] == [host]
+    os.close(host)
     close(ask)
 
 
