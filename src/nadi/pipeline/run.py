@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ENDS_WITHIN = 15.0  # seconds for the JVM and its hosts to go
+PATIENCE = 0.05  # seconds that a thread waits for the interpreter before it asks for it
 CRASHES = 5  # of the JVM in a row, without a batch between them
 
 
@@ -79,6 +81,7 @@ class Node:
         ended is in the report.
         """
         with contextlib.ExitStack() as started:
+            started.enter_context(_patient_threads())
             started.callback(self._opened.set)
             started.callback(self._end)
             planned = [self._admission.planned(text) for text in self._texts]
@@ -185,6 +188,18 @@ class Node:
         finally:
             self._roster.carried_by(None)
             _end(jvm)
+
+
+@contextlib.contextmanager
+def _patient_threads() -> Iterator[None]:
+    """Many threads of a node wait for files and sockets, and need the interpreter for a moment only. By default one that waits for it wakes every 5 ms: with
+    100 busy apps that was most of what the node did."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(PATIENCE)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _prepare(ready: Hosts) -> None:

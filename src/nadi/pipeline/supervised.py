@@ -42,7 +42,8 @@ from nadi.pipeline.stoprequest import StopRequest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TELL = 0.5  # seconds between two snapshots at least
+TELL = 0.5  # seconds between two snapshots of an app at least, …
+SNAPSHOTS = 20  # … and so many a second of all apps: with 100 busy ones they took a third of the node's time
 RATE_OVER = 5.0  # seconds that a rate is about
 QUIET = 5.0  # seconds after which an app is looked at should nobody ring, and told of though nothing has changed; each time in a row twice as many …
 QUIETEST = 60.0  # … up to so many, while it rests
@@ -71,6 +72,7 @@ class Shared:
     make_cuts: MakeCuts
     sharing: Callable[[], bool]  # whether apps share a query that are not pinned
     several: Callable[[], bool]  # whether there are other apps
+    count: Callable[[], int]  # how many apps there are
     own: OwnHosts
 
 
@@ -130,7 +132,7 @@ class Supervised:
             return math.inf  # a worker is at it, and rings
         if self._asked:
             return min(now + QUIET, self._asked + STOPS_WITHIN)
-        return self._told + TELL if self._fresh else now + QUIET
+        return self._told + tell_every(self._shared.count()) if self._fresh else now + QUIET
 
     @property
     def spec(self) -> AppSpec:
@@ -368,7 +370,7 @@ class Supervised:
         since = now - self._told
         if self._fresh:
             self._quiet = QUIET
-        if since < (TELL if self._fresh else self._quiet):
+        if since < (tell_every(self._shared.count()) if self._fresh else self._quiet):
             return
         if not self._fresh and self._group is not None and self._group.rests:
             self._quiet = min(2 * self._quiet, QUIETEST)
@@ -433,6 +435,15 @@ class Supervised:
         self._note(time.monotonic(), state, **({"last_error": str(failure)} if failure is not None else {}))
         self._leave()
         self.result = AppExit(self._spec.app, state, self._progress, failure)
+
+
+def tell_every(apps: int) -> float:
+    """Seconds between two snapshots of an app whose numbers change.
+
+    >>> tell_every(1), tell_every(10), tell_every(100)
+    (0.5, 0.5, 5.0)
+    """
+    return max(TELL, apps / SNAPSHOTS)
 
 
 def _close_opened(opening: Future[tuple[Group, Running]]) -> None:

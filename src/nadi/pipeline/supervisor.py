@@ -92,8 +92,10 @@ class Supervisor:
             make_cuts,
             self._sharing,
             self._is_shared,
+            lambda: len(self._apps),
             self._own,
         )
+        self._apps: list[Supervised] = []
         self._apps = [self._make(spec) for spec in specs]
         threading.Thread(target=self._await_end, args=(jvm,), name="supervisor-bell", daemon=True).start()
 
