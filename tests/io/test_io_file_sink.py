@@ -12,10 +12,27 @@ from io_sabotage import Crash, Saboteur
 from nadi.errors import NadiError
 from nadi.io.contract import Connector, Delivery, Place, Receipt
 from nadi.io.registry import make_sink_mapper, open_sink
+from nadi.io.sinks import appender
 from nadi.io.sinks.log import new_lines
 
 COLUMNS = "a int, s string"
 CUTS = {1: [0, 2], 3: [1], 4: [], 7: [0, 1, 2]}
+
+
+@pytest.fixture
+def staged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs are staged, however small they are."""
+    monkeypatch.setattr(appender, "CARRIED", -1)
+
+
+@pytest.fixture(params=["carried", "staged"])
+def carried_or_staged(request: pytest.FixtureRequest) -> None:
+    """Small outputs travel with their receipts, large ones are staged: the test holds for both."""
+    if request.param == "staged":
+        request.getfixturevalue("staged")
+
+
+both = pytest.mark.usefixtures("carried_or_staged")
 
 
 def sink(kind: str = "json", map_options: dict[str, str] | None = None, **options: str) -> Connector:
@@ -42,7 +59,7 @@ def make_delivery(chosen: Connector, cut: int, bucket: int) -> Delivery:
 
 
 def through_the_driver(receipt: Receipt) -> Receipt:
-    assert all(isinstance(v, str | int) for v in receipt.content.values())
+    assert all(isinstance(v, str | int | bytes) for v in receipt.content.values())
     return Receipt(receipt.bucket, receipt.cut, dict(receipt.content))
 
 
@@ -58,6 +75,7 @@ def expected(chosen: Connector, header: bytes = b"") -> bytes:
     return header + b"".join(line + b"\n" for line in lines)
 
 
+@both
 def test_the_output_of_every_cut_is_appended_in_the_order_of_the_buckets(tmp_path: Path) -> None:
     chosen = sink(file_uri=str(tmp_path / "deep/out.json"))
     for cut, buckets in CUTS.items():
@@ -66,6 +84,22 @@ def test_the_output_of_every_cut_is_appended_in_the_order_of_the_buckets(tmp_pat
     assert list((tmp_path / "state/sinks/0/stage").iterdir()) == []
 
 
+@pytest.mark.usefixtures("staged")
+def test_what_an_attempt_that_died_has_left_goes_within_some_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(appender, "SWEEP", 3)
+    chosen, place = sink(file_uri=str(tmp_path / "out.json")), Place("app", tmp_path / "state")
+    target, folder = open_sink(chosen, place), tmp_path / "state/sinks/0/stage"
+    for cut in range(1, 7):
+        target.commit(cut, [target.write(delivery(chosen, cut, 0))])
+        if cut == 1:
+            (folder / "1-7").write_bytes(b"of a bucket whose receipt was lost")
+            (folder / ".1-8-17-abcd").write_bytes(b"of an attempt that died")
+        assert (len(list(folder.iterdir())) == 0) == (cut >= 4)
+
+
+@both
 def test_a_cut_that_is_written_and_committed_again_has_no_effect(tmp_path: Path) -> None:
     chosen = sink(file_uri=str(tmp_path / "out.json"))
     place = Place("app", tmp_path / "state")
@@ -86,6 +120,7 @@ def test_a_file_that_is_there_is_kept_or_begun_anew(tmp_path: Path) -> None:
         assert path.read_bytes() == expected(chosen, kept)
 
 
+@both
 def test_a_csv_file_begins_with_its_header_once(tmp_path: Path) -> None:
     chosen = sink("csv", {"header": "true"}, file_uri=str(tmp_path / "out.csv"))
     for cut, buckets in CUTS.items():
@@ -104,6 +139,7 @@ def test_a_target_that_lost_committed_bytes_is_an_error(tmp_path: Path) -> None:
     assert (tmp_path / "out.json").read_bytes() == b"x"
 
 
+@pytest.mark.usefixtures("staged")
 def test_a_stage_that_is_gone_or_torn_is_an_error_and_nothing_is_appended(tmp_path: Path) -> None:
     chosen = sink(file_uri=str(tmp_path / "out.json"))
     target = open_sink(chosen, Place("app", tmp_path / "state"))
@@ -144,6 +180,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
 
 
+@both
 @pytest.mark.parametrize("how", ["before", "half", "after", "full"])
 @pytest.mark.parametrize("kind", ["file", "csv", "log", "folder"])
 def test_no_crash_at_any_step_loses_or_doubles_anything(tmp_path: Path, kind: str, how: str) -> None:

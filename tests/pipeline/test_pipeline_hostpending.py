@@ -15,6 +15,7 @@ from pipeline_work import Process, Rig, Told, Within, ask_run, cuts_of, groups_o
 
 from nadi.pipeline.executor.jobs import Jobs
 from nadi.pipeline.hosting.lane import LaneServer, Op, Request
+from nadi.pipeline.hosting.turns import Turns
 
 APP = """@app:name('Work')
 @source(type='test', file='{folder}/in') define stream In (k string, n long);
@@ -124,7 +125,7 @@ def test_an_app_has_one_job_at_a_time_and_one_thread() -> None:
         assert go.wait(LATE)
         return {"n": n}
 
-    jobs = Jobs("A", lambda _address: None)
+    jobs = Jobs("A", lambda _address: None, Turns())
     one = jobs.begin((1, 1), lambda: work(1), True)
     assert one is not None
     assert jobs.begin((1, 2), lambda: work(2), True) is None

@@ -203,7 +203,8 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What `write` leaves for `commit`: plain values only; it travels through Spark's driver, without `refused`.
+    """What `write` leaves for `commit`: plain values only; it travels through Spark's driver, without `refused`. Bytes are for the commit only: the
+    record of the cut leaves them out.
 
     `refused` are the payloads that the target did not take and that `on.error` of the sink finds another place for (`nadi.io.sinks.refusals`); for
     the same (bucket, cut) always the same ones, once a `write` has returned.
@@ -211,7 +212,7 @@ class Receipt:
 
     bucket: int
     cut: int
-    content: Mapping[str, str | int] = field(default_factory=dict)
+    content: Mapping[str, str | int | bytes] = field(default_factory=dict)
     refused: tuple[Refusal, ...] = ()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from nadi.io.sinks.appender import Appender
+from nadi.io.sinks.appender import Appender, Output
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class StagedLines:
     def commit(self, cut: int, buckets: Sequence[int]) -> None:
         """Appends what these buckets (those that staged rows) have for the cut, once. Errors: DISK_FULL, STAGE_MISSING, TARGET_CHANGED."""
         if buckets:
-            self._appender().commit(cut, [(bucket, -1, 0) for bucket in buckets])
+            self._appender().commit(cut, [Output(bucket) for bucket in buckets])
 
     def staged(self, cut: int, bucket: int) -> bytes:
         """What a bucket has staged for a cut. Errors: STAGE_MISSING."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nadi.errors import error
 
+_READ = 65_536  # bytes
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -47,6 +48,21 @@ def room_for(path: Path) -> Iterator[None]:
         if e.errno not in _FULL:
             raise
         raise error("DISK_FULL", path=path) from e
+
+
+def read_whole(path: Path) -> bytes:
+    """The content of a small file. Python's own way of opening one asks the system nine things instead of four, which counts where a node commits hundreds of
+    cuts a second."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(descriptor, _READ):
+            parts.append(part)
+            if len(part) < _READ:  # a file, so there is no more
+                break
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+    finally:
+        os.close(descriptor)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What a cut leaves for who looks on: one small file, replaced atomically once the cut is committed.
+"""What a cut leaves for who looks on: one small file, written once the cut is committed.
 
 It is not synced to the disk and nothing depends on it: what a group goes on with is in its commit record, and only counters for display may start again.
 """
@@ -24,7 +24,12 @@ def read_progress(state: Path) -> Progress | None:
 
 
 def write_progress(state: Path, progress: Progress) -> None:
-    """Replace what is noted."""
-    fresh = state / f"progress.json.{os.getpid()}"
-    fresh.write_bytes(msgspec.json.encode(progress))
-    fresh.replace(state / "progress.json")
+    """Replace what is noted, in place: a file that is made and removed for each cut of a hundred apps costs more than the rest of a commit."""
+    descriptor = os.open(state / "progress.json", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        packed = msgspec.json.encode(progress)
+        os.pwrite(descriptor, packed, 0)
+        if os.fstat(descriptor).st_size != len(packed):
+            os.ftruncate(descriptor, len(packed))
+    finally:
+        os.close(descriptor)

@@ -1,8 +1,9 @@
 """One growing file that gets the output of every cut exactly once.
 
-`stage` puts what a bucket has into a file of its own, under a name made of cut and bucket, so that a second attempt replaces the first. `commit`
-appends the stages of a cut to the target, in the order of the buckets, and then replaces the ledger, `{"cut", "length"}`: what the target was after its
-last cut. The ledger is the commit: what the target holds beyond its length is the rest of a commit that was cut short, and is cut off by the next one.
+What a bucket has travels with its receipt or, where it is large, is staged: put into a file of its own, under a name made of cut and bucket, so that a second
+attempt replaces the first. `commit` appends the outputs of a cut to the target, in the order of the buckets, and then replaces the ledger,
+`{"cut", "length"}`: what the target was after its last cut. The ledger is the commit: what the target holds beyond its length is the rest of a commit that was
+cut short, and is cut off by the next one.
 
     append.json         the ledger
     stage/<cut>-<bucket>    output that waits for its cut
@@ -12,13 +13,30 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from nadi.errors import error
 from nadi.io import staging
+from nadi.io.contract import Receipt
+
+SWEEP = 100  # commits between two looks for what attempts that died have left
+
+
+CARRIED = 16_384  # bytes of an output that is not staged, but travels with its receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a bucket has for a cut: the bytes, or a stage with this length and checksum (-1: as it is)."""
+
+    bucket: int
+    length: int = -1
+    crc: int = 0
+    data: bytes | None = None
 
 
 class Ledger(msgspec.Struct, frozen=True):
@@ -34,10 +52,13 @@ def extend(target: Path, length: int, data: Sequence[bytes]) -> int:
     Errors: DISK_FULL, TARGET_CHANGED where it is shorter.
     """
     with staging.room_for(target):
-        fresh = not target.exists()
-        if fresh:
+        fresh = False
+        try:
+            descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            fresh = True
             staging.make_folder(target.parent)
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o644)
+            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             found = os.fstat(descriptor).st_size
             if found < length:
@@ -61,10 +82,14 @@ class Stages:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "stage"
+        self._made = False
+        self._swept = -SWEEP  # the cut after which leftovers were looked for
 
     def make(self) -> None:
         """Their folder."""
-        staging.make_folder(self._folder)
+        if not self._made:
+            staging.make_folder(self._folder)
+            self._made = True
 
     def put(self, cut: int, bucket: int, data: bytes) -> None:
         """Keeps what a bucket has; a second one replaces the first. Errors: DISK_FULL."""
@@ -75,15 +100,24 @@ class Stages:
         """What a bucket has, with this length and checksum (-1: as it is). Errors: STAGE_MISSING."""
         path = self._path(cut, bucket)
         try:
-            data = path.read_bytes()
+            data = staging.read_whole(path)
         except FileNotFoundError:
             raise error("STAGE_MISSING", path=path, cut=cut) from None
         if length >= 0 and (len(data), zlib.crc32(data)) != (length, crc):
             raise error("STAGE_MISSING", path=path, cut=cut)
         return data
 
+    def remove(self, cut: int, buckets: Iterable[int], ledger: Path) -> None:
+        """Removes the stages that buckets had for a cut which is committed; now and then all that `clear` does."""
+        if cut - self._swept >= SWEEP:
+            self.clear(cut, ledger)
+            return
+        for bucket in buckets:
+            staging.remove(self._path(cut, bucket))
+
     def clear(self, cut: int, ledger: Path) -> None:
         """Removes the stages up to a cut that is committed, and what attempts that died have left of them and of the ledger."""
+        self._swept = cut
         for path in ledger.parent.glob(f".{ledger.name}-*"):
             staging.remove(path)
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
@@ -93,6 +127,15 @@ class Stages:
 
     def _path(self, cut: int, bucket: int) -> Path:
         return self._folder / f"{cut}-{bucket}"
+
+
+def _handed(receipt: Receipt) -> Output:
+    content = receipt.content
+    if "data" in content:
+        data = content["data"]
+        assert isinstance(data, bytes)
+        return Output(receipt.bucket, data=data)
+    return Output(receipt.bucket, int(content["length"]), int(content["crc"]))
 
 
 class Appender:
@@ -106,34 +149,44 @@ class Appender:
         self._header = header
         self._limit = limit
 
-    def stage(self, cut: int, bucket: int, data: bytes) -> dict[str, str | int]:
-        """Keeps the output of a bucket for the commit; the content of its receipt comes back. Errors: DISK_FULL."""
+    def stage(self, cut: int, bucket: int, data: bytes) -> None:
+        """Keeps the output of a bucket for the commit. Errors: DISK_FULL."""
+        self._stages.put(cut, bucket, data)
+
+    def hand(self, cut: int, bucket: int, data: bytes) -> dict[str, str | int | bytes]:
+        """The content of a receipt for the output of a bucket: itself, where it is small, or what is staged. Errors: DISK_FULL.
+
+        A cut whose receipts are lost is worked on once more, so what they carry needs no place on the disk.
+        """
+        if len(data) <= CARRIED:
+            return {"data": data}
         self._stages.put(cut, bucket, data)
         return {"length": len(data), "crc": zlib.crc32(data)}
 
-    def commit(self, cut: int, receipts: Sequence[tuple[int, int, int]]) -> None:
-        """Appends the stages of (bucket, length, crc), unless the cut is in the target already; a length of -1 takes the stage as it is.
+    def take(self, cut: int, receipts: Iterable[Receipt]) -> None:
+        """Appends what the receipts of a cut are for, unless it is in the target already. Errors: as `commit`."""
+        self.commit(cut, [_handed(receipt) for receipt in receipts])
 
-        Errors: DISK_FULL, STAGE_MISSING, TARGET_CHANGED.
-        """
+    def commit(self, cut: int, outputs: Sequence[Output]) -> None:
+        """Appends the outputs of a cut, unless it is in the target already. Errors: DISK_FULL, STAGE_MISSING, TARGET_CHANGED."""
         self._stages.make()
         ledger = self._ledger()
         if cut > ledger.cut:
             # All is read before anything is written: a stage that is not what its receipt says must not be half committed.
-            data = [self._stages.get(cut, *receipt) for receipt in sorted(receipts)]
+            data = [self._data(cut, output) for output in sorted(outputs, key=lambda o: o.bucket)]
             length = self._add(ledger.length, data)
-            ledger = Ledger(cut, length)
-            self._write_ledger(ledger)
+            self._write_ledger(Ledger(cut, length))
             if 0 < self._limit < length:
-                ledger = Ledger(cut, 0)
-                self._write_ledger(ledger)
+                self._write_ledger(Ledger(cut, 0))
                 self._add(0, [])
-        self._stages.clear(ledger.cut, self._ledger_path)
+            self._stages.remove(cut, [o.bucket for o in outputs if o.data is None], self._ledger_path)
+        else:
+            self._stages.clear(ledger.cut, self._ledger_path)
 
     def length(self) -> int:
         """The length of the target after its last cut: what it has beyond that may still change."""
         try:
-            return msgspec.json.decode(self._ledger_path.read_bytes(), type=Ledger).length
+            return msgspec.json.decode(staging.read_whole(self._ledger_path), type=Ledger).length
         except FileNotFoundError:
             return 0
 
@@ -149,13 +202,16 @@ class Appender:
         """Remove the stages of this cut and those before it: they are kept elsewhere."""
         self._stages.clear(cut, self._ledger_path)
 
+    def _data(self, cut: int, output: Output) -> bytes:
+        return self._stages.get(cut, output.bucket, output.length, output.crc) if output.data is None else output.data
+
     def _add(self, length: int, data: Sequence[bytes]) -> int:
         opening = [self._header] if length == 0 and data else []
         return extend(self._target, length, (*opening, *data))
 
     def _ledger(self) -> Ledger:
         try:
-            return msgspec.json.decode(self._ledger_path.read_bytes(), type=Ledger)
+            return msgspec.json.decode(staging.read_whole(self._ledger_path), type=Ledger)
         except FileNotFoundError:
             # Before anything is appended it must be durable where that begins.
             there = self._target.stat().st_size if self._append and self._target.exists() else 0

@@ -37,10 +37,10 @@ class FileSink:
 
     def write(self, delivery: Delivery) -> Receipt:
         data = lines_of(delivery.payloads)
-        return Receipt(delivery.bucket, delivery.cut, self._appender.stage(delivery.cut, delivery.bucket, data))
+        return Receipt(delivery.bucket, delivery.cut, self._appender.hand(delivery.cut, delivery.bucket, data))
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
-        self._appender.commit(cut, [(r.bucket, int(r.content["length"]), int(r.content["crc"])) for r in receipts])
+        self._appender.take(cut, receipts)
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -48,10 +48,10 @@ class LogSink:
         else:
             texts = [bytes(p).decode("utf-8", "replace") for p in delivery.payloads]
         data = lines_of([(self._before + t).encode() for t in texts])
-        return Receipt(delivery.bucket, delivery.cut, self._appender.stage(delivery.cut, delivery.bucket, data))
+        return Receipt(delivery.bucket, delivery.cut, self._appender.hand(delivery.cut, delivery.bucket, data))
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
-        self._appender.commit(cut, [(r.bucket, int(r.content["length"]), int(r.content["crc"])) for r in receipts])
+        self._appender.take(cut, receipts)
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from nadi.pipeline.hosting import lane
 from nadi.pipeline.hosting.doors import Door
 from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.seats import Seat
+from nadi.pipeline.hosting.turns import Turns
 
 WORKERS = 1_000  # threads at most: one for each group that is looked at or commits; they are made when needed
 
@@ -41,6 +43,7 @@ class Coordinator:
         self._count = itertools.count(1)
         self._over = False
         self._workers = ThreadPoolExecutor(WORKERS, "group")
+        self._turns = Turns()
         self._hosts = HostWatch(folder, self._died)
         self._server = lane.LaneServer(self.socket, self._answer)
         self._door = None if door is None else Door(*door, self._rung)
@@ -65,7 +68,7 @@ class Coordinator:
 
     def begin_run(self, name: str, spread: bool) -> QueryRun:
         """A run of a query that is about to start."""
-        run = QueryRun(f"{next(self._count)}", name, spread, self._workers, self._look, self._bell)
+        run = QueryRun(f"{next(self._count)}", name, spread, self._work, self._look, self._bell)
         with self._lock:
             self._runs[run.name] = run
         return run
@@ -99,6 +102,10 @@ class Coordinator:
         if group.stage is Stage.IDLE:
             self._schedule.ring(group)
 
+    def _work(self, call: Callable[..., None], *given: object) -> Future[None]:
+        """Have a worker do something for a group, in its turn."""
+        return self._workers.submit(self._turns.take, call, *given)
+
     # ---- looking
 
     def _watch(self) -> None:
@@ -111,7 +118,7 @@ class Coordinator:
                 if group.stage is Stage.READY:
                     run.ready(group)
                 else:
-                    self._workers.submit(self._look, group)
+                    self._work(self._look, group)
 
     def _look(self, group: Group) -> None:
         """Make the next cut of a group, or see to it that somebody looks again."""

@@ -99,8 +99,14 @@ def commit_of(cut: Cut, epoch: int, buckets: Sequence[Mapping[str, Any]], told: 
         told.highs,
         deltas=tuple((b["bucket"], _piece(b["piece"])) for b in buckets if b["piece"] is not None),
         bases=tuple((b["bucket"], msgspec.convert(b["base"], Base)) for b in buckets if b["base"] is not None),
-        receipts=tuple(tuple(receipt) for b in buckets for receipt in b["receipts"]),
+        receipts=tuple(_kept(receipt) for b in buckets for receipt in b["receipts"]),
     )
+
+
+def _kept(receipt: Sequence[Any]) -> tuple[Any, ...]:
+    """A receipt without what was for the commit only."""
+    sink, bucket, cut, content = receipt
+    return (sink, bucket, cut, {name: value for name, value in content.items() if not isinstance(value, bytes)})
 
 
 def _piece(told: Sequence[Any]) -> Piece:

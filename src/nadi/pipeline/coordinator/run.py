@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, wait
+from concurrent.futures import Future, wait
 
 from nadi.errors import error
 from nadi.pipeline.coordinator.conduct import BOUND
@@ -23,15 +23,21 @@ SETTLES_WITHIN = 0.2  # seconds that it waits for commits
 
 class QueryRun:
     """See the module's text. `name` is what Java calls it by, `query` what people do; with `spread` it has two stages, for the one group that it carries;
-    `look` has a group looked at (again), hosts ring at `wake`."""
+    `work` has a worker call something, `look` has a group looked at (again), hosts ring at `wake`."""
 
     def __init__(
-        self, name: str, query: str, spread: bool, workers: Executor, look: Callable[[Group], None], wake: str
+        self,
+        name: str,
+        query: str,
+        spread: bool,
+        work: Callable[..., Future[None]],
+        look: Callable[[Group], None],
+        wake: str,
     ) -> None:
         self.name = name
         self.query = query
         self.spread = spread
-        self._workers = workers
+        self._work = work
         self._look = look
         self._wake = wake
         self._groups: dict[str, Group] = {}
@@ -126,7 +132,7 @@ class QueryRun:
             works, self._works = self._works, []
             mine = {group.key for group in self._groups.values()}
         settling = [
-            self._workers.submit(self._settle, group, found.get(group.key, Receipt("failed", work.cut.n)))
+            self._work(self._settle, group, found.get(group.key, Receipt("failed", work.cut.n)))
             for group, work in works
             if group.key in mine
         ]

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nadi.errors import error
+from nadi.io import staging
 from nadi.io.staging import sync_folder
 from nadi.pipeline.cutting.cuts import Cut
 
@@ -53,15 +54,20 @@ class Cuts(Protocol):
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Nobody else appends or takes over meanwhile."""
-    with (folder / "lock").open("a") as lock:
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
 
 
 def current_epoch(folder: Path) -> int:
     """The epoch that may append; 0 where none ever did."""
-    path = folder / "epoch"
-    return int(path.read_text()) if path.exists() else 0
+    try:
+        return int(staging.read_whole(folder / "epoch"))
+    except FileNotFoundError:
+        return 0
 
 
 def take_over(folder: Path) -> int:
@@ -87,6 +93,8 @@ class CutLog:
         self._epoch = epoch
         self._recent: dict[int, Cut] = {}
         self._last: Cut | None = None
+        self._file: Path | None = None  # the one that is appended to, once there was an append …
+        self._end = 0  # … and the bytes of it that are whole
         self._load(self._files()[-2:])  # the last may have been made by an append that got no further
 
     def last(self) -> Cut | None:
@@ -123,20 +131,30 @@ class CutLog:
         sync_folder(self._folder)
 
     def _write(self, cut: Cut) -> None:
-        files = self._files()
-        path = files[-1] if files else self._new_file(cut.n)
-        if files and cut.n - _first_of(path) >= CUTS_PER_FILE:
-            path = self._new_file(cut.n)
+        """Add a line after what is whole. Nobody else has appended since this run did: its epoch is the current one."""
+        if self._file is None:
+            files = self._files()
+            self._begin(files[-1] if files else self._new_file(cut.n))
+        assert self._file is not None
+        if cut.n - _first_of(self._file) >= CUTS_PER_FILE:
+            self._begin(self._new_file(cut.n))
         line = json.dumps(cut.to_offset(), separators=(",", ":")).encode() + b"\n"
         try:
-            with path.open("r+b") as out:
-                out.truncate(whole_length(path))
-                out.seek(0, os.SEEK_END)
-                out.write(line)
-                out.flush()
-                os.fsync(out.fileno())
+            descriptor = os.open(self._file, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                if os.fstat(descriptor).st_size != self._end:  # an append was cut short
+                    staging.truncate(descriptor, self._end)
+                os.lseek(descriptor, self._end, os.SEEK_SET)
+                staging.write_all(descriptor, line)
+                staging.sync(descriptor)
+            finally:
+                os.close(descriptor)
         except OSError as reason:
-            raise error("DISK_FULL", path=f"{path} ({reason.strerror})") from reason
+            raise error("DISK_FULL", path=f"{self._file} ({reason.strerror})") from reason
+        self._end += len(line)
+
+    def _begin(self, file: Path) -> None:
+        self._file, self._end = file, whole_length(file)
 
     def _new_file(self, first: int) -> Path:
         path = self._folder / f"cuts-{first:012d}.jsonl"

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from nadi.errors import NadiError
@@ -27,13 +27,11 @@ from nadi.pipeline.executor.forked import LOCK
 from nadi.pipeline.executor.handover import Neighbours
 from nadi.pipeline.executor.hosted import Apps
 from nadi.pipeline.executor.snapshot import sweep
+from nadi.pipeline.executor.switching import Switching
 from nadi.pipeline.hosting.atwork import AtWork, work_file
 from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.protocol import Frame, failure_head, receive, send
 
-# With Python's 5 ms a request of another app waits 6 ms and more beside a thread that computes, and again after each call that lets go of
-# the interpreter; with this 1 ms, and what the other thread computes in a second stays the same.
-SWITCH = 0.0005  # seconds
 _TIDY = 60.0  # seconds between two looks at what nobody asks for
 _LOOK = 1.0  # seconds between looks where the system cannot tell of a process's end
 
@@ -56,10 +54,16 @@ def main(arguments: Sequence[str]) -> int:
         sweep(folder, os.getpid())
         bases.sweep(folder, os.getpid())
         notes = AtWork(work_file(folder, index))
-        apps = Apps(folder, Neighbours(jvm, index), lanes.wake, notes.during)
+        switching = Switching()
+
+        @contextlib.contextmanager
+        def during(app: str) -> Iterator[None]:
+            with switching.during(), notes.during(app):
+                yield
+
+        apps = Apps(folder, Neighbours(jvm, index), lanes.wake, during)
         _import_heavy()
         _collect_seldom()
-        sys.setswitchinterval(SWITCH)
         # whoever finds the host's own socket finds the other one, too
         with (
             lanes.serve(folder / f"{index}.lane", apps),

@@ -18,6 +18,7 @@ from nadi.pipeline.executor.kernels import Kernels
 from nadi.pipeline.executor.liveapp import LiveApp
 from nadi.pipeline.hosting.fences import Group, read_fence
 from nadi.pipeline.hosting.protocol import Frame, Part
+from nadi.pipeline.hosting.turns import Turns
 from nadi.pipeline.spec import AppSpec
 
 QUIET = 30.0  # seconds without work after which a host may take a pause to collect what dropped kernels have left
@@ -47,6 +48,7 @@ class Apps:
         self._garbage = False
         self._apps: dict[str, LiveApp | Kernels] = {}
         self._jobs: dict[str, Jobs] = {}
+        self._turns = Turns()
         self._opening: dict[Group, threading.Lock] = {}
         self._epochs: dict[Group, int] = {}
         self._lock = threading.Lock()
@@ -81,7 +83,7 @@ class Apps:
         with self._lock:
             found = self._jobs.get(spec.id)
             if found is None:
-                found = self._jobs[spec.id] = Jobs(spec.app, partial(self._ring, spec.id))
+                found = self._jobs[spec.id] = Jobs(spec.app, partial(self._ring, spec.id), self._turns)
             return found
 
     def _ring(self, id_: str, address: str) -> None:

@@ -12,6 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
+from nadi.pipeline.hosting.turns import Turns
+
 Receipt = dict[str, Any]
 """What is told of a cut of a group."""
 Which = tuple[int, int]
@@ -28,11 +30,12 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one app. `ring(address)` is called when one has ended that somebody did not wait for."""
+    """The jobs of one app, which take `turns` with those of others. `ring(address)` is called when one has ended that somebody did not wait for."""
 
-    def __init__(self, name: str, ring: Callable[[str], None]) -> None:
+    def __init__(self, name: str, ring: Callable[[str], None], turns: Turns) -> None:
         self._name = name
         self._ring = ring
+        self._turns = turns
         self._job: Job | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
@@ -52,7 +55,7 @@ class Jobs:
             if beside:
                 if self._thread is None:
                     self._thread = ThreadPoolExecutor(1, f"cuts of {self._name}")
-                self._thread.submit(self._do, job, work)
+                self._thread.submit(self._turns.take, self._do, job, work)
                 return job
         self._do(job, work)
         return job
