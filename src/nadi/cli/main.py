@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from nadi.cli.configcommands import config_commands
 from nadi.cli.errorcommands import errors
+from nadi.cli.remotecommands import add_remote_commands
 from nadi.errors import NadiError
 
 cli = typer.Typer(
@@ -22,10 +24,12 @@ cli = typer.Typer(
 revision = typer.Typer(
     name="revision", help="List, show or delete what is kept of an app's state.", no_args_is_help=True
 )
-apps = typer.Typer(name="app", help="Add apps to a node that runs, and remove them.", no_args_is_help=True)
+apps = typer.Typer(name="app", help="Deploy apps to a worker; add them to a node that runs.", no_args_is_help=True)
 cli.add_typer(revision)
 cli.add_typer(apps)
 cli.add_typer(errors)
+cli.add_typer(config_commands)
+add_remote_commands(apps)
 
 Apps = Annotated[list[Path], typer.Argument(help="Siddhi apps: files, one app each.", exists=True, dir_okay=False)]
 
@@ -93,6 +97,24 @@ def run(
     from nadi.cli.run import run as run_apps
 
     raise typer.Exit(run_apps(apps, master, state_dir, conf or [], until_end, config, profile))
+
+
+@cli.command()
+def worker(
+    conf: Annotated[
+        Path | None,
+        typer.Option(
+            help="A deployment.yaml; without one, all settings have their defaults.", exists=True, dir_okay=False
+        ),
+    ] = None,
+    home: Annotated[
+        Path, typer.Option(help="The folder that the worker lives in: apps, state, users.", file_okay=False)
+    ] = Path("nadi-home"),
+) -> None:
+    """Run a server that apps are deployed to, until Ctrl-C; the next start goes on where this one stopped."""
+    from nadi.cli.worker import worker as run_worker
+
+    raise typer.Exit(run_worker(conf, home))
 
 
 @cli.command()

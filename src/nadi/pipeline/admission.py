@@ -27,6 +27,8 @@ from nadi.pipeline.compiling import Compiled, Compiling
 from nadi.pipeline.live import remove_live
 from nadi.pipeline.node import AppText, NodeOptions, make_spec, needed_outputs, spread
 from nadi.pipeline.profile import forget_profile
+from nadi.pipeline.revision.restore import Planned as Updates
+from nadi.pipeline.revision.update import plan_update, update
 from nadi.pipeline.spec import AppSpec, Connectors, Engine
 from nadi.plan.nodes import App
 
@@ -72,6 +74,21 @@ class Admission:
         # columns have loops to compile
         self._engine.make_kernel(app, needed_outputs(app), 0, {**self._properties, KERNEL: "rows"})
         return Planned(text, app)
+
+    def update(self, planned: Planned) -> None:
+        """Make the state that an app has fit its text, where the node is to do so. Errors: those of `nadi.pipeline.revision.update`."""
+        if self._options.updates:
+            became = update(planned.text, planned.app, self._options, self._journal_for([planned.app]))
+            if became is not None:
+                for fate in became.state.dropped:
+                    self._tell(
+                        planned.app.name,
+                        f"state that does not fit the new text was reset: {fate.what} of {fate.old} ({fate.reason})",
+                    )
+
+    def plan_update(self, planned: Planned) -> Updates | None:
+        """What an update would do. Errors: likewise."""
+        return plan_update(planned.text, planned.app, self._options, self._journal)
 
     def compiling(self, planned: Sequence[Planned], behind: bool = False) -> Compiling | None:
         """The compiling of what runs on columns, begun in a process of its own (`behind` apps that run); None where nothing does."""

@@ -49,8 +49,8 @@ class AppText:
 class NodeOptions:
     """`state` is the state folder. `conf` has settings of Spark (`spark.…`) and of nadi (`nadi.…`, see `nadi.config.Settings`). `persistence` is about
     revisions; its relative locations begin in `state`. `error_store` says where rows of error stores go. `profile`: note where the time goes.
-    `stays`: go on when no app is left, or none was there to begin with, until asked to stop; somebody will add one. `token`
-    is what the processes of this run know each other by on a cluster."""
+    `stays`: go on when no app is left, or none was there to begin with, until asked to stop; somebody will add one. `updates`: the state of an app whose text
+    has changed goes on as far as it fits (`nadi.pipeline.revision.update`). `token` is what the processes of this run know each other by on a cluster."""
 
     state: Path = Path(".nadi")
     master: str = "local[*,4]"
@@ -62,6 +62,7 @@ class NodeOptions:
     connectors: str = "nadi.io.registry"
     profile: bool = False
     stays: bool = False
+    updates: bool = False
     token: str = field(default_factory=new_token, repr=False)
 
     def settings(self) -> Settings:
@@ -237,11 +238,13 @@ def _given(value: int | None, otherwise: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a state folder fixes of its app (`<state>/pipeline.json`): how it is sharded, into how many buckets, and the number of each input."""
+    """What a state folder fixes of its app (`<state>/pipeline.json`): how it is sharded, into how many buckets, and the number of each input; the text that its
+    state belongs to ("": a version before did not note it)."""
 
     sharding: str
     buckets: int
     inputs: Mapping[str, int]
+    text: str = ""
 
     def to_json(self) -> str:
         """As it is kept."""
@@ -250,8 +253,17 @@ class Shape:
     def keep(self, state: Path) -> None:
         """Replace what the state folder has."""
         fresh = state / "pipeline.new"
+        fresh.touch(mode=0o600)  # a text may have passwords
         fresh.write_text(self.to_json())
         fresh.replace(state / "pipeline.json")
+
+
+def read_text(state: Path) -> str:
+    """The text that the state in a state folder belongs to; "" where it is not known."""
+    try:
+        return str(json.loads((state / "pipeline.json").read_text()).get("text", ""))
+    except FileNotFoundError:
+        return ""
 
 
 def read_shape(state: Path, spec: AppSpec, app: App) -> Shape | None:
@@ -265,7 +277,7 @@ def read_shape(state: Path, spec: AppSpec, app: App) -> Shape | None:
         if known["sources"] != sources:
             raise _changed(app, f"sources were {known['sources']} and are {sources}", state)
         known["inputs"] = first_numbers(spec.user_sources(app))
-    return Shape(known["sharding"], int(known["buckets"]), known["inputs"])
+    return Shape(known["sharding"], int(known["buckets"]), known["inputs"], known.get("text", ""))
 
 
 def _as_before(state: Path, app: App, spec: AppSpec) -> Shape:
@@ -273,7 +285,7 @@ def _as_before(state: Path, app: App, spec: AppSpec) -> Shape:
     wanted = first_numbers(spec.user_sources(app))
     known = read_shape(state, spec, app)
     if known is None:
-        first = Shape(app.sharding.kind, spec.buckets, wanted)
+        first = Shape(app.sharding.kind, spec.buckets, wanted, spec.text)
         first.keep(state)
         return first
     if known.sharding != app.sharding.kind:
@@ -282,6 +294,9 @@ def _as_before(state: Path, app: App, spec: AppSpec) -> Shape:
     if before != now:
         gone, fresh_ones = (" and ".join(sorted(names)) or "none" for names in (before - now, now - before))
         raise _changed(app, f"inputs that are gone: {gone}; new ones: {fresh_ones}", state)
+    if known.text != spec.text:
+        known = dataclasses.replace(known, text=spec.text)
+        known.keep(state)
     return known
 
 

@@ -34,10 +34,11 @@ _UNPACK = msgspec.msgpack.Decoder().decode
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The rows that a find gave, by column."""
+    """The rows that a find gave, by column, with the names and Siddhi types (`int`, `string`, …) of the columns."""
 
     names: tuple[str, ...]
     rows: list[tuple[Any, ...]]
+    types: tuple[str, ...] = ()
 
 
 def ask(live: Live, text: str, within: float = 30.0) -> Found | None:
@@ -59,7 +60,8 @@ def ask(live: Live, text: str, within: float = 30.0) -> Found | None:
 
 def _find(live: Live, app: App, question: OnDemand, text: str, within: float) -> Found:
     stores: dict[str, Table | NamedWindow | Aggregation] = {**app.tables, **app.windows, **app.aggregations}
-    names = question.selection.schema.names if question.selection.values else stores[question.store].schema.names
+    schema = question.selection.schema if question.selection.values else stores[question.store].schema
+    types = tuple(kind.value for kind in schema.types)
     reached = hosts(live.spec.hosts, live.jvm)
     until = time.monotonic() + within
     woken = False
@@ -69,7 +71,7 @@ def _find(live: Live, app: App, question: OnDemand, text: str, within: float) ->
             rows = [row for part in parts if part is not None for row in part]
             selected = _asked(live, reached, 0, text, rows)
             if selected is not None:
-                return Found(names, [tuple(row) for row in selected])
+                return Found(schema.names, [tuple(row) for row in selected], types)
         if time.monotonic() > until:
             raise error("ANSWER_LATE", app=live.spec.app, seconds=round(within), what="its kernels are not up")
         if not woken:  # after a restart kernels come up with the first batch

@@ -13,20 +13,21 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.io.readiness import end_of, readable
 from nadi.metrics import AppProgress
-from nadi.pipeline.admission import Admission
+from nadi.pipeline.admission import Admission, Admitted, Planned
 from nadi.pipeline.classarchive import Later
 from nadi.pipeline.hosting.hostclient import Hosts, hosts, hosts_folder, sweep
 from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, host_count, node_lock
 from nadi.pipeline.nodesocket import NodeSocket
 from nadi.pipeline.queries import query_names
+from nadi.pipeline.revision.restore import Planned as Updates
 from nadi.pipeline.roster import Roster
 from nadi.pipeline.session import SessionOptions, driver_jvm, end_driver, java, start_session
 from nadi.pipeline.slots import with_slots
@@ -59,10 +60,18 @@ class Node:
     `on_progress` is called from other threads, about twice a second per app and whenever the state of an app changes.
     """
 
-    def __init__(self, apps: Sequence[AppText], options: NodeOptions, on_progress: OnProgress | None = None) -> None:
+    def __init__(
+        self,
+        apps: Sequence[AppText],
+        options: NodeOptions,
+        on_progress: OnProgress | None = None,
+        refused: Callable[[str, NadiError], object] | None = None,
+    ) -> None:
+        """`refused` hears of each app that cannot run, and why; the others do. Without it, none does."""
         self._texts = tuple(apps)
         self._options = options
         self._on_progress = on_progress or _silent
+        self._refused = refused
         self._stop = StopRequest()
         self._roster = Roster(options.state)
         self._servers = contextlib.ExitStack()  # what all apps have in common
@@ -95,7 +104,7 @@ class Node:
             if compiling is not None:
                 started.callback(compiling.close)
             started.callback(self._roster.close)
-            for admitted in self._admission.admit(planned, []):
+            for admitted in self._admitted(planned):
                 self._roster.enter(admitted)
                 self._roster.start(admitted.spec.app)
             if self._options.master.startswith("local"):
@@ -104,6 +113,32 @@ class Node:
             started.callback(self._end)  # who waits hears it before the socket is closed
             self._opened.set()
             return self._through_crashes()
+
+    def _admitted(self, planned: Sequence[Planned]) -> list[Admitted]:
+        """The apps that the node begins with: all of them, or, where somebody hears of those that cannot run, the others."""
+        refused = self._refused
+        if refused is None:
+            for one in planned:
+                self._admission.update(one)
+            return self._admission.admit(planned, [])
+        fit = []
+        for one in planned:
+            try:
+                self._admission.update(one)
+            except NadiError as reason:
+                refused(one.app.name, reason)
+            else:
+                fit.append(one)
+        try:
+            return self._admission.admit(fit, [])
+        except NadiError:
+            admitted: list[Admitted] = []
+            for one in fit:
+                try:
+                    admitted += self._admission.admit([one], [each.spec for each in admitted])
+                except NadiError as reason:
+                    refused(one.app.name, reason)
+            return admitted
 
     def _end(self) -> None:
         """Take no app any more."""
@@ -126,6 +161,7 @@ class Node:
             if self._stop.is_set():
                 raise error("NODE_STOPPING", folder=self._options.state)
             self._roster.free(name)
+            self._admission.update(planned)
             (admitted,) = self._admission.admit([planned], self._roster.specs())
             compiling = self._admission.compiling([planned], behind=True)
             if compiling is not None:
@@ -135,6 +171,15 @@ class Node:
             compiling.wait()  # a host that compiled would hold up the apps that it has
         self._roster.start(name)
         return self._roster.until_carried(name)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes apps."""
+        return self._opened.is_set() and not self._stop.is_set()
+
+    def plan_update(self, text: AppText) -> Updates | None:
+        """What would become of the state of an app that gets this text; None where nothing changes. From any thread. Errors: those of text and state."""
+        return self._admission.plan_update(self._admission.planned(text))
 
     def remove(self, name: str) -> AppExit:
         """Stop an app between two cuts, as the end of the node does, and let go of it; what it has on the disk stays. -> how it ended. From any thread.

@@ -19,34 +19,28 @@ import asyncio
 import base64
 import hmac
 import json
-import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
-from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-import uvicorn
 
 from nadi.errors import NadiError, error
 from nadi.io.contract import Connector, Ingress, Log, Messages, Place, SourceMapper
+from nadi.io.httpserver import HttpServer, Receive, Scope, Send
 from nadi.io.journal import EVENT_BYTES, Event, Journal, open_journal
 from nadi.io.journallog import RETENTION_MS, open_journal_log
 from nadi.io.options import Option, flag, integer
 from nadi.io.registry import SourceKind, make_source_mapper
 from nadi.io.sources.properties import transport_names
 
-STOP_WITHIN = 15  # seconds that running requests have when the server stops
 BATCH = 2_000  # requests checked in one go
 DRAINED = 64 * 1024 * 1024  # a client that is still sending sees the answer only if what it sends is read
 RETRY_AFTER = "1"
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,81 +193,27 @@ def _login(options: Mapping[str, str]) -> bytes:
     return b"Basic " + base64.b64encode(pair.encode())
 
 
-class _Uvicorn(uvicorn.Server):
-    """Sleeps until there is a request or the end; uvicorn's own loop looks ten times a second whether it is to end."""
-
-    _ended: asyncio.Event | None = None
-    _loop: asyncio.AbstractEventLoop
-
-    async def main_loop(self) -> None:
-        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        if not self.should_exit:
-            await self._ended.wait()
-
-    def end(self) -> None:
-        """Take no new connections and end. From any thread."""
-        self.should_exit = True
-        if self._ended is not None:
-            self._loop.call_soon_threadsafe(self._ended.set)
-
-
 class _Server:
     """One listening socket and the sources behind it, by path."""
 
     def __init__(self, host: str, port: int) -> None:
         self.endpoints: dict[str, _Endpoint] = {}
-        self._where = (host, port)
-        self._socket: socket.socket | None = None
-        config = uvicorn.Config(
-            self._app,
-            log_config=None,
-            access_log=False,
-            interface="asgi3",
-            proxy_headers=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            date_header=False,  # uvicorn's own is kept up by its loop
-            timeout_graceful_shutdown=STOP_WITHIN,
-        )
-        self._server = _Uvicorn(config)
+        self._server = HttpServer(self._app, host, port)
 
     @property
     def port(self) -> int:
         """The port it listens on, or will."""
-        port: int = self._where[1] if self._socket is None else self._socket.getsockname()[1]
-        return port
+        return self._server.port
 
     def start(self) -> None:
         """Listen, where it does not yet. Errors: SERVER_NOT_STARTED."""
-        if self._socket is not None:
-            return
-        host, port = self._where
-        try:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            self._socket = socket.create_server((host, port), family=family, backlog=1024)
-        except OSError as reason:
-            raise error("SERVER_NOT_STARTED", server=f"the http server on {host}:{port}", reason=reason) from reason
-        self._thread = threading.Thread(
-            target=self._server.run, args=([self._socket],), name=f"http-{self.port}", daemon=True
-        )
-        self._thread.start()
-        while not self._server.started:
-            if not self._thread.is_alive():
-                raise error(
-                    "SERVER_NOT_STARTED", server=f"the http server on port {self.port}", reason="its thread ended"
-                )
-            time.sleep(0.002)
+        self._server.start()
 
     def stop(self) -> None:
         """Take no new connections, finish what runs."""
-        if self._socket is None:
-            return
-        self._server.end()
-        self._thread.join()
-        self._socket.close()
+        self._server.stop()
 
-    async def _app(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = self.endpoints.get(scope["path"])
         if endpoint is None:
             answer = Answer(404, f"there is no source at {scope['path']}")

@@ -81,7 +81,7 @@ def prepare(spec: AppSpec, stored: StoredRevision, reset: bool = False) -> Prepa
     for bucket in range(spec.buckets):
         write_bucket(fresh, bucket, restored.parts(bucket))
     write_note(fresh, stored.revision.name, cut)
-    put_in_place(spec, Shape(planned.new.sharding.kind, spec.buckets, planned.inputs.numbers).to_json())
+    put_in_place(spec, Shape(planned.new.sharding.kind, spec.buckets, planned.inputs.numbers, spec.text).to_json())
     return Prepared(planned.state, planned.inputs, cut, again)
 
 

@@ -1,0 +1,148 @@
+"""`nadi app deploy|list|show|delete|restart`: what people ask a worker for over REST."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from nadi.cli.apptext import app_text
+from nadi.errors import error
+
+USER, PASSWORD = "NADI_USER", "NADI_PASSWORD"
+WITHIN = 60.0  # seconds for an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A worker and who asks. `certificate` is a file with the certificate that its own is checked by; "": those that the system trusts; "no": it is not
+    checked."""
+
+    url: str
+    user: str
+    password: str
+    certificate: str = ""
+
+    def ask(self, method: str, path: str, **given: Any) -> httpx.Response:
+        """One request. Errors: WORKER_NOT_REACHED, WORKER_REFUSED."""
+        verify: bool | str = False if self.certificate == "no" else self.certificate or True
+        try:
+            answer = httpx.request(
+                method,
+                f"{self.url.rstrip('/')}{path}",
+                auth=(self.user, self.password),
+                verify=verify,
+                timeout=WITHIN,
+                **given,
+            )
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as reason:
+            raise error("WORKER_NOT_REACHED", url=self.url, reason=reason) from reason
+        if answer.status_code >= 400:
+            raise error("WORKER_REFUSED", url=self.url, status=answer.status_code, reason=_reason(answer))
+        return answer
+
+
+def remote(url: str, user: str, certificate: str) -> Remote:
+    """The worker at a URL, for a user ("": that of the environment, or admin), whose password is in the environment or asked for."""
+    name = user or os.environ.get(USER, "admin")
+    password = os.environ.get(PASSWORD)
+    if password is None:
+        password = Console(stderr=True).input(f"password of {name} at {url}: ", password=True)
+    return Remote(url, name, password, certificate)
+
+
+def deploy(worker: Remote, files: Sequence[Path], dry_run: bool) -> int:
+    """Deploy apps, or update them; -> exit status. With `dry_run` only say what an update would do to their states."""
+    for file in files:
+        params = {"dryRun": "true"} if dry_run else {}
+        answer = worker.ask(
+            "PUT",
+            "/siddhi-apps",
+            params=params,
+            content=app_text(file).encode(),
+            headers={"content-type": "text/plain"},
+        )
+        if dry_run:
+            _print_plan(answer.json())
+        else:
+            print(f"{file}: {'deployed' if answer.status_code == 201 else 'updated'}")
+    return 0
+
+
+def show_all(worker: Remote, as_json: bool) -> int:
+    """Print the apps with their states; -> exit status."""
+    names = worker.ask("GET", "/siddhi-apps").json()
+    rows = [worker.ask("GET", f"/siddhi-apps/{name}/details").json() for name in names]
+    if as_json:
+        print(_json(rows))
+        return 0
+    table = Table("app", "status", "events in", "events out", "errors", "")
+    for row in rows:
+        into, out = (f"{sum(row[key].values()):,}" for key in ("eventsIn", "eventsOut"))
+        table.add_row(
+            row["name"],
+            row["status"],
+            into,
+            out,
+            str(row["errors"]),
+            escape(row["reason"].splitlines()[0] if row["reason"] else ""),
+        )
+    Console().print(table)
+    return 0
+
+
+def show(worker: Remote, app: str, as_json: bool) -> int:
+    """Print an app: its text, or all that is known of it as JSON; -> exit status, 1 where it is inactive."""
+    details = worker.ask("GET", f"/siddhi-apps/{app}/details").json()
+    if as_json:
+        print(_json(details))
+    else:
+        print(worker.ask("GET", f"/siddhi-apps/{app}").json()["content"])
+        print(f"{app}: {details['status']}", file=sys.stderr)
+        if details["reason"]:
+            print(details["reason"], file=sys.stderr)
+    return 0 if details["status"] == "active" else 1
+
+
+def delete(worker: Remote, app: str) -> int:
+    """Undeploy an app; -> exit status."""
+    worker.ask("DELETE", f"/siddhi-apps/{app}")
+    print(f"{app}: undeployed")
+    return 0
+
+
+def restart(worker: Remote, app: str) -> int:
+    """Stop an app and start it again from where it stood; -> exit status."""
+    worker.ask("POST", f"/siddhi-apps/{app}/restart")
+    print(f"{app}: restarting")
+    return 0
+
+
+def _print_plan(plan: dict[str, Any]) -> None:
+    table = Table("element", "keeps", "", "why")
+    for row in plan.get("elements", ()):
+        table.add_row(*(escape(str(row[key])) for key in ("element", "keeps", "fate", "reason")))
+    Console().print(f"{plan['app']}: {plan['summary']}", table)
+
+
+def _reason(answer: httpx.Response) -> str:
+    """What a worker says of a request that it refuses."""
+    try:
+        told = answer.json()
+    except ValueError:
+        return answer.text
+    return str(told.get("message", told)) if isinstance(told, dict) else str(told)
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False, indent=2)

@@ -1,0 +1,51 @@
+"""`nadi worker`: a server that apps are deployed to; exit status 0 (stopped), 1 (it could not start), 130 (stopped at once)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from nadi.config.deployment import Deployment, environment_lookups, read_deployment
+from nadi.server.home import open_home
+from nadi.server.worker import Worker
+
+
+def worker(config: Path | None, home: Path) -> int:
+    """Run a worker until Ctrl-C or SIGTERM; -> exit status. Errors: those of `Worker`."""
+    lookups = environment_lookups(home.resolve())
+    deployment = Deployment() if config is None else read_deployment(config, lookups)
+    for notice in deployment.notices:
+        say(f"warning: {notice}")
+    made = Worker(deployment, open_home(home, deployment.sections.deployment.repository_location), say)
+    with stopping(made):
+        made.run()
+    say("stopped")
+    return 0
+
+
+def say(text: str) -> None:
+    """A line for the operator."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def stopping(made: Worker) -> Iterator[None]:
+    """The first SIGINT or SIGTERM finishes the batches under way and stops, the second ends the process at once."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        for again in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(again, lambda *_: os._exit(130))
+        say("stopping after the batches under way (once more: at once; the next start goes on where this one was)")
+        made.request_stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

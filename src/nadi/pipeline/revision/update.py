@@ -1,0 +1,118 @@
+"""Another text for an app that has a state: what fits goes on, as `nadi restore` does it, from where the app stands.
+
+The state folder knows the text that its state belongs to (`pipeline.json`). A revision of the last commit is made beside it, in `<state>/update`, and restored
+into the new text; one rename ends that, and until then the app goes on as it was.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from nadi.config import Persistence
+from nadi.errors import NadiError, error
+from nadi.io.identity import more_numbers
+from nadi.persistence.revisions import StoredRevision, read_revision
+from nadi.persistence.stores import store_of
+from nadi.pipeline.cutting.cutlogs import open_commit_log, open_cut_log
+from nadi.pipeline.cutting.restored import FOLDER as RESTORED
+from nadi.pipeline.cutting.restored import settle
+from nadi.pipeline.engine import plan_app
+from nadi.pipeline.node import AppText, NodeOptions, Shape, read_shape, read_text, spec_to_restore
+from nadi.pipeline.revision.restore import Planned, plan, prepare
+from nadi.pipeline.revision.revisionwriter import Plan, write_aside
+from nadi.pipeline.spec import AppSpec
+from nadi.plan.nodes import App
+
+FOLDER = "update"
+TRIES = 3  # a running app may let go of what is being read
+
+
+def update(text: AppText, app: App, options: NodeOptions, journal: str) -> Planned | None:
+    """Make the state of an app that does not run fit its text; -> what became of it, None where it fits, or there is none.
+
+    What does not fit is reset. The caller holds the state folder. Errors: UPDATE_NOT_POSSIBLE, MESSAGES_GONE, RESTORE_NOT_POSSIBLE, REVISION_FAILED.
+    """
+    old = _standing(text, app, options, journal)
+    if old is None:
+        return None
+    settle(old)
+    new = _wanted(text, app, options, journal, old.buckets)
+    state = old.place.state
+    if open_commit_log(old).recovered() is None and not (state / RESTORED).exists():
+        _begin_anew(old, new, app)
+        return None
+    with _revision(old, state / FOLDER) as stored:
+        planned = plan(new, stored)
+        prepare(new, stored, reset=True)
+    return planned
+
+
+def plan_update(text: AppText, app: App, options: NodeOptions, journal: str) -> Planned | None:
+    """What `update` would do, also to an app that runs; nothing is changed. Errors: likewise."""
+    old = _standing(text, app, options, journal)
+    if old is None or open_commit_log(old).recovered() is None:
+        return None
+    new = _wanted(text, app, options, journal, old.buckets)
+    for tried in range(1, TRIES + 1):
+        with TemporaryDirectory(prefix="plan-", dir=old.place.state) as folder:
+            try:
+                with _revision(old, Path(folder)) as stored:
+                    return plan(new, stored)
+            except NadiError as reason:
+                if reason.condition != "REVISION_FAILED" or tried == TRIES:
+                    raise
+    return None
+
+
+def _standing(text: AppText, app: App, options: NodeOptions, journal: str) -> AppSpec | None:
+    """The app as its state folder has it; None where that has the same text, or no app, or one of a version that did not note its text."""
+    before = read_text(options.state / app.name)
+    if not before or before == text.text:
+        return None
+    old = plan_app(before)
+    spec = _wanted(AppText(before), old, options, journal, 1)
+    shape = read_shape(spec.place.state, spec, old)
+    assert shape is not None
+    return dataclasses.replace(spec, buckets=shape.buckets, inputs=dict(shape.inputs))
+
+
+def _wanted(text: AppText, app: App, options: NodeOptions, journal: str, buckets: int) -> AppSpec:
+    spec = spec_to_restore(text, app, options, os.cpu_count() or 1, buckets)
+    return dataclasses.replace(spec, journal=spec.journal or journal)
+
+
+@contextmanager
+def _revision(old: AppSpec, folder: Path) -> Iterator[StoredRevision]:
+    """A revision of what an app has committed. In `folder` it stays until the next one: nothing else has the state of a restore before the first commit."""
+    kept = Persistence(enabled=True, keep=1, location=str(folder.resolve()))
+    found = open_commit_log(old).recovered()
+    if found is not None:
+        cut = open_cut_log(old).at(found.n)
+        if cut is None:
+            raise error("UPDATE_NOT_POSSIBLE", app=old.app, reason=f"its cut log does not have cut {found.n}")
+        lines = dict(found.lines)
+        asked = Plan(old, old.log_place, lines, cut.to_offset(), kept, str(folder), version("pyspark"))
+        with TemporaryDirectory(prefix="copy-", dir=old.place.state) as told:
+            write_aside(asked, Path(told))
+    store = store_of(kept, folder)
+    try:
+        yield read_revision(store, old.app, None)
+    finally:
+        store.close()
+
+
+def _begin_anew(old: AppSpec, new: AppSpec, app: App) -> None:
+    """Nothing was committed yet: inputs keep their numbers, as messages may wait under them. Errors: UPDATE_NOT_POSSIBLE."""
+    if open_cut_log(old).last() is not None:
+        reason = "its first batch is under way: put the old text back until it is done"
+        raise error("UPDATE_NOT_POSSIBLE", app=old.app, reason=reason)
+    numbers = more_numbers(new.user_sources(app), old.inputs, 1 + max(old.inputs.values(), default=-1))
+    shutil.rmtree(new.place.state / FOLDER, ignore_errors=True)
+    Shape(app.sharding.kind, new.buckets, numbers, new.text).keep(new.place.state)

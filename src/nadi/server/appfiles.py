@@ -1,0 +1,122 @@
+"""The files of a worker's apps, `siddhi-files/<name>.siddhi`: read, written and removed as a whole, never by a name that leaves the folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from nadi.errors import error
+from nadi.io.staging import sync_folder
+
+SUFFIX = ".siddhi"
+LONGEST = 100  # characters of a name: the tables of the reference have so many
+_NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.\-]{{0,{LONGEST - 1}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class AppFile:
+    """A file of the folder: the name that the file has, without its ending, and what stands in it. `problem` says why it cannot be read."""
+
+    name: str
+    text: str
+    problem: str = ""
+
+    @property
+    def mark(self) -> str:
+        """A digest of the content: two files with the same mark are the same."""
+        return blake2b(f"{self.problem}\0{self.text}".encode(), digest_size=16).hexdigest()
+
+
+def check_name(name: str) -> str:
+    """A name that an app of a worker may have. Errors: APP_NAME_INVALID.
+
+    >>> check_name("Orders_2.eu")
+    'Orders_2.eu'
+    """
+    if _NAME.fullmatch(name) is None:
+        raise error("APP_NAME_INVALID", name=name[:LONGEST], most=LONGEST)
+    return name
+
+
+class AppFiles:
+    """The folder."""
+
+    def __init__(self, folder: Path, largest: int) -> None:
+        """`largest` is the size of a text, in bytes, that is still read."""
+        self._folder = folder
+        self._largest = largest
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+        return self._folder
+
+    def scan(self) -> dict[str, AppFile]:
+        """The files by name. Files with other endings, links and folders do not count."""
+        found = {}
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                if (
+                    entry.name.endswith(SUFFIX)
+                    and not entry.name.startswith(".")
+                    and entry.is_file(follow_symlinks=False)
+                ):
+                    name = entry.name.removesuffix(SUFFIX)
+                    read = self._read(name)
+                    if read is not None:
+                        found[name] = read
+        return found
+
+    def _read(self, name: str) -> AppFile | None:
+        """One file; None where it has just gone."""
+        try:
+            with os.fdopen(os.open(self._path(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+                data = file.read(self._largest + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as reason:
+            return AppFile(name, "", f"it cannot be read: {reason.strerror}")
+        if len(data) > self._largest:
+            return AppFile(name, "", f"it has more than {self._largest:,} bytes")
+        try:
+            return AppFile(name, data.decode("utf-8-sig"))
+        except UnicodeDecodeError as reason:
+            return AppFile(name, "", f"it is no text in UTF-8: {reason}")
+
+    def write(self, name: str, text: str) -> None:
+        """Put a file in place, whole or not at all, and on the disk. Errors: APP_NAME_INVALID, APP_NOT_SAVED."""
+        path = self._path(check_name(name))
+        fresh = self._folder / f".{secrets.token_hex(8)}.new"
+        try:
+            try:
+                with os.fdopen(
+                    os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"
+                ) as file:
+                    file.write(text.encode())
+                    file.flush()
+                    os.fsync(file.fileno())
+                fresh.replace(path)
+                sync_folder(self._folder)
+            finally:
+                fresh.unlink(missing_ok=True)
+        except OSError as reason:
+            raise error("APP_NOT_SAVED", app=name, reason=reason.strerror) from reason
+
+    def remove(self, name: str) -> bool:
+        """Remove a file; whether it was there. Errors: APP_NAME_INVALID, APP_NOT_SAVED."""
+        path = self._path(check_name(name))
+        try:
+            path.unlink()
+            sync_folder(self._folder)
+        except FileNotFoundError:
+            return False
+        except OSError as reason:
+            raise error("APP_NOT_SAVED", app=name, reason=reason.strerror) from reason
+        return True
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}{SUFFIX}"

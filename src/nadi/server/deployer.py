@@ -1,0 +1,352 @@
+"""Keeps what the node runs equal to what the folder of apps has.
+
+A file that comes is deployed, one that changes is updated in place, one that goes is undeployed. Apps do not wait for each other. What cannot run is inactive,
+with the reason; where the reason may pass, it is tried again, later each time. Those who want to know wake the deployer; it looks by itself every few seconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from nadi.errors import NadiError, error
+from nadi.io.folderwatch import watch_folder
+from nadi.io.retry import Policy
+from nadi.metrics import AppProgress
+from nadi.pipeline.node import AppText
+from nadi.server.appfiles import AppFile, AppFiles
+
+ACTIVE, INACTIVE = "active", "inactive"
+AT_A_TIME = 8  # apps that are deployed, updated or undeployed
+RETRY = Policy(5_000, 300_000)
+STARTING = "it is being deployed"
+RUNS = ("running", "stopping")
+
+log = structlog.get_logger("nadi.server")
+
+
+class Host(Protocol):
+    """What runs apps: the node. Both calls wait until it is done."""
+
+    def add(self, text: AppText) -> AppProgress: ...
+    def remove(self, name: str) -> object: ...
+
+
+class Preparation(Protocol):
+    """What a file has to go through before the node gets it."""
+
+    def checked(self, file: AppFile) -> AppText:
+        """The text as it runs. Errors: those of the text; they will be the same next time."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppStatus:
+    """An app of the folder, as people see it. `since` is when it was deployed last (ms, 0: never)."""
+
+    name: str
+    text: str
+    state: str
+    reason: str = ""
+    since: int = 0
+    progress: AppProgress = field(default_factory=lambda: AppProgress(""))
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What is known of one app. `has` is the mark of the file whose text the node runs, "" where it runs none; `refused` that of one that cannot run; `again`:
+    it is to be started again, whatever it has."""
+
+    wanted: AppFile | None
+    shown: AppFile
+    has: str = ""
+    refused: str = ""
+    busy: bool = False
+    again: bool = False
+    reason: str = STARTING
+    since: int = 0
+    tries: int = 0
+    retry_at: float = 0.0
+    progress: AppProgress = field(default_factory=lambda: AppProgress(""))
+
+    def is_due(self, now: float) -> bool:
+        """Whether there is something to do."""
+        if self.busy:
+            return False
+        if self.wanted is None or self.again:
+            return True
+        if self.has == self.wanted.mark:
+            return False
+        return self.refused != self.wanted.mark or 0 < self.retry_at <= now
+
+
+class Deployer:
+    """See the module's text. `interval` is in seconds. It is started once the node takes apps, and closed before the node ends."""
+
+    def __init__(self, files: AppFiles, preparation: Preparation, interval: float) -> None:
+        self._files = files
+        self._host: Host | None = None
+        self._preparation = preparation
+        self._interval = interval
+        self._entries: dict[str, _Entry] = {}
+        self._changed = threading.Condition()
+        self._looking = threading.Lock()
+        self._woken = threading.Event()
+        self._over = False
+        self._workers = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="deploy")
+        self._thread = threading.Thread(target=self._run, name="deployer", daemon=True)
+
+    # ---- what the node begins with
+
+    def first(self) -> list[AppText]:
+        """The apps that the node is to begin with; what cannot run is inactive from the start."""
+        self._look()
+        found = []
+        for name, entry in self._entries.items():
+            assert entry.wanted is not None
+            try:
+                found.append(self._preparation.checked(entry.wanted))
+            except NadiError as reason:
+                self._refuse(name, entry.wanted, reason, final=True)
+            else:
+                entry.has, entry.since = entry.wanted.mark, _now()
+        return found
+
+    def refused(self, name: str, reason: NadiError) -> None:
+        """The node does not take an app that it was to begin with."""
+        with self._changed:
+            entry = self._entries[name]
+            assert entry.wanted is not None
+            file = entry.wanted
+            entry.has = ""
+        self._refuse(name, file, reason, final=False)
+
+    # ---- its life
+
+    def start(self, host: Host) -> None:
+        """Begin to look, for what runs the apps."""
+        self._host = host
+        self._thread.start()
+
+    def restart(self, name: str) -> bool:
+        """Have an app stopped and started again; whether there is one. Returns at once."""
+        with self._changed:
+            entry = self._entries.get(name)
+            if entry is None or entry.wanted is None:
+                return False
+            entry.again = True
+        self._woken.set()
+        return True
+
+    def starting(self) -> list[str]:
+        """The apps that are on their way: nobody knows yet whether they will run."""
+        with self._changed:
+            return [name for name, entry in sorted(self._entries.items()) if _is_starting(entry)]
+
+    def look(self) -> None:
+        """Take note of the files that are there now; what is to be done begins behind this call. Errors: OSError where the folder cannot be read."""
+        self._look()
+        self._woken.set()
+
+    def close(self) -> None:
+        """Look no more; what is under way is waited for."""
+        with self._changed:
+            self._over = True
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._workers.shutdown(wait=True, cancel_futures=True)
+
+    # ---- what is known
+
+    def status(self, name: str) -> AppStatus | None:
+        """One app of the folder; None where there is none of this name, or its file has gone."""
+        with self._changed:
+            entry = self._entries.get(name)
+            return None if entry is None or entry.wanted is None else _status(name, entry)
+
+    def wants(self, name: str) -> bool:
+        """Whether there is a file for this app; one that is being undeployed has none."""
+        self._look()
+        with self._changed:
+            entry = self._entries.get(name)
+            return entry is not None and entry.wanted is not None
+
+    def all(self) -> list[AppStatus]:
+        """The apps of the folder, by name."""
+        with self._changed:
+            return [_status(name, entry) for name, entry in sorted(self._entries.items()) if entry.wanted is not None]
+
+    def settled(self, name: str, within: float) -> AppStatus | None:
+        """Wait until an app is as its file says, or cannot be, for so many seconds; -> its status, None where it has gone."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._over or self._is_settled(name), within)
+        return self.status(name)
+
+    def note(self, progress: AppProgress) -> None:
+        """What the node tells of an app."""
+        with self._changed:
+            entry = self._entries.get(progress.app)
+            if entry is None:
+                return
+            entry.progress = progress
+            if progress.state == "failed" and entry.has and not entry.busy:
+                entry.refused, entry.has = entry.has, ""
+                entry.reason = progress.last_error or "it failed"
+                self._retry_later(entry)
+            self._changed.notify_all()
+
+    # ---- looking
+
+    def _run(self) -> None:
+        watch = watch_folder(self._files.folder, self._woken.set)
+        try:
+            while not self._over:
+                self._woken.clear()
+                try:
+                    self._look()
+                except OSError as reason:
+                    log.warning("the folder of apps cannot be read", folder=str(self._files.folder), reason=str(reason))
+                self._act()
+                self._woken.wait(self._pause())
+        finally:
+            if watch is not None:
+                watch.close()
+
+    def _look(self) -> None:
+        """Take note of the files that are there."""
+        with self._looking:  # an older scan must not come behind a newer one
+            self._note_files(self._files.scan())
+
+    def _note_files(self, files: Mapping[str, AppFile]) -> None:
+        with self._changed:
+            for name, file in files.items():
+                entry = self._entries.get(name)
+                if entry is None:
+                    self._entries[name] = _Entry(file, file)
+                else:
+                    entry.wanted = entry.shown = file
+            for name, entry in self._entries.items():
+                if name not in files:
+                    entry.wanted = None
+
+    def _act(self) -> None:
+        now = time.monotonic()
+        with self._changed:
+            due = [(name, entry) for name, entry in self._entries.items() if entry.is_due(now)]
+            for _, entry in due:
+                entry.busy = True
+        for name, _ in due:
+            self._workers.submit(self._settle, name)
+
+    def _pause(self) -> float:
+        now = time.monotonic()
+        with self._changed:
+            retries = [e.retry_at - now for e in self._entries.values() if e.retry_at and not e.busy]
+        return max(0.0, min([self._interval, *retries]))
+
+    # ---- acting, in a worker
+
+    def _settle(self, name: str) -> None:
+        """Make one app what its file says."""
+        with self._changed:
+            entry = self._entries[name]
+            wanted, entry.again = entry.wanted, False
+        try:
+            if wanted is None:
+                self._undeploy(name, entry)
+            else:
+                self._deploy(name, entry, wanted)
+        except NadiError as reason:
+            if wanted is not None:
+                self._refuse(name, wanted, reason, final=False)
+        except Exception as reason:  # whatever it is, the other apps go on, and this one says so
+            log.exception("an app could not be deployed", app=name)
+            if wanted is not None:
+                self._refuse(name, wanted, error("APP_NOT_DEPLOYED", app=name, reason=repr(reason)), final=False)
+        finally:
+            with self._changed:
+                entry.busy = False
+                if wanted is None and not entry.has and entry.wanted is None:
+                    self._entries.pop(name, None)
+                self._changed.notify_all()
+            self._woken.set()
+
+    def _undeploy(self, name: str, entry: _Entry) -> None:
+        self._stop(name, entry)
+        log.info("app undeployed", app=name)
+
+    def _stop(self, name: str, entry: _Entry) -> None:
+        """Have the node let go of an app that it may have. One that has ended meanwhile is not there any more."""
+        if not entry.has:
+            return
+        assert self._host is not None
+        try:
+            self._host.remove(name)
+        except NadiError as reason:
+            if reason.condition != "APP_NOT_ON_NODE":
+                raise
+        entry.has = ""
+
+    def _deploy(self, name: str, entry: _Entry, wanted: AppFile) -> None:
+        try:
+            text = self._preparation.checked(wanted)
+        except NadiError as reason:
+            self._refuse(name, wanted, reason, final=True)
+            return
+        with self._changed:
+            entry.reason = STARTING
+        ran = bool(entry.has)
+        self._stop(name, entry)
+        assert self._host is not None
+        shown = self._host.add(text)  # which makes the state fit the text
+        with self._changed:
+            entry.has, entry.refused, entry.reason = wanted.mark, "", ""
+            entry.tries, entry.retry_at, entry.since, entry.progress = 0, 0.0, _now(), shown
+        log.info("app updated" if ran else "app deployed", app=name)
+
+    def _refuse(self, name: str, file: AppFile, reason: NadiError, final: bool) -> None:
+        """An app cannot run as a file says; unless that is `final`, it is tried again."""
+        log.warning("app inactive", app=name, reason=str(reason))
+        with self._changed:
+            entry = self._entries[name]
+            entry.refused, entry.reason = file.mark, str(reason)
+            entry.retry_at = 0.0
+            if not final:
+                self._retry_later(entry)
+            self._changed.notify_all()
+
+    def _retry_later(self, entry: _Entry) -> None:
+        entry.tries += 1
+        entry.retry_at = time.monotonic() + RETRY.delay(entry.tries) / 1000
+        self._woken.set()
+
+    def _is_settled(self, name: str) -> bool:
+        entry = self._entries.get(name)
+        if entry is None:
+            return True
+        if entry.busy or entry.again or entry.wanted is None:
+            return False
+        return entry.wanted.mark in (entry.has, entry.refused)
+
+
+def _status(name: str, entry: _Entry) -> AppStatus:
+    progress = entry.progress
+    runs = bool(entry.has) and progress.state in RUNS
+    reason = "" if runs else entry.reason or progress.last_error
+    return AppStatus(name, entry.shown.text, ACTIVE if runs else INACTIVE, reason, entry.since, progress)
+
+
+def _is_starting(entry: _Entry) -> bool:
+    if entry.busy:
+        return entry.wanted is not None
+    return bool(entry.has) and entry.progress.state in ("", "starting")
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

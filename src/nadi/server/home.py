@@ -1,0 +1,75 @@
+"""The folder that a worker lives in.
+
+deployment/siddhi-files/    a file per app; those who may write here deploy apps
+security/                   certificate, key, users, secrets: 0700
+state/                      what the apps need to go on: events, state, revisions: 0700
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from nadi.errors import error
+
+PRIVATE = 0o700
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """See the module's text. `deployment` may be elsewhere, by `wso2.artifact.deployment.repositoryLocation`."""
+
+    folder: Path
+    deployment: Path
+
+    @property
+    def apps(self) -> Path:
+        """The folder of the apps' files."""
+        return self.deployment / "siddhi-files"
+
+    @property
+    def security(self) -> Path:
+        """What proves who this node and its users are."""
+        return self.folder / "security"
+
+    @property
+    def state(self) -> Path:
+        """The state folder of the node."""
+        return self.folder / "state"
+
+    def make(self) -> None:
+        """Make the folders that are not there. Errors: FOLDER_NOT_PRIVATE, FOLDER_NOT_MADE."""
+        try:
+            self.folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        except OSError as reason:
+            raise error("FOLDER_NOT_MADE", folder=self.folder, reason=reason.strerror) from reason
+        for folder in (self.security, self.state):
+            make_private(folder)
+        try:
+            self.apps.mkdir(parents=True, exist_ok=True)
+        except OSError as reason:
+            raise error("FOLDER_NOT_MADE", folder=self.apps, reason=reason.strerror) from reason
+
+
+def open_home(folder: Path, repository: str = "") -> Home:
+    """The home in a folder; `repository` is where the folder of apps is, if not in it."""
+    folder = folder.resolve()
+    return Home(folder, folder / (repository or "deployment"))
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only this user can enter; one that is there and belongs to this user is closed to others.
+
+    Errors: FOLDER_NOT_PRIVATE, where it belongs to somebody else or is no folder; FOLDER_NOT_MADE.
+    """
+    try:
+        folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise error("FOLDER_NOT_PRIVATE", folder=folder)
+        folder.chmod(PRIVATE)
+    except OSError as reason:
+        raise error("FOLDER_NOT_MADE", folder=folder, reason=reason.strerror) from reason

@@ -1,0 +1,49 @@
+"""What the text of an app goes through before the node gets it: variables, checks, a name that a file can have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from nadi.errors import error
+from nadi.lang import substitute
+from nadi.pipeline.node import AppText, NodeOptions
+from nadi.pipeline.spec import Connectors, Engine
+from nadi.plan.annotations import first
+from nadi.plan.nodes import App
+from nadi.server.appfiles import AppFile, check_name
+
+
+class AppPreparation:
+    """For the apps of one node. `variables` are what `${name}` may stand for: only those that the operator has named."""
+
+    def __init__(self, options: NodeOptions, variables: Mapping[str, str]) -> None:
+        self._variables = dict(variables)
+        self._engine: Engine = import_module(options.engine)
+        self._registry: Connectors = import_module(options.connectors)
+
+    def name_of(self, text: str) -> str:
+        """The name of the app of a text that can run here. Errors: those of the text and its connectors, APP_NAME_MISSING, APP_NAME_INVALID."""
+        app = self._planned(text)
+        if first(app.annotations, "app:name") is None:
+            raise error("APP_NAME_MISSING")
+        return check_name(app.name)
+
+    def checked(self, file: AppFile) -> AppText:
+        """The text of a file as it runs. Errors: as `name_of`; APP_NOT_READABLE, APP_FILE_MISNAMED."""
+        if file.problem:
+            raise error("APP_NOT_READABLE", reason=file.problem)
+        name = self.name_of(file.text)
+        if name != file.name:
+            raise error("APP_FILE_MISNAMED", path=f"{file.name}.siddhi", app=name)
+        return AppText(self.filled(file.text), f"{file.name}.siddhi")
+
+    def filled(self, text: str) -> str:
+        """A text with its variables. Errors: VARIABLE_NOT_SET."""
+        return substitute(text, self._variables)
+
+    def _planned(self, text: str) -> App:
+        app = self._engine.plan_app(self.filled(text))
+        for kind in ("source", "sink"):
+            self._registry.connectors(app, kind)
+        return app

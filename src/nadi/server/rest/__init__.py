@@ -1,0 +1,1 @@
+"""The REST APIs of a worker."""

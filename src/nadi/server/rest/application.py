@@ -1,0 +1,55 @@
+"""REST servers as ASGI applications: routes, and in front of them the guard and the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from nadi.io.httpserver import Application
+from nadi.server.rest.answers import VALIDATION, coded
+from nadi.server.rest.limits import Limits, PlainPaths
+from nadi.server.security.attempts import Attempts
+from nadi.server.security.guard import Guard
+from nadi.server.security.users import Users
+
+ERROR = 1  # the code of what belongs to no API
+
+log = structlog.get_logger("nadi.server")
+
+
+def make_routes(title: str, routers: Iterable[APIRouter]) -> FastAPI:
+    """The routes of a server, with the OpenAPI document at `/openapi.json`. What goes wrong is answered in JSON, with a code."""
+    made = FastAPI(title=title, version="1", docs_url=None, redoc_url=None, redirect_slashes=False)
+    for router in routers:
+        made.include_router(router)
+
+    @made.exception_handler(RequestValidationError)
+    async def malformed(_request: Request, problem: Exception) -> Response:
+        assert isinstance(problem, RequestValidationError)
+        first = problem.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "body")
+        return coded(400, VALIDATION, f"{where}: {first['msg']}" if where else str(first["msg"]))
+
+    @made.exception_handler(HTTPException)
+    async def refused(_request: Request, problem: Exception) -> Response:
+        assert isinstance(problem, HTTPException)
+        code = VALIDATION if problem.status_code == 400 else ERROR
+        return coded(problem.status_code, code, str(problem.detail), problem.headers)
+
+    @made.exception_handler(Exception)
+    async def failed(request: Request, problem: Exception) -> Response:
+        log.error("a request failed", path=request.url.path, reason=repr(problem))
+        return coded(500, ERROR, "The server could not do this; its log has the reason.")
+
+    return made
+
+
+def guarded(routes: FastAPI, users: Users | None, attempts: Attempts, open_paths: Iterable[str]) -> Application:
+    """Routes behind the guard (None: everybody may do everything) and the limits."""
+    limited = Limits(routes)
+    return PlainPaths(limited if users is None else Guard(limited, users, attempts, open_paths))

@@ -1,0 +1,104 @@
+"""Bounds of what a client may ask of a REST server: the size of a body, the time it takes to come."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+from nadi.io.httpserver import Application, Receive, Scope, Send
+from nadi.server.rest.answers import send_text
+
+BODY = 10_000_000  # bytes
+COMES_WITHIN = 30.0  # seconds from the first byte of a body to its last
+_SLASHES = re.compile("//+")
+
+
+class PlainPaths:
+    """Paths with a slash too many mean those without."""
+
+    def __init__(self, inner: Application) -> None:
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "path": plain_path(scope["path"])}
+        await self._inner(scope, receive, send)
+
+
+class Limits:
+    """See the module's text. A body is read before the application sees it."""
+
+    def __init__(self, inner: Application, most: int = BODY) -> None:
+        self._inner = inner
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        if any(n == b"content-encoding" and v.strip().lower() != b"identity" for n, v in scope["headers"]):
+            await drain(receive)
+            await send_text(
+                send, 415, "Bodies are taken as they are, without Content-Encoding.", {"connection": "close"}
+            )
+            return
+        try:
+            body = await _body(receive, self._most)
+        except TimeoutError:
+            await send_text(send, 408, f"The body did not come within {COMES_WITHIN:.0f} s.", {"connection": "close"})
+            return
+        if body is None:
+            await send_text(send, 413, f"A body may have {self._most:,} bytes.", {"connection": "close"})
+            return
+        await self._inner(scope, _again(body, receive), send)
+
+
+def plain_path(path: str) -> str:
+    """A path without slashes that mean nothing.
+
+    >>> plain_path("/siddhi-apps//Orders/"), plain_path("/")
+    ('/siddhi-apps/Orders', '/')
+    """
+    return _SLASHES.sub("/", path).rstrip("/") or "/"
+
+
+async def _body(receive: Receive, most: int) -> bytes | None:
+    """The whole body; None where it is too large. Errors: TimeoutError."""
+    parts: list[bytes] = []
+    size, until = 0, time.monotonic() + COMES_WITHIN
+    while True:
+        event = await asyncio.wait_for(receive(), until - time.monotonic())
+        part: bytes = event.get("body", b"")
+        size += len(part)
+        if size <= most:
+            parts.append(part)
+        if not event.get("more_body"):
+            return b"".join(parts) if size <= most else None
+
+
+async def drain(receive: Receive) -> None:
+    """Read what a client sends, and forget it: only a client that has sent all looks for the answer. For as long as a body may take."""
+    until = time.monotonic() + COMES_WITHIN
+    with contextlib.suppress(TimeoutError):
+        while True:
+            event = await asyncio.wait_for(receive(), until - time.monotonic())
+            if not event.get("more_body"):
+                return
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Gives a body that was read once more, then what comes."""
+    given = False
+
+    async def first() -> MutableMapping[str, Any]:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return first

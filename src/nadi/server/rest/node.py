@@ -1,0 +1,98 @@
+"""`/health`, `/health/ready`, `/nodeDetails/runTime`, `/system-details`: what is asked of a node as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+import locale
+import os
+import platform
+import pwd
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import JSONResponse, Response
+
+from nadi.pipeline.session import java
+from nadi.server.apps import Apps
+from nadi.server.rest.answers import text
+
+RUNTIME = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What does not change while a node runs."""
+
+    carbon_id: str
+    home: Path
+    started: float
+
+    def to_json(self, java: Mapping[str, str]) -> dict[str, Any]:
+        """As `/system-details` has them; `java` are system properties of the JVM."""
+        return {
+            "carbonId": self.carbon_id,
+            "javaRuntimeName": java.get("java.runtime.name", ""),
+            "javaVMVersion": java.get("java.vm.version", ""),
+            "javaVMVendor": java.get("java.vm.vendor", ""),
+            "javaHome": java.get("java.home", ""),
+            "javaVersion": java.get("java.version", ""),
+            "osName": platform.system(),
+            "osVersion": platform.release(),
+            "userHome": str(Path.home()),
+            "userTimezone": time.tzname[0],
+            "userName": pwd.getpwuid(os.geteuid()).pw_name,
+            "userCountry": (locale.getlocale()[0] or "_").partition("_")[2],
+            "repoLocation": str(self.home),
+            "serverStartTime": datetime.fromtimestamp(self.started).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z"),
+        }
+
+
+@cache
+def java_properties() -> dict[str, str]:
+    """The system properties of the Java that runs Spark; it is started once to be asked for them."""
+    asked = subprocess.run(
+        [java() or "java", "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=False
+    )
+    pairs = (line.strip().partition(" = ") for line in asked.stderr.splitlines())
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def health_routes(apps: Apps) -> APIRouter:
+    """What load balancers and containers ask; without credentials."""
+    found = APIRouter(tags=["Health"])
+
+    @found.get("/health", summary="Whether the server answers")
+    async def health() -> dict[str, str]:
+        return {"status": "healthy"}
+
+    @found.get("/health/ready", summary="Whether all apps that can run do: 503 while the node or one of them starts")
+    async def ready() -> Response:
+        starting = apps.starting()
+        if not apps.is_open or starting:
+            return JSONResponse({"status": "starting", "apps": starting}, 503, {"Retry-After": "1"})
+        return JSONResponse({"status": "ready"})
+
+    return found
+
+
+def node_routes(facts: NodeFacts) -> APIRouter:
+    """What dashboards ask."""
+    found = APIRouter(tags=["Node"])
+
+    @found.get("/nodeDetails/runTime", summary="The profile of this node")
+    async def run_time() -> Response:
+        return text(200, RUNTIME)
+
+    @found.get("/system-details", summary="Facts about this node")
+    async def details() -> dict[str, Any]:
+        java = await asyncio.get_running_loop().run_in_executor(None, java_properties)
+        return facts.to_json(java)
+
+    return found

@@ -1,0 +1,122 @@
+"""`nadi worker`: a node whose apps are the files of a folder, with REST APIs beside it.
+
+worker = Worker(deployment, open_home(Path("nadi-home")), print)
+worker.run()            # worker.request_stop() from a signal handler ends it
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from fastapi import FastAPI
+
+from nadi.config.deployment import Deployment, Listener
+from nadi.io.httpserver import HttpServer, Tls
+from nadi.pipeline.node import ExitReport, NodeOptions
+from nadi.pipeline.run import Node
+from nadi.server.appfiles import AppFiles
+from nadi.server.apps import Apps
+from nadi.server.deployer import Deployer
+from nadi.server.home import Home
+from nadi.server.preparation import AppPreparation
+from nadi.server.rest import siddhiapps, storequery
+from nadi.server.rest.application import guarded, make_routes
+from nadi.server.rest.node import NodeFacts, health_routes, node_routes
+from nadi.server.security.attempts import Attempts
+from nadi.server.security.certificate import certificate_of
+from nadi.server.security.users import Users, make_users
+
+LARGEST_APP = 5_000_000  # bytes of a text
+OPEN = ("/health", "/health/*")
+"""Paths that never want credentials: load balancers ask them."""
+
+Say = Callable[[str], object]
+
+
+class Worker:
+    """See the module's text. `say` is told, in sentences, what an operator wants to know."""
+
+    def __init__(self, deployment: Deployment, home: Home, say: Say) -> None:
+        """Errors: INVALID_SETTING, FOLDER_NOT_PRIVATE, FOLDER_NOT_MADE, USERS_DAMAGED."""
+        sections = deployment.sections
+        self._deployment = deployment
+        self._home = home
+        self._say = say
+        home.make()
+        options = NodeOptions(
+            home.state,
+            sections.spark.master,
+            deployment.conf,
+            persistence=deployment.persistence,
+            error_store=deployment.error_store,
+            stays=True,
+            updates=True,
+        )
+        preparation = AppPreparation(options, sections.own.variables)
+        files = AppFiles(home.apps, LARGEST_APP)
+        self._users = self._make_users()
+        self._attempts = Attempts()
+        self._deployer = Deployer(files, preparation, sections.deployment.update_interval)
+        self._node = Node(self._deployer.first(), options, self._deployer.note, self._deployer.refused)
+        self._apps = Apps(home, files, self._deployer, self._node, preparation)
+        self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
+
+    def request_stop(self) -> None:
+        """Finish the batches under way and stop. Returns at once; safe in a signal handler."""
+        self._node.request_stop()
+
+    def run(self) -> ExitReport:
+        """Run until asked to stop. Errors: those of `Node.run`, SERVER_NOT_STARTED."""
+        with contextlib.ExitStack() as started:
+            for what, listener, server in self._servers():
+                server.start()
+                started.callback(server.stop)
+                self._say(f"{what}: {listener.scheme}://{listener.host}:{server.port}")
+            self._say(f"apps: {self._home.apps}")
+            self._deployer.start(self._node)
+            started.callback(self._deployer.close)
+            return self._node.run()
+
+    # ---- servers
+
+    def _servers(self) -> list[tuple[str, Listener, HttpServer]]:
+        """The servers of all listeners, not started yet, and what they are for."""
+        api = make_routes(
+            "nadi worker", [health_routes(self._apps), siddhiapps.routes(self._apps), node_routes(self._facts)]
+        )
+        query = make_routes("nadi on-demand queries", [health_routes(self._apps), storequery.routes(self._apps)])
+        tls = self._tls()
+        return [
+            *(("REST API", *one) for one in self._of(self._deployment.http, api, tls)),
+            *(("on-demand queries", *one) for one in self._of(self._deployment.query, query, tls)),
+        ]
+
+    def _of(
+        self, listeners: Sequence[Listener], routes: FastAPI, tls: Tls | None
+    ) -> Iterator[tuple[Listener, HttpServer]]:
+        """A server for each listener."""
+        rest = self._deployment.sections.auth.rest
+        users = self._users if rest.auth_enable else None
+        application = guarded(routes, users, self._attempts, (*OPEN, *rest.exclude))
+        for listener in listeners:
+            yield (
+                listener,
+                HttpServer(application, listener.host, listener.port, tls if listener.scheme == "https" else None),
+            )
+
+    def _tls(self) -> Tls | None:
+        listeners = (*self._deployment.http, *self._deployment.query)
+        if not any(one.scheme == "https" for one in listeners):
+            return None
+        sections = self._deployment.sections
+        return certificate_of(self._home.security, sections.own.tls, sections.carbon.id)
+
+    def _make_users(self) -> Users:
+        made = make_users(self._home.security, self._deployment.sections.auth.user_manager)
+        for notice in made.notices:
+            self._say(f"warning: {notice}")
+        if made.password:
+            self._say(f"user 'admin' was made, with the password {made.password} (it is not shown again)")
+        return made.users

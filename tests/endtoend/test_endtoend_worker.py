@@ -1,0 +1,243 @@
+"""A worker as a team has it: apps are deployed over REST, fed over http, queried, updated, and go on after `kill -9`."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from nodes import COMMAND, MARK, Node, environment, nadi, until
+
+pytestmark = pytest.mark.spark
+
+ORDERS = """@App:name('Orders')
+@source(type='http', receiver.url='http://127.0.0.1:{port}/orders', @map(type='json'))
+define stream In (symbol string, volume long);
+@sink(type='file', file.uri='{out}', @map(type='json'))
+define stream Out (symbol string, total long);
+define table Last (symbol string, volume long);
+@info(name='sums') from In#window.length(100) select symbol, sum(volume) as total group by symbol insert into Out;
+@info(name='last') from In select symbol, volume update or insert into Last on Last.symbol == symbol;
+"""
+CONF = """
+wso2.carbon: {{id: node-1, ports: {{offset: 0}}}}
+wso2.transport.http:
+  listenerConfigurations: [{{id: a, port: {http}}}, {{id: b, port: {https}, scheme: https}}]
+siddhi.stores.query.api:
+  listenerConfigurations: [{{id: q, port: {query}}}]
+wso2.artifact.deployment: {{updateInterval: 1}}
+spark: {{master: "local[2,4]"}}
+"""
+
+
+class Worker:
+    """A running `nadi worker` and what is asked of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.home, self.out = folder, folder / "home", folder / "out.jsonl"
+        self.ports = dict(zip(("http", "https", "query", "orders"), free_ports(4), strict=True))
+        self.password = ""
+        (folder / "deployment.yaml").write_text(CONF.format(**self.ports))
+        self.node = self.started()
+
+    def started(self) -> Node:
+        mark, screen = secrets.token_hex(8), self.folder / "screen"
+        command = [*COMMAND, "worker", "--conf", str(self.folder / "deployment.yaml"), "--home", str(self.home)]
+        with screen.open("wb") as out:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                env=environment(**{MARK: mark}),
+            )
+        node = Node(process, mark, self.home / "state", screen)
+        node.until(self.is_ready)
+        if made := re.search(r"the password (\S+)", node.said()):
+            self.password = made[1]
+        return node
+
+    def is_ready(self) -> bool:
+        try:
+            return httpx.get(self.url("/health/ready")).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def url(self, path: str, kind: str = "http") -> str:
+        return f"http://127.0.0.1:{self.ports[kind]}{path}"
+
+    def ask(self, method: str, path: str, kind: str = "http", **given: Any) -> httpx.Response:
+        return httpx.request(method, self.url(path, kind), auth=("admin", self.password), timeout=60, **given)
+
+    def text(self, **changes: str) -> str:
+        text = ORDERS.format(port=self.ports["orders"], out=self.out)
+        for old, new in changes.items():
+            text = text.replace(old, new)
+        return text
+
+    def active(self, app: str) -> bool:
+        return bool(self.ask("GET", f"/siddhi-apps/{app}/status").json() == {"status": "active"})
+
+    def feed(self, symbol: str, volume: int) -> None:
+        body = {"event": {"symbol": symbol, "volume": volume}}
+        assert httpx.post(self.url("/orders", "orders"), json=body).status_code == 202
+
+    def totals(self) -> list[int]:
+        if not self.out.exists():
+            return []
+        return [json.loads(line)["event"]["total"] for line in self.out.read_text().splitlines()]
+
+    def query(self, query: str, **given: Any) -> httpx.Response:
+        return self.ask("POST", "/stores/query", "query", json={"appName": "Orders", "query": query, **given})
+
+
+def free_ports(count: int) -> list[int]:
+    import socket
+
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    found = [one.getsockname()[1] for one in held]
+    for one in held:
+        one.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
+    made = Worker(tmp_path_factory.mktemp("worker"))
+    try:
+        yield made
+    finally:
+        made.node.kill_tree()
+        made.node.process.wait()
+
+
+def test_a_worker_takes_an_app_feeds_it_answers_queries_updates_it_and_survives(worker: Worker):
+    deployed = worker.ask("POST", "/siddhi-apps", content=worker.text())
+    assert deployed.status_code == 201
+    assert deployed.headers["location"] == "siddhi-apps//Orders"
+    assert deployed.json()["type"] == "success"
+    assert worker.ask("POST", "/siddhi-apps", content=worker.text()).status_code == 409
+    worker.node.until(lambda: worker.active("Orders"))
+    worker.feed("IBM", 7)
+    worker.feed("IBM", 5)
+    worker.node.until(lambda: worker.totals() == [7, 12])
+
+    found = worker.query("from Last select symbol, volume", details=True)
+    assert found.json() == {
+        "records": [["IBM", 5]],
+        "details": [{"name": "symbol", "dataType": "STRING"}, {"name": "volume", "dataType": "LONG"}],
+    }
+    assert worker.query("delete Last on Last.symbol == 'IBM'").json() == {"records": []}
+    own = worker.ask("POST", "/siddhi-apps/Orders/query", json={"query": "from Last select symbol"})
+    assert own.json() == {"records": []}
+
+    # a filter in front of what keeps the sum: the sum goes on
+    text = worker.text(**{"into Out;": "into Sums; from Sums select symbol, total insert into Out;"})
+    planned = worker.ask("PUT", "/siddhi-apps", params={"dryRun": "true"}, content=text).json()
+    assert planned["summary"] == "no state is lost"
+    assert {row["element"]: row["fate"] for row in planned["elements"]}["Last/table"] == "kept"
+    assert "into Sums" not in worker.ask("GET", "/siddhi-apps/Orders").json()["content"]
+    assert worker.ask("PUT", "/siddhi-apps", content=text).status_code == 200
+    worker.node.until(lambda: "app updated" in worker.node.said() and worker.active("Orders"))
+    assert worker.ask("GET", "/siddhi-apps/Orders").json() == {"content": text}
+    worker.feed("IBM", 1)
+    worker.node.until(lambda: worker.totals() == [7, 12, 13])
+
+    worker.node.kill_tree()
+    worker.node = worker.started()
+    worker.feed("IBM", 2)
+    worker.node.until(lambda: worker.totals() == [7, 12, 13, 15])
+    assert worker.ask("POST", "/siddhi-apps/Orders/restart").status_code == 200
+    worker.node.until(lambda: worker.node.said().count("app updated") == 1 and worker.active("Orders"))
+    worker.feed("IBM", 3)
+    worker.node.until(lambda: worker.totals() == [7, 12, 13, 15, 18])
+
+
+def test_an_app_that_is_wrong_is_refused_and_nothing_is_saved(worker: Worker):
+    for text, part in (
+        ("@App:name('Bad') define stream In (a int); from Im select a insert into Out;", "known: In"),
+        ("define stream In (a int);", "APP_NAME_MISSING"),
+        ("@App:name('../up') define stream In (a int);", "APP_NAME_INVALID"),
+        ("@App:name('Bad') define stream In (a int); @source(type='htp') define stream B (a int);", "http"),
+        ("@App:name('Bad') define stream ${HOME} (a int);", "VARIABLE_NOT_SET"),
+    ):
+        for method in ("POST", "PUT"):
+            answer = worker.ask(method, "/siddhi-apps", content=text)
+            assert answer.status_code == 400, text
+            assert (answer.json()["code"], answer.json()["type"]) == (800101, "validation error")
+            assert part in answer.json()["message"]
+    assert "Bad" not in worker.ask("GET", "/siddhi-apps").json()
+
+
+def test_what_is_not_there_is_404(worker: Worker):
+    for method, path in (
+        ("GET", "/siddhi-apps/No"),
+        ("DELETE", "/siddhi-apps/No"),
+        ("GET", "/siddhi-apps/No/status"),
+        ("GET", "/siddhi-apps/No/details"),
+        ("POST", "/siddhi-apps/No/restart"),
+    ):
+        answer = worker.ask(method, path)
+        assert answer.status_code == 404
+        assert answer.json()["type"] == "not-found"
+    question = {"appName": "No", "query": "from T select a"}
+    assert worker.ask("POST", "/stores/query", "query", json=question).json()["code"] == 1
+    assert worker.ask("POST", "/stores/query", "query", json=question).status_code == 404
+    for wrong in ({"appName": "", "query": "x"}, {"appName": "A", "query": " "}, {}):
+        assert worker.ask("POST", "/stores/query", "query", json=wrong).status_code == 400
+
+
+def test_an_app_comes_and_goes_with_its_file_and_says_why_it_is_inactive(worker: Worker):
+    folder = worker.home / "deployment/siddhi-files"
+    (folder / "Wrong.siddhi").write_text("@App:name('Other') define stream In (a int);")
+    worker.node.until(lambda: "Wrong" in worker.ask("GET", "/siddhi-apps?isActive=false").json())
+    assert worker.ask("GET", "/siddhi-apps/Wrong/status").json() == {"status": "inactive"}
+    assert "name it Other.siddhi" in worker.ask("GET", "/siddhi-apps/Wrong/details").json()["reason"]
+    (folder / "Wrong.siddhi").unlink()
+    worker.node.until(lambda: "Wrong" not in worker.ask("GET", "/siddhi-apps").json())
+
+
+def test_the_commands_for_people_do_the_same(worker: Worker, tmp_path: Path):
+    url, https = worker.url(""), f"https://127.0.0.1:{worker.ports['https']}"
+    file = tmp_path / "Pass.siddhi"
+    file.write_text("@App:name('Pass') define stream In (a int); @info(name='q') from In select a insert into Out;")
+    secret = {"NADI_PASSWORD": worker.password}
+    certificate = worker.home / "security/certificate.pem"
+    done = nadi("app", "deploy", file, "--url", https, "--certificate", certificate, **secret)
+    assert (done.returncode, done.stdout) == (0, f"{file}: deployed\n")
+    until(lambda: worker.active("Pass"))
+    listed = json.loads(nadi("app", "list", "--json", "--url", url, **secret).stdout)
+    assert {row["name"]: row["status"] for row in listed}["Pass"] == "active"
+    shown = nadi("app", "show", "Pass", "--url", url, **secret)
+    assert (shown.returncode, shown.stdout.strip()) == (0, file.read_text())
+    assert nadi("app", "delete", "Pass", "--url", url, **secret).returncode == 0
+    gone = nadi("app", "show", "Pass", "--url", url, **secret)
+    assert gone.returncode == 1
+    assert "WORKER_REFUSED" in gone.stderr
+    assert "WORKER_NOT_REACHED" in nadi("app", "list", "--url", https, **secret).stderr  # it is nobody's that we trust
+
+
+def test_strangers_hear_of_health_only(worker: Worker):
+    assert httpx.get(worker.url("/health")).json() == {"status": "healthy"}
+    assert httpx.get(worker.url("/health", "query")).json() == {"status": "healthy"}
+    for path in ("/siddhi-apps", "/system-details", "/nodeDetails/runTime", "/openapi.json"):
+        assert httpx.get(worker.url(path)).status_code == 400
+        assert httpx.get(worker.url(path), auth=("admin", "admin")).status_code == 401
+        assert worker.ask("GET", path).status_code == 200
+    assert worker.ask("GET", "/nodeDetails/runTime").text == "worker"
+    assert worker.ask("GET", "/system-details").json()["carbonId"] == "node-1"
+
+
+def test_a_worker_ends_cleanly_on_ctrl_c(worker: Worker):
+    worker.node.signal(signal.SIGINT)
+    assert worker.node.wait() == 0
+    worker.node.gone()
+    assert "Traceback" not in worker.node.said()

@@ -1,0 +1,161 @@
+"""The deployer: what runs becomes what the folder has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from server_build import FakeHost, FakePreparation, waits
+
+from nadi.io.retry import Policy
+from nadi.metrics import AppProgress
+from nadi.server import deployer as module
+from nadi.server.appfiles import AppFiles
+from nadi.server.deployer import Deployer
+
+WITHIN = 30.0
+
+
+@pytest.fixture
+def host() -> FakeHost:
+    return FakeHost()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> AppFiles:
+    return AppFiles(tmp_path, 1_000)
+
+
+@pytest.fixture
+def deployer(files: AppFiles, host: FakeHost) -> Iterator[Deployer]:
+    made = Deployer(files, FakePreparation(), 3_600.0)
+    made.start(host)
+    yield made
+    host.free.set()
+    made.close()
+
+
+def settled(deployer: Deployer, name: str) -> str:
+    deployer.look()
+    found = deployer.settled(name, WITHIN)
+    assert found is not None
+    return found.state
+
+
+def test_a_file_that_comes_is_deployed_at_once(deployer: Deployer, files: AppFiles, host: FakeHost):
+    files.write("A", "one")
+    waits(lambda: host.runs == {"A": "one"})  # nobody woke the deployer: the folder did
+    assert settled(deployer, "A") == "active"
+
+
+def test_a_file_that_changes_is_updated_and_one_that_goes_is_undeployed(
+    deployer: Deployer, files: AppFiles, host: FakeHost
+):
+    files.write("A", "one")
+    assert settled(deployer, "A") == "active"
+    files.write("A", "two")
+    assert settled(deployer, "A") == "active"
+    assert host.runs == {"A": "two"}
+    files.remove("A")
+    deployer.look()
+    assert deployer.status("A") is None
+    waits(lambda: host.runs == {})
+    assert host.asked == [("add", "A"), ("remove", "A"), ("add", "A"), ("remove", "A")]
+
+
+def test_an_app_that_cannot_run_is_inactive_with_the_reason_until_its_file_changes(
+    deployer: Deployer, files: AppFiles, host: FakeHost
+):
+    files.write("A", "wrong")
+    assert settled(deployer, "A") == "inactive"
+    found = deployer.status("A")
+    assert found is not None
+    assert "APP_NOT_READABLE" in found.reason
+    assert host.asked == []
+    files.write("A", "right")
+    assert settled(deployer, "A") == "active"
+
+
+def test_what_may_pass_is_tried_again(
+    deployer: Deployer, files: AppFiles, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "RETRY", Policy(1, 1))
+    files.write("A", "fails")
+    waits(lambda: host.asked.count(("add", "A")) > 2)
+    found = deployer.status("A")
+    assert found is not None
+    assert found.state == "inactive"
+
+
+def test_apps_do_not_wait_for_one_that_hangs(deployer: Deployer, files: AppFiles, host: FakeHost):
+    files.write("Slow", "hangs")
+    waits(lambda: ("add", "Slow") in host.asked)
+    for name in "ABC":
+        files.write(name, name)
+    assert [settled(deployer, name) for name in "ABC"] == ["active"] * 3
+    found = deployer.status("Slow")
+    assert found is not None
+    assert found.state == "inactive"
+    assert deployer.starting() == ["Slow"]
+
+
+def test_a_file_that_changes_while_its_app_is_deployed_is_deployed_next(
+    deployer: Deployer, files: AppFiles, host: FakeHost
+):
+    files.write("A", "hangs")
+    waits(lambda: ("add", "A") in host.asked)
+    files.write("A", "two")
+    deployer.look()
+    host.free.set()
+    assert settled(deployer, "A") == "active"
+    waits(lambda: host.runs == {"A": "two"})
+
+
+def test_an_app_that_fails_later_is_started_again(
+    deployer: Deployer, files: AppFiles, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "RETRY", Policy(1, 1))
+    files.write("A", "one")
+    assert settled(deployer, "A") == "active"
+    host.runs.clear()  # the node has let it go
+    deployer.note(AppProgress("A", "failed", last_error="it broke"))
+    waits(lambda: host.runs == {"A": "one"})
+    assert settled(deployer, "A") == "active"
+
+
+def test_an_app_that_waits_for_its_next_attempt_is_inactive_with_the_error(
+    deployer: Deployer, files: AppFiles, host: FakeHost
+):
+    files.write("A", "one")
+    assert settled(deployer, "A") == "active"
+    deployer.note(AppProgress("A", "waiting", last_error="it broke"))
+    found = deployer.status("A")
+    assert found is not None
+    assert (found.state, found.reason) == ("inactive", "it broke")
+
+
+def test_an_app_is_restarted_on_request(deployer: Deployer, files: AppFiles, host: FakeHost):
+    files.write("A", "one")
+    assert settled(deployer, "A") == "active"
+    assert deployer.restart("A")
+    waits(lambda: host.asked == [("add", "A"), ("remove", "A"), ("add", "A")])
+    assert settled(deployer, "A") == "active"
+    assert not deployer.restart("B")
+
+
+def test_the_node_begins_with_the_files_that_are_right(files: AppFiles, host: FakeHost):
+    files.write("A", "one")
+    files.write("B", "wrong")
+    made = Deployer(files, FakePreparation(), 3_600.0)
+    assert [text.text for text in made.first()] == ["one"]
+    found = made.status("B")
+    assert found is not None
+    assert found.state == "inactive"
+    assert made.starting() == ["A"]
+    made.start(host)
+    made.note(AppProgress("A", "running"))
+    assert made.settled("A", WITHIN) is not None
+    assert made.starting() == []
+    made.close()
+    assert host.asked == []  # the node has it already
