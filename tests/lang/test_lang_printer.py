@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nadi.lang import parse, parse_expression, parse_on_demand, parse_query, print_app, print_node
 from nadi.lang.lexer import tokenise
-from nadi.lang.tree import Binary, Constant, SiddhiApp, Type, Variable
+from nadi.lang.tree import Binary, Constant, Not, SiddhiApp, Type, Variable
 
 unhurried = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=80)
 
@@ -39,6 +39,13 @@ def test_a_printed_app_reads_as_the_same_tree_and_prints_as_the_same_text(tree):
 @given(trees.on_demand_queries)
 def test_a_printed_on_demand_query_reads_as_the_same_tree(tree):
     assert parse_on_demand(print_node(tree)) == tree
+
+
+@pytest.mark.parametrize("text", ["not as()", "not is(1)", "not as:f(1)", "not `as`.a"])
+def test_not_before_a_function_that_is_called_as_or_is_negates_it(text: str):
+    tree = parse_expression(text)
+    assert isinstance(tree, Not)
+    assert print_node(tree) == text
 
 
 COMMENTS = ["-- to the end", "--", "/* inside */", "/* over\n   two lines */", "/**/", "-- it's ' \" {", "/* -- */"]

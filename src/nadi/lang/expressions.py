@@ -104,7 +104,7 @@ def _reads_as_name(c: Cursor) -> bool:
         return True
     if c.word == "not":
         starts_operand = follower.is_name or follower.kind in (*_NUMBERS, "string") or follower.word in tuple("(#!+-")
-        return not starts_operand or (follower.word in ("is", "as") and c.peek(2).word != ".")
+        return not starts_operand or (follower.word in ("is", "as") and c.peek(2).word not in (".", "(", ":"))
     return follower.word == "("
 
 
