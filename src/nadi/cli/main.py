@@ -118,6 +118,14 @@ def worker(
 
 
 @cli.command()
+def password() -> None:
+    """Ask for a password and print its hash, for the users of a deployment.yaml. In a pipe it is the first line that comes."""
+    from nadi.cli.passwords import print_hash
+
+    raise typer.Exit(print_hash())
+
+
+@cli.command()
 def query(
     app: Annotated[str, typer.Argument(help="The name of an app that runs.")],
     text: Annotated[str, typer.Argument(help='An on-demand query: "from Table on … select …", "delete Table on …" …')],

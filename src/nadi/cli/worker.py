@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+import structlog
+
 from nadi.config.deployment import Deployment, environment_lookups, read_deployment
 from nadi.server.home import open_home
 from nadi.server.worker import Worker
@@ -17,6 +19,8 @@ from nadi.server.worker import Worker
 
 def worker(config: Path | None, home: Path) -> int:
     """Run a worker until Ctrl-C or SIGTERM; -> exit status. Errors: those of `Worker`."""
+    # what the command says goes to standard error; structlog's own choice is standard output
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     lookups = environment_lookups(home.resolve())
     deployment = Deployment() if config is None else read_deployment(config, lookups)
     for notice in deployment.notices:
