@@ -236,6 +236,9 @@ def _given(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
 
 
+VERSION = 4  # of the shape that a state folder has
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What a state folder fixes of its app (`<state>/pipeline.json`): how it is sharded, into how many buckets, and the number of each input; the text that its
@@ -248,7 +251,7 @@ class Shape:
 
     def to_json(self) -> str:
         """As it is kept."""
-        return json.dumps({"version": 4, **dataclasses.asdict(self)})
+        return json.dumps({"version": VERSION, **dataclasses.asdict(self)})
 
     def keep(self, state: Path) -> None:
         """Replace what the state folder has."""
@@ -294,10 +297,15 @@ def _as_before(state: Path, app: App, spec: AppSpec) -> Shape:
     if before != now:
         gone, fresh_ones = (" and ".join(sorted(names)) or "none" for names in (before - now, now - before))
         raise _changed(app, f"inputs that are gone: {gone}; new ones: {fresh_ones}", state)
-    if known.text != spec.text:
+    if known.text != spec.text and _has_current_shape(state):
         known = dataclasses.replace(known, text=spec.text)
         known.keep(state)
     return known
+
+
+def _has_current_shape(state: Path) -> bool:
+    """Whether the shape was written by this version; an older one tells an upgrade what it finds, and stays as it is until then."""
+    return bool(json.loads((state / "pipeline.json").read_text())["version"] == VERSION)
 
 
 def _changed(app: App, reason: str, state: Path) -> NadiError:
