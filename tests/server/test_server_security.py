@@ -34,7 +34,8 @@ def manager(*users: dict[str, Any]) -> UserManager:
 @pytest.fixture(scope="module")
 def users() -> Users:
     hashed = hash_password("right")
-    made = make_users(Path("nowhere"), manager({"username": "ada", "password": hashed, "roles": 1}))
+    ada = {"username": "ada", "password": hashed, "roles": 1}
+    made = make_users(Path("nowhere"), manager(ada, {"username": "vic", "password": hashed, "roles": 2}))
     return made.users
 
 
@@ -186,6 +187,12 @@ def test_no_credentials_are_400_and_wrong_ones_401(url: str):
     assert wrong.headers["content-type"].startswith("text/plain")
     assert httpx.get(f"{url}/who", auth=("eve", "right")).status_code == 401
     assert httpx.get(f"{url}/who", auth=RIGHT).json() == "somebody"
+
+
+def test_who_is_no_administrator_is_not_let_through(url: str):
+    answer = httpx.get(f"{url}/who", auth=("vic", "right"))
+    assert answer.status_code == 401
+    assert "permission" in answer.text
 
 
 def test_two_headers_are_not_one_of_which_may_be_right(url: str):

@@ -49,7 +49,9 @@ def make_routes(title: str, routers: Iterable[APIRouter]) -> FastAPI:
     return made
 
 
-def guarded(routes: FastAPI, users: Users | None, attempts: Attempts, open_paths: Iterable[str]) -> Application:
-    """Routes behind the guard (None: everybody may do everything) and the limits."""
+def guarded(
+    routes: FastAPI, users: Users | None, attempts: Attempts, open_paths: Iterable[str], admins_only: bool = True
+) -> Application:
+    """Routes behind the guard (no users: everybody may do everything) and the limits."""
     limited = Limits(routes)
-    return PlainPaths(limited if users is None else Guard(limited, users, attempts, open_paths))
+    return PlainPaths(limited if users is None else Guard(limited, users, attempts, open_paths, admins_only))

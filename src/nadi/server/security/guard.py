@@ -3,7 +3,7 @@
 | answer | when |
 |---|---|
 | 400 | no header `Authorization`, one that cannot be read, or a scheme other than Basic |
-| 401 | nobody has this name and password |
+| 401 | nobody has this name and password; or the user is no administrator, where that is wanted |
 | 429 | too many wrong ones for this name or from this address; `Retry-After` says when to come back |
 
 Paths that match a pattern of `restAPIAuthConfigs.exclude` and those that are open to all need none. The user is in the scope's state as `user`.
@@ -46,13 +46,18 @@ MISSING = Refusal(400, "The header 'Authorization' is missing: it takes 'Basic' 
 MALFORMED = Refusal(400, "The header 'Authorization' cannot be read: it takes 'Basic' and base64 of user:password.", {})
 WRONG = Refusal(401, "The user name or the password is wrong.", {"WWW-Authenticate": 'Basic realm="nadi"'})
 
+NOT_PERMITTED = Refusal(401, "This user has no permission for it: it takes the administrators' role.", {})
+
 
 class Guard:
     """See the module's text."""
 
-    def __init__(self, inner: Application, users: Users, attempts: Attempts, open_paths: Iterable[str]) -> None:
-        """`open_paths` are patterns with `*` and `?`."""
+    def __init__(
+        self, inner: Application, users: Users, attempts: Attempts, open_paths: Iterable[str], admins_only: bool
+    ) -> None:
+        """`open_paths` are patterns with `*` and `?`; `admins_only`: users without the administrators' role are let through nowhere else."""
         self._inner = inner
+        self._admins_only = admins_only
         self._users = users
         self._attempts = attempts
         self._open = tuple(open_paths)
@@ -87,6 +92,9 @@ class Guard:
         if user is None:
             log.warning("login refused", user=name, address=peer[0], path=scope["path"])
             return WRONG
+        if self._admins_only and not user.is_admin:
+            log.warning("not permitted", user=name, address=peer[0], path=scope["path"])
+            return NOT_PERMITTED
         return user
 
 
