@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 from nadi.cli.apptext import app_text
-from nadi.cli.panel import Screen, screen
+from nadi.cli.interrupts import stops
+from nadi.cli.panel import screen
 from nadi.cli.profile import print_profile
 from nadi.config import ErrorStoring, Persistence, read_error_storing, read_persistence
 from nadi.errors import NadiError, error
@@ -37,24 +35,6 @@ def settings(pairs: Sequence[str]) -> dict[str, str]:
             raise error("SETTING_MALFORMED", text=pair)
         made[key.strip()] = value.strip()
     return made
-
-
-@contextmanager
-def stopping(node: Node, shown: Screen) -> Iterator[None]:
-    """The first SIGINT or SIGTERM finishes the batch and stops, the second ends the process tree at once."""
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        shown.say("stopping after this batch (once more: at once; the next start goes on where this one was)")
-        node.request_stop()
-        for again in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(again, lambda *_: os._exit(130))
-
-    before = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def summary(report: ExitReport) -> list[str]:
@@ -88,7 +68,7 @@ def run(
     try:
         with shown:
             node = Node(texts, options, shown.show)
-            with stopping(node, shown):
+            with stops(node.request_stop, shown.say, "stopping after this batch"):
                 shown.say(f"starting Spark ({master}); state in {state}, Spark's log in {state / 'logs'}")
                 report = node.run()
     except NadiError as failure:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import structlog
 
+from nadi.cli.interrupts import stops
 from nadi.config.deployment import Deployment, environment_lookups, read_deployment
 from nadi.server.home import open_home
 from nadi.server.worker import Worker
@@ -26,7 +22,7 @@ def worker(config: Path | None, home: Path) -> int:
     for notice in deployment.notices:
         say(f"warning: {notice}")
     made = Worker(deployment, open_home(home, deployment.sections.deployment.repository_location), say)
-    with stopping(made):
+    with stops(made.request_stop, say, "stopping after the batches under way"):
         made.run()
     say("stopped")
     return 0
@@ -35,21 +31,3 @@ def worker(config: Path | None, home: Path) -> int:
 def say(text: str) -> None:
     """A line for the operator."""
     print(text, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def stopping(made: Worker) -> Iterator[None]:
-    """The first SIGINT or SIGTERM finishes the batches under way and stops, the second ends the process at once."""
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        for again in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(again, lambda *_: os._exit(130))
-        say("stopping after the batches under way (once more: at once; the next start goes on where this one was)")
-        made.request_stop()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -108,6 +108,19 @@ def write_atomically(path: Path, data: bytes) -> None:
             raise
 
 
+def write_after(path: Path, end: int, data: bytes) -> None:
+    """Adds to a file after the `end` bytes that are whole: what an attempt that was cut short has left behind them goes. Durable after the call."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        if os.fstat(descriptor).st_size != end:
+            truncate(descriptor, end)
+        os.lseek(descriptor, end, os.SEEK_SET)
+        write_all(descriptor, data)
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def append_durably(path: Path, data: bytes) -> None:
     """Adds to the end of a file that one process writes; a torn end after a crash is for the reader to ignore."""
     with room_for(path):

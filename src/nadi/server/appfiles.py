@@ -87,6 +87,11 @@ class AppFiles:
         except UnicodeDecodeError as reason:
             return AppFile(name, "", f"it is no text in UTF-8: {reason}")
 
+    def has(self, name: str) -> bool:
+        """Whether there is a file of this name."""
+        path = self._path(name)
+        return _NAME.fullmatch(name) is not None and path.is_file() and not path.is_symlink()
+
     def write(self, name: str, text: str) -> None:
         """Put a file in place, whole or not at all, and on the disk. Errors: APP_NAME_INVALID, APP_NOT_SAVED."""
         path = self._path(check_name(name))

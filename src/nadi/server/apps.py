@@ -51,7 +51,7 @@ class Apps:
         text = _text(body)
         name = self._preparation.name_of(text)
         with self._writing:
-            if self._exists(name):
+            if self._files.has(name):
                 raise AppExists(name)
             self._files.write(name, text)
         self._deployer.look()
@@ -62,7 +62,7 @@ class Apps:
         text = _text(body)
         name = self._preparation.name_of(text)
         with self._writing:
-            existed = self._exists(name)
+            existed = self._files.has(name)
             self._files.write(name, text)
         self._deployer.look()
         return name, existed
@@ -76,7 +76,7 @@ class Apps:
     def undeploy(self, name: str) -> None:
         """Remove an app. Errors: APP_NOT_SAVED; AppNotThere."""
         with self._writing:
-            if not self._exists(name) or not self._files.remove(name):
+            if not self._files.has(name) or not self._files.remove(name):
                 raise AppNotThere
         self._deployer.look()
 
@@ -138,9 +138,6 @@ class Apps:
     def starting(self) -> list[str]:
         """The apps that are on their way."""
         return self._deployer.starting()
-
-    def _exists(self, name: str) -> bool:
-        return self._deployer.wants(name)
 
 
 def _text(body: bytes) -> str:

@@ -170,13 +170,6 @@ class Deployer:
             entry = self._entries.get(name)
             return None if entry is None or entry.wanted is None else _status(name, entry)
 
-    def wants(self, name: str) -> bool:
-        """Whether there is a file for this app; one that is being undeployed has none."""
-        self._look()
-        with self._changed:
-            entry = self._entries.get(name)
-            return entry is not None and entry.wanted is not None
-
     def all(self) -> list[AppStatus]:
         """The apps of the folder, by name."""
         with self._changed:

@@ -295,15 +295,7 @@ class CommitLog(RecordReader):
     def _extend(self, path: Path, line: bytes) -> None:
         """Add a line after what is known to be whole: what an append that failed has left is not."""
         with staging.room_for(path):
-            descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                if os.fstat(descriptor).st_size != self._end:
-                    staging.truncate(descriptor, self._end)
-                os.lseek(descriptor, self._end, os.SEEK_SET)
-                staging.write_all(descriptor, line)
-                staging.sync(descriptor)
-            finally:
-                os.close(descriptor)
+            staging.write_after(path, self._end, line)
         self._end += len(line)
 
     def _files(self) -> list[Path]:

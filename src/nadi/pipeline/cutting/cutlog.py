@@ -140,15 +140,7 @@ class CutLog:
             self._begin(self._new_file(cut.n))
         line = json.dumps(cut.to_offset(), separators=(",", ":")).encode() + b"\n"
         try:
-            descriptor = os.open(self._file, os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                if os.fstat(descriptor).st_size != self._end:  # an append was cut short
-                    staging.truncate(descriptor, self._end)
-                os.lseek(descriptor, self._end, os.SEEK_SET)
-                staging.write_all(descriptor, line)
-                staging.sync(descriptor)
-            finally:
-                os.close(descriptor)
+            staging.write_after(self._file, self._end, line)
         except OSError as reason:
             raise error("DISK_FULL", path=f"{self._file} ({reason.strerror})") from reason
         self._end += len(line)

@@ -27,7 +27,7 @@ from nadi.pipeline.executor.forked import LOCK
 from nadi.pipeline.executor.handover import Neighbours
 from nadi.pipeline.executor.hosted import Apps
 from nadi.pipeline.executor.snapshot import sweep
-from nadi.pipeline.executor.switching import Switching
+from nadi.pipeline.executor.switchinterval import SwitchInterval
 from nadi.pipeline.hosting.atwork import AtWork, work_file
 from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.protocol import Frame, failure_head, receive, send
@@ -54,11 +54,11 @@ def main(arguments: Sequence[str]) -> int:
         sweep(folder, os.getpid())
         bases.sweep(folder, os.getpid())
         notes = AtWork(work_file(folder, index))
-        switching = Switching()
+        interval = SwitchInterval()
 
         @contextlib.contextmanager
         def during(app: str) -> Iterator[None]:
-            with switching.during(), notes.during(app):
+            with interval.during(), notes.during(app):
                 yield
 
         apps = Apps(folder, Neighbours(jvm, index), lanes.wake, during)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import locale
 import os
 import platform
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from nadi.pipeline.session import java
@@ -92,7 +92,7 @@ def node_routes(facts: NodeFacts) -> APIRouter:
 
     @found.get("/system-details", summary="Facts about this node")
     async def details() -> dict[str, Any]:
-        java = await asyncio.get_running_loop().run_in_executor(None, java_properties)
+        java = await run_in_threadpool(java_properties)
         return facts.to_json(java)
 
     return found

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from nadi.errors import NadiError
@@ -14,7 +11,6 @@ from nadi.server.apps import AppExists, AppNotThere, Apps
 from nadi.server.rest.answers import FILE_PROCESSING, VALIDATION, coded, message, no_app
 from nadi.server.rest.storequery import Question, answered
 
-T = TypeVar("T")
 SIDDHI = {"requestBody": {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}}
 """A body of Siddhi, for the OpenAPI document: it is read as it comes."""
 
@@ -26,7 +22,7 @@ def routes(apps: Apps) -> APIRouter:
     @found.post("", status_code=201, openapi_extra=SIDDHI, summary="Deploy an app")
     async def deploy(request: Request) -> Response:
         try:
-            name = await _aside(apps.deploy, await request.body())
+            name = await run_in_threadpool(apps.deploy, await request.body())
         except AppExists as taken:
             return message(409, f"There is a Siddhi App with the same name already: {taken.name}", "conflict")
         except NadiError as reason:
@@ -38,14 +34,14 @@ def routes(apps: Apps) -> APIRouter:
         body = await request.body()
         try:
             if dryRun:
-                return JSONResponse(await _aside(apps.plan, body))
-            name, existed = await _aside(apps.update, body)
+                return JSONResponse(await run_in_threadpool(apps.plan, body))
+            name, existed = await run_in_threadpool(apps.update, body)
         except NadiError as reason:
             return _refused(reason)
         return _saved(200 if existed else 201, name)
 
     @found.get("", summary="The names of the apps")
-    async def names(isActive: str = "") -> list[str]:  # noqa: N803
+    async def names(isActive: str = "") -> list[str]:  # noqa: N803 - the contract's name
         wanted = {"true": True, "false": False}.get(isActive.strip().lower())
         return apps.names(wanted)
 
@@ -57,7 +53,7 @@ def routes(apps: Apps) -> APIRouter:
     @found.delete("/{app}", summary="Undeploy an app")
     async def undeploy(app: str) -> Response:
         try:
-            await _aside(apps.undeploy, app)
+            await run_in_threadpool(apps.undeploy, app)
         except AppNotThere:
             return no_app(app)
         except NadiError as reason:
@@ -86,7 +82,7 @@ def routes(apps: Apps) -> APIRouter:
     async def query(app: str, question: Question) -> Response:
         if apps.status(app) is None:
             return no_app(app)
-        return await _aside(answered, apps, app, question)
+        return await run_in_threadpool(answered, apps, app, question)
 
     return found
 
@@ -102,8 +98,3 @@ def _refused(reason: NadiError) -> Response:
     if reason.condition == "APP_NOT_SAVED":
         return coded(500, FILE_PROCESSING, reason.diagnostic.message)
     return coded(400, VALIDATION, str(reason))
-
-
-async def _aside(call: Callable[..., T], *given: Any) -> T:
-    """Call what may take a while, so that other requests go on."""
-    return await asyncio.get_running_loop().run_in_executor(None, call, *given)

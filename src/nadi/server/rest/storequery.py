@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from nadi.errors import NadiError
@@ -38,9 +38,7 @@ def routes(apps: Apps) -> APIRouter:
     async def query(question: StoreQuestion) -> Response:
         if not question.appName.strip():
             return coded(400, FAILED, "Siddhi app name cannot be empty or null")
-        return await asyncio.get_running_loop().run_in_executor(
-            None, answered, apps, question.appName.strip(), question
-        )
+        return await run_in_threadpool(answered, apps, question.appName.strip(), question)
 
     return found
 

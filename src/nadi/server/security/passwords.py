@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 import secrets
 import threading
 import time
@@ -19,9 +18,8 @@ REMEMBERED = 300.0  # seconds that a password which was right is not checked aga
 REMEMBERED_AT_MOST = 1_000  # … of so many
 
 _HASHER = PasswordHasher()
-_NOBODY = _HASHER.hash(
-    secrets.token_hex(16)
-)  # whose password nobody knows: a user that is not there takes as long as one that is
+_NOBODY = _HASHER.hash(secrets.token_hex(16))
+"""Of a password that nobody knows: a user that is not there takes as long as one that is."""
 
 
 def new_password() -> str:
@@ -99,8 +97,3 @@ def _matches(password: str, hash_: str) -> bool:
         return _HASHER.verify(hash_, password)
     except (VerificationError, InvalidHashError):
         return False
-
-
-def same(left: str, right: str) -> bool:
-    """Whether two texts are equal, in a time that does not tell how much of them is."""
-    return hmac.compare_digest(left.encode(), right.encode())

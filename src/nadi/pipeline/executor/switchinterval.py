@@ -15,13 +15,13 @@ from contextlib import contextmanager
 SWITCH = 0.0005  # seconds, for each app at work
 
 
-class Switching:
+class SwitchInterval:
     """Keeps the switch interval of this process at SWITCH for each app at work.
 
     >>> import sys
     >>> before = sys.getswitchinterval()
-    >>> switching = Switching()
-    >>> with switching.during(), switching.during():
+    >>> interval = SwitchInterval()
+    >>> with interval.during(), interval.during():
     ...     round(sys.getswitchinterval(), 4)
     0.001
     >>> round(sys.getswitchinterval(), 4)

@@ -1,0 +1,29 @@
+"""What Ctrl-C and SIGTERM do to a command that runs until it is stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+STOPPED_AT_ONCE = 130
+
+
+@contextmanager
+def stops(request_stop: Callable[[], object], say: Callable[[str], object], sentence: str) -> Iterator[None]:
+    """The first SIGINT or SIGTERM says a sentence and asks to stop, the second ends the process at once."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        say(f"{sentence} (once more: at once; the next start goes on where this one was)")
+        request_stop()
+        for again in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(again, lambda *_: os._exit(STOPPED_AT_ONCE))
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
