@@ -1,0 +1,169 @@
+// The status page of a worker: what its apps do, and how the last minutes were.
+"use strict";
+
+const EVERY = 5000; // ms between two looks; none while nobody sees the page
+const LOGIN = "login/status"; // its cookie goes to paths below /status only
+const one = (id) => document.getElementById(id);
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+let token = ""; // the first half of it; the second one is in a cookie that this script cannot read
+let timer = 0;
+
+async function look() {
+  clearTimeout(timer);
+  const answer = await fetch("status/apps", { headers: token ? { Authorization: `Bearer ${token}` } : {} });
+  if (answer.status === 400 || answer.status === 401) {
+    const text = await answer.text();
+    ask(token ? text : "");
+    return;
+  }
+  if (!answer.ok) throw new Error(`the worker answered ${answer.status}`);
+  show(await answer.json());
+  one("stale").textContent = "";
+  wait();
+}
+
+function wait() {
+  clearTimeout(timer);
+  if (!document.hidden) timer = setTimeout(refresh, EVERY);
+}
+
+async function refresh() {
+  try {
+    await look();
+  } catch (problem) {
+    one("stale").textContent = `No answer since ${new Date().toLocaleTimeString()}: ${problem.message}`;
+    wait();
+  }
+}
+
+function ask(reason) {
+  token = "";
+  one("login").hidden = false;
+  one("apps").hidden = true;
+  one("leave").hidden = true;
+  one("refused").textContent = reason;
+}
+
+async function login(event) {
+  event.preventDefault();
+  const form = new FormData(one("login"));
+  const body = new URLSearchParams({ ...Object.fromEntries(form), grantType: "password", rememberMe: "false", appId: "status" });
+  one("refused").textContent = "";
+  try {
+    const answer = await fetch(LOGIN, { method: "POST", body });
+    if (!answer.ok) {
+      one("refused").textContent = answer.status === 429 ? "Too many wrong passwords: wait a little." : "The user name or the password is wrong.";
+      return;
+    }
+    token = (await answer.json()).PID;
+    one("login").reset();
+    await look();
+    if (!token) one("refused").textContent = "The browser did not keep the login: open this page over https.";
+  } catch (problem) {
+    one("refused").textContent = `No answer: ${problem.message}`;
+  }
+}
+
+async function leave() {
+  clearTimeout(timer);
+  const gone = token;
+  ask("");
+  await fetch("logout/status", { method: "POST", headers: { Authorization: `Bearer ${gone}` } });
+}
+
+function show(found) {
+  one("login").hidden = true;
+  one("apps").hidden = false;
+  one("leave").hidden = !token;
+  one("node").textContent = found.node.id;
+  one("ready").textContent = `${found.node.ready ? "ready" : "starting"}, up for ${span(found.node.upSeconds)}`;
+  const active = found.apps.filter((app) => app.status === "active").length;
+  one("count").textContent = `${active} of ${found.apps.length} active`;
+  one("rate").textContent = whole.format(found.apps.reduce((sum, app) => sum + app.rate, 0));
+  one("errors").textContent = whole.format(found.apps.reduce((sum, app) => sum + app.errors, 0));
+  one("empty").hidden = found.apps.length > 0;
+  one("table").hidden = found.apps.length === 0;
+  one("table").tBodies[0].replaceChildren(...found.apps.map(row));
+}
+
+function row(app) {
+  const made = document.createElement("tr");
+  made.dataset.app = app.name;
+  made.append(
+    cell(app.name),
+    state(app),
+    cell(whole.format(sum(app.eventsIn)), "number"),
+    cell(whole.format(sum(app.eventsOut)), "number"),
+    cell(whole.format(app.errors), "number"),
+    cell(`${short.format(app.stateBytes)}B`, "number"),
+    plot(app.history.at, app.history.rate, "events per second"),
+    plot(app.history.at, app.history.latency, "ms"),
+  );
+  return made;
+}
+
+function cell(text, kind) {
+  const made = document.createElement("td");
+  made.textContent = text;
+  if (kind) made.className = kind;
+  return made;
+}
+
+function state(app) {
+  const made = cell("");
+  const word = document.createElement("span");
+  word.textContent = app.status;
+  word.className = app.status === "active" ? "active" : "inactive";
+  made.append(word);
+  const why = app.reason || app.lastError;
+  if (why) {
+    const reason = document.createElement("span");
+    reason.className = "reason";
+    reason.textContent = why;
+    made.append(reason);
+  }
+  return made;
+}
+
+// A line over the last minutes; `at` are ms since the epoch, values of null are gaps.
+function plot(at, values, unit) {
+  const made = cell("");
+  const frame = document.createElement("div");
+  frame.className = "plot";
+  const known = values.map((value, i) => [at[i], value]).filter(([, value]) => value !== null);
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 100 30");
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img");
+  const most = Math.max(...known.map(([, value]) => value), 0);
+  svg.setAttribute("aria-label", known.length ? `${unit}, at most ${short.format(most)}` : `${unit}: nothing yet`);
+  if (known.length > 1) {
+    const from = at[0], width = Math.max(at[at.length - 1] - from, 1);
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
+    line.setAttribute("points", known.map(([when, value]) => `${(100 * (when - from)) / width},${29 - (28 * value) / (most || 1)}`).join(" "));
+    svg.append(line);
+  }
+  const last = document.createElement("output");
+  last.textContent = known.length ? short.format(known[known.length - 1][1]) : "–";
+  last.title = unit;
+  frame.append(svg, last);
+  made.append(frame);
+  return made;
+}
+
+function sum(counts) {
+  return Object.values(counts).reduce((total, count) => total + count, 0);
+}
+
+function span(seconds) {
+  if (seconds < 120) return `${whole.format(seconds)} s`;
+  if (seconds < 7200) return `${whole.format(seconds / 60)} min`;
+  return seconds < 172800 ? `${whole.format(seconds / 3600)} h` : `${whole.format(seconds / 86400)} days`;
+}
+
+one("login").addEventListener("submit", login);
+one("leave").addEventListener("click", leave);
+document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : refresh()));
+refresh();

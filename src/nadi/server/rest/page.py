@@ -1,0 +1,76 @@
+"""`/`: a page that shows the apps of a worker to a person, and what the page asks.
+
+The page itself is open to all and knows nothing; whoever logs in there sees what the REST APIs would show.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import JSONResponse, Response
+
+from nadi.server.apps import Apps
+from nadi.server.rest.answers import text
+from nadi.server.rest.node import NodeFacts
+
+OPEN = ("/", "/page/*")
+"""What a browser may have before anybody has logged in."""
+
+KINDS = {
+    "status.css": "text/css; charset=utf-8",
+    "status.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+HTML = "text/html; charset=utf-8"
+GUARDED = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+"""Nothing but the page's own files runs in it, and nobody frames it."""
+
+Lately = Callable[[str], Mapping[str, Sequence[float | None]]]
+"""The last minutes of an app: `at` (ms since the epoch), `rate` (events per second) and `latency` (ms, None: nothing came out), equally long."""
+
+
+def page_routes(apps: Apps, facts: NodeFacts, lately: Lately) -> APIRouter:
+    """The page, its files, and `/status/apps`."""
+    found = APIRouter(tags=["Status page"])
+
+    @found.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return Response(_content("status.html"), headers=GUARDED, media_type=HTML)
+
+    @found.get("/page/{name}", include_in_schema=False)
+    async def part(name: str) -> Response:
+        if name not in KINDS:
+            return text(404, f"The page has no file '{name}'.")
+        return Response(_content(name), headers=GUARDED, media_type=KINDS[name])
+
+    @found.get("/status/apps", summary="All apps with their last minutes, as the status page shows them")
+    async def status() -> Response:
+        shown = [_shown(apps, name, lately) for name in apps.names()]
+        node = {
+            "id": facts.carbon_id,
+            "ready": apps.is_open and not apps.starting(),
+            "upSeconds": time.time() - facts.started,
+        }
+        return JSONResponse({"node": node, "apps": [one for one in shown if one]}, headers={"Cache-Control": "no-store"})
+
+    return found
+
+
+def _shown(apps: Apps, name: str, lately: Lately) -> dict[str, Any]:
+    """An app as the page has it; empty where it has just gone."""
+    found = apps.details(name)
+    return {} if found is None else {**found, "history": lately(name)}
+
+
+def _content(name: str) -> bytes:
+    return (files("nadi.server") / "pages" / name).read_bytes()
