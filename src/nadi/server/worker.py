@@ -89,17 +89,17 @@ class Worker:
         query = make_routes("nadi on-demand queries", [health_routes(self._apps), storequery.routes(self._apps)])
         tls = self._tls()
         return [
-            *(("REST API", *one) for one in self._of(self._deployment.http, api, tls, admins_only=True)),
-            *(("on-demand queries", *one) for one in self._of(self._deployment.query, query, tls, admins_only=False)),
+            *(("REST API", *one) for one in self._of(self._deployment.http, api, tls)),
+            *(("on-demand queries", *one) for one in self._of(self._deployment.query, query, tls)),
         ]
 
     def _of(
-        self, listeners: Sequence[Listener], routes: FastAPI, tls: Tls | None, admins_only: bool
+        self, listeners: Sequence[Listener], routes: FastAPI, tls: Tls | None
     ) -> Iterator[tuple[Listener, HttpServer]]:
         """A server for each listener."""
         rest = self._deployment.sections.auth.rest
         users = self._users if rest.auth_enable else None
-        application = guarded(routes, users, self._attempts, (*OPEN, *rest.exclude), admins_only)
+        application = guarded(routes, users, self._attempts, (*OPEN, *rest.exclude))
         for listener in listeners:
             yield (
                 listener,

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import structlog
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from nadi.io.httpserver import Application
-from nadi.server.rest.answers import VALIDATION, coded
+from nadi.server.rest.answers import VALIDATION, coded, text
 from nadi.server.rest.limits import Limits, PlainPaths
 from nadi.server.security.attempts import Attempts
 from nadi.server.security.guard import Guard
+from nadi.server.security.permissions import Grants, NoGrants, NotPermitted, else_admins
 from nadi.server.security.users import Users
 
 ERROR = 1  # the code of what belongs to no API
@@ -23,8 +24,18 @@ log = structlog.get_logger("nadi.server")
 
 
 def make_routes(title: str, routers: Iterable[APIRouter]) -> FastAPI:
-    """The routes of a server, with the OpenAPI document at `/openapi.json`. What goes wrong is answered in JSON, with a code."""
-    made = FastAPI(title=title, version="1", docs_url=None, redoc_url=None, redirect_slashes=False)
+    """The routes of a server, with the OpenAPI document at `/openapi.json`. What goes wrong is answered in JSON, with a code; who may not, in a plain text.
+
+    A route that does not say what it needs (`nadi.server.security.permissions`) is for administrators.
+    """
+    made = FastAPI(
+        title=title,
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(else_admins)],
+    )
     for router in routers:
         made.include_router(router)
 
@@ -41,6 +52,10 @@ def make_routes(title: str, routers: Iterable[APIRouter]) -> FastAPI:
         code = VALIDATION if problem.status_code == 400 else ERROR
         return coded(problem.status_code, code, str(problem.detail), problem.headers)
 
+    @made.exception_handler(NotPermitted)
+    async def not_permitted(_request: Request, problem: Exception) -> Response:
+        return text(401, str(problem))
+
     @made.exception_handler(Exception)
     async def failed(request: Request, problem: Exception) -> Response:
         log.error("a request failed", path=request.url.path, reason=repr(problem))
@@ -50,8 +65,12 @@ def make_routes(title: str, routers: Iterable[APIRouter]) -> FastAPI:
 
 
 def guarded(
-    routes: FastAPI, users: Users | None, attempts: Attempts, open_paths: Iterable[str], admins_only: bool = True
+    routes: FastAPI,
+    users: Users | None,
+    attempts: Attempts,
+    open_paths: Iterable[str],
+    grants: Grants | None = None,
 ) -> Application:
-    """Routes behind the guard (no users: everybody may do everything) and the limits."""
+    """Routes behind the guard (no users: everybody may do everything) and the limits. Without `grants` only administrators have permissions."""
     limited = Limits(routes)
-    return PlainPaths(limited if users is None else Guard(limited, users, attempts, open_paths, admins_only))
+    return PlainPaths(limited if users is None else Guard(limited, users, attempts, open_paths, grants or NoGrants()))

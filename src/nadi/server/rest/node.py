@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, Response
 from nadi.pipeline.session import java
 from nadi.server.apps import Apps
 from nadi.server.rest.answers import text
+from nadi.server.security.permissions import EVERYBODY, SAPP, needs
 
 RUNTIME = "worker"
 
@@ -66,7 +67,7 @@ def java_properties() -> dict[str, str]:
 
 def health_routes(apps: Apps) -> APIRouter:
     """What load balancers and containers ask; without credentials."""
-    found = APIRouter(tags=["Health"])
+    found = APIRouter(tags=["Health"], dependencies=[EVERYBODY])
 
     @found.get("/health", summary="Whether the server answers")
     async def health() -> dict[str, str]:
@@ -84,7 +85,7 @@ def health_routes(apps: Apps) -> APIRouter:
 
 def node_routes(facts: NodeFacts) -> APIRouter:
     """What dashboards ask."""
-    found = APIRouter(tags=["Node"])
+    found = APIRouter(tags=["Node"], dependencies=[needs(SAPP.view, SAPP.manage)])
 
     @found.get("/nodeDetails/runTime", summary="The profile of this node")
     async def run_time() -> Response:

@@ -10,16 +10,19 @@ from nadi.errors import NadiError
 from nadi.server.apps import AppExists, AppNotThere, Apps
 from nadi.server.rest.answers import FILE_PROCESSING, VALIDATION, coded, message, no_app
 from nadi.server.rest.storequery import Question, answered
+from nadi.server.security.permissions import SAPP, SIGNED_IN, needs
 
 SIDDHI = {"requestBody": {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}}
 """A body of Siddhi, for the OpenAPI document: it is read as it comes."""
+
+VIEW, MANAGE = [needs(SAPP.view, SAPP.manage)], [needs(SAPP.manage)]
 
 
 def routes(apps: Apps) -> APIRouter:
     """The paths."""
     found = APIRouter(prefix="/siddhi-apps", tags=["Siddhi apps"])
 
-    @found.post("", status_code=201, openapi_extra=SIDDHI, summary="Deploy an app")
+    @found.post("", status_code=201, dependencies=MANAGE, openapi_extra=SIDDHI, summary="Deploy an app")
     async def deploy(request: Request) -> Response:
         try:
             name = await run_in_threadpool(apps.deploy, await request.body())
@@ -29,7 +32,7 @@ def routes(apps: Apps) -> APIRouter:
             return _refused(reason)
         return _saved(201, name)
 
-    @found.put("", openapi_extra=SIDDHI, summary="Deploy an app, or update it in place")
+    @found.put("", dependencies=MANAGE, openapi_extra=SIDDHI, summary="Deploy an app, or update it in place")
     async def update(request: Request, dryRun: bool = False) -> Response:  # noqa: N803 - the contract's name
         body = await request.body()
         try:
@@ -40,17 +43,17 @@ def routes(apps: Apps) -> APIRouter:
             return _refused(reason)
         return _saved(200 if existed else 201, name)
 
-    @found.get("", summary="The names of the apps")
+    @found.get("", dependencies=VIEW, summary="The names of the apps")
     async def names(isActive: str = "") -> list[str]:  # noqa: N803 - the contract's name
         wanted = {"true": True, "false": False}.get(isActive.strip().lower())
         return apps.names(wanted)
 
-    @found.get("/{app}", summary="The text of an app")
+    @found.get("/{app}", dependencies=VIEW, summary="The text of an app")
     async def text(app: str) -> Response:
         status = apps.status(app)
         return no_app(app) if status is None else JSONResponse({"content": status.text})
 
-    @found.delete("/{app}", summary="Undeploy an app")
+    @found.delete("/{app}", dependencies=MANAGE, summary="Undeploy an app")
     async def undeploy(app: str) -> Response:
         try:
             await run_in_threadpool(apps.undeploy, app)
@@ -60,17 +63,19 @@ def routes(apps: Apps) -> APIRouter:
             return coded(500, FILE_PROCESSING, reason.diagnostic.message)
         return Response(status_code=200)
 
-    @found.get("/{app}/status", summary="Whether an app is active")
+    @found.get("/{app}/status", dependencies=VIEW, summary="Whether an app is active")
     async def status(app: str) -> Response:
         found = apps.status(app)
         return no_app(app) if found is None else JSONResponse({"status": found.state})
 
-    @found.get("/{app}/details", summary="What is known of an app, with the reason where it is inactive")
+    @found.get(
+        "/{app}/details", dependencies=VIEW, summary="What is known of an app, with the reason where it is inactive"
+    )
     async def details(app: str) -> Response:
         found = apps.details(app)
         return no_app(app) if found is None else JSONResponse(found)
 
-    @found.post("/{app}/restart", summary="Stop an app and start it again from where it stood")
+    @found.post("/{app}/restart", dependencies=MANAGE, summary="Stop an app and start it again from where it stood")
     async def restart(app: str) -> Response:
         try:
             apps.restart(app)
@@ -78,7 +83,9 @@ def routes(apps: Apps) -> APIRouter:
             return no_app(app)
         return message(200, f"Siddhi App {app} is being restarted")
 
-    @found.post("/{app}/query", summary="Ask or change the tables, windows and aggregations of an app")
+    @found.post(
+        "/{app}/query", dependencies=[SIGNED_IN], summary="Ask or change the tables, windows and aggregations of an app"
+    )
     async def query(app: str, question: Question) -> Response:
         if apps.status(app) is None:
             return no_app(app)

@@ -13,6 +13,7 @@ from nadi.errors import NadiError
 from nadi.pipeline.ondemand import Found
 from nadi.server.apps import Apps
 from nadi.server.rest.answers import coded
+from nadi.server.security.permissions import SIGNED_IN
 
 FAILED = 1  # the only code of this API
 
@@ -34,7 +35,9 @@ def routes(apps: Apps) -> APIRouter:
     """The path."""
     found = APIRouter(prefix="/stores", tags=["On-demand queries"])
 
-    @found.post("/query", summary="Ask or change the tables, windows and aggregations of an app")
+    @found.post(
+        "/query", dependencies=[SIGNED_IN], summary="Ask or change the tables, windows and aggregations of an app"
+    )
     async def query(question: StoreQuestion) -> Response:
         if not question.appName.strip():
             return coded(400, FAILED, "Siddhi app name cannot be empty or null")

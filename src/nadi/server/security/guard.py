@@ -3,10 +3,11 @@
 | answer | when |
 |---|---|
 | 400 | no header `Authorization`, one that cannot be read, or a scheme other than Basic |
-| 401 | nobody has this name and password; or the user is no administrator, where that is wanted |
+| 401 | nobody has this name and password |
 | 429 | too many wrong ones for this name or from this address; `Retry-After` says when to come back |
 
-Paths that match a pattern of `restAPIAuthConfigs.exclude` and those that are open to all need none. The user is in the scope's state as `user`.
+Paths that match a pattern of `restAPIAuthConfigs.exclude` and those that are open to all need none. Who asks is in the scope's state as
+`caller`; what a user may do is up to each route (`nadi.server.security.permissions`).
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from nadi.io.httpserver import Application, Receive, Scope, Send
 from nadi.server.rest.answers import send_text
 from nadi.server.rest.limits import drain
 from nadi.server.security.attempts import Attempts
+from nadi.server.security.permissions import CALLER, Caller, Grants
 from nadi.server.security.users import User, Users
 
-USER = "user"
 LONGEST = 4_096  # characters of a header that is read
 
 log = structlog.get_logger("nadi.audit")
@@ -46,18 +47,16 @@ MISSING = Refusal(400, "The header 'Authorization' is missing: it takes 'Basic' 
 MALFORMED = Refusal(400, "The header 'Authorization' cannot be read: it takes 'Basic' and base64 of user:password.", {})
 WRONG = Refusal(401, "The user name or the password is wrong.", {"WWW-Authenticate": 'Basic realm="nadi"'})
 
-NOT_PERMITTED = Refusal(401, "This user has no permission for it: it takes the administrators' role.", {})
-
 
 class Guard:
     """See the module's text."""
 
     def __init__(
-        self, inner: Application, users: Users, attempts: Attempts, open_paths: Iterable[str], admins_only: bool
+        self, inner: Application, users: Users, attempts: Attempts, open_paths: Iterable[str], grants: Grants
     ) -> None:
-        """`open_paths` are patterns with `*` and `?`; `admins_only`: users without the administrators' role are let through nowhere else."""
+        """`open_paths` are patterns with `*` and `?`."""
         self._inner = inner
-        self._admins_only = admins_only
+        self._grants = grants
         self._users = users
         self._attempts = attempts
         self._open = tuple(open_paths)
@@ -72,7 +71,7 @@ class Guard:
             await send_text(send, found.status, found.reason, found.headers)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
-        state[USER] = found
+        state[CALLER] = Caller(found, (scope.get("client") or ("",))[0], self._grants)
         await self._inner(scope, receive, send)
 
     async def _checked(self, scope: Scope) -> User | Refusal:
@@ -92,9 +91,6 @@ class Guard:
         if user is None:
             log.warning("login refused", user=name, address=peer[0], path=scope["path"])
             return WRONG
-        if self._admins_only and not user.is_admin:
-            log.warning("not permitted", user=name, address=peer[0], path=scope["path"])
-            return NOT_PERMITTED
         return user
 
 

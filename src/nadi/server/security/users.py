@@ -23,11 +23,12 @@ FILE = "users.json"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who may log in, with the names of the roles. `is_admin`: may do everything."""
+    """Somebody who may log in, with the names and the ids of the roles. `is_admin`: may do everything."""
 
     name: str
     roles: tuple[str, ...]
     is_admin: bool
+    role_ids: tuple[str, ...] = ()
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -74,7 +75,7 @@ class Users:
         if kept is None:
             return None
         roles = tuple(self._roles.get(id_, id_) for id_ in kept.roles)
-        return User(name, roles, self._admin_role in roles)
+        return User(name, roles, self._admin_role in roles, kept.roles)
 
 
 def make_users(folder: Path, manager: UserManager) -> Made:
