@@ -14,7 +14,8 @@ import nodes
 from holding import FOLDER
 from nodes import Node
 
-from nadi.config import Persistence, read_persistence
+from nadi.config import Persistence
+from nadi.config.deployment import read_deployment
 from nadi.io.natsserver import NatsServer
 from nadi.pipeline.progress import read_progress
 
@@ -114,7 +115,7 @@ class World:
 
     @property
     def persistence(self) -> Persistence:
-        return read_persistence(self._config)
+        return read_deployment(self._config).persistence
 
     @property
     def _config(self) -> Path:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nadi.config import DataSource, ErrorStoring, read_error_storing
+from nadi.config import DataSource, ErrorStoring
+from nadi.config.deployment import environment_lookups, read_deployment
 from nadi.errors import NadiError
 
 BLOCK = """
@@ -27,7 +28,7 @@ CLASS = "org.wso2.carbon.streaming.integrator.core.siddhi.error.handler.DBErrorS
 def read(tmp_path, enabled="true", store=CLASS, source="ERRORS_DB", text=BLOCK):
     path = tmp_path / "deployment.yaml"
     path.write_text(text.format(enabled=enabled, store=store, source=source), encoding="utf-8")
-    return read_error_storing(path, {"P": "p@ss"})
+    return read_deployment(path, {**environment_lookups(), "env": {"P": "p@ss"}.get}).error_store
 
 
 def test_an_enabled_block_names_a_database_and_a_table(tmp_path):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nadi.config import DataSource, Persistence, read_persistence
-from nadi.config.persistence import DATABASE, FILES
+from nadi.config import DataSource, Persistence
+from nadi.config.deployment import environment_lookups, read_deployment
+from nadi.config.places import DATABASE, FILES
 from nadi.errors import NadiError
 from nadi.persistence.stores import store_of, url_of
 
@@ -37,7 +38,7 @@ wso2.datasources:
 def read(tmp_path, text, **environment):
     path = tmp_path / "deployment.yaml"
     path.write_text(text, encoding="utf-8")
-    return read_persistence(path, environment)
+    return read_deployment(path, {**environment_lookups(), "env": environment.get}).persistence
 
 
 def test_the_block_that_is_asked_for_in_the_guides(tmp_path):

@@ -20,7 +20,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from nadi.cli.main import cli
-from nadi.config.persistence import error_storing_of
+from nadi.config.deployment import deployment_of, environment_lookups
 from nadi.functions.registry import default_registry
 from nadi.io.contract import Messages
 from nadi.io.registry import (
@@ -60,7 +60,9 @@ def test_the_queries_shown_for_a_running_app_fit_its_tables_and_windows():
 def test_the_configuration_of_the_error_store_that_is_shown_is_one():
     page = ROOT / "docs" / "operations" / "errors.md"
     (block,) = (b for b in blocks(page) if b.kind == "yaml")
-    found = error_storing_of(yaml.safe_load(block.text), {"ERROR_STORE_PASSWORD": "p"})
+    found = deployment_of(
+        yaml.safe_load(block.text), {**environment_lookups(), "env": {"ERROR_STORE_PASSWORD": "p"}.get}
+    ).error_store
     assert found.datasource is not None
     assert found.datasource.name == "ERROR_STORE_DB"
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nadi.cli.query import known_apps, running
-from nadi.config import read_error_storing
+from nadi.config.deployment import read_deployment, state_lookups
 from nadi.errors import error
 from nadi.io.controllog import control_path, sent_again, shown_time
 from nadi.io.errorfile import FileErrorStore
@@ -50,7 +50,9 @@ def opened(app: str, state: Path, config: Path | None) -> Errors:
     if not folder.is_dir():
         raise error("NO_STATE", app=app, folder=state, hint=known_apps(app, state))
     if config is not None:
-        return Errors(app, state, error_store(folder.resolve(), app, read_error_storing(config)))
+        return Errors(
+            app, state, error_store(folder.resolve(), app, read_deployment(config, state_lookups(state)).error_store)
+        )
     live = read_live(folder)
     if live is not None:
         return Errors(app, state, live.spec.open_errors())

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nadi.cli.revision import chosen, opened, print_plan
+from nadi.cli.revision import chosen, deployed, opened, print_plan
 from nadi.cli.run import read_app, settings
 from nadi.io.natsserver import NatsServer
 from nadi.pipeline.admission import needs_journal
@@ -34,7 +34,7 @@ def restore(path: Path, name: str, config: Path | None, state: Path, conf: Seque
 
     Errors: those of the app's text and of the store, NODE_LOCKED, RESTORE_DROPS_STATE, RESTORE_DROPS_INPUT, MESSAGES_GONE, RESTORE_NOT_POSSIBLE.
     """
-    text = read_app(path)
+    text = read_app(path, deployed(config, state).refs)
     app = plan_app(text.text)
     options = NodeOptions(state, conf=settings(conf))
     with opened(config, state) as store, node_lock(state):
@@ -56,7 +56,7 @@ def dry_run(
 
     Errors: those of the app's text, REVISION_NOT_FOUND, REVISION_DAMAGED, NO_GOOD_REVISION, those of the store.
     """
-    text = read_app(path)
+    text = read_app(path, deployed(config, state).refs)
     app = plan_app(text.text)
     options = NodeOptions(state, conf=settings(conf))
     with opened(config, state) as store:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nadi.cli.panel import size
-from nadi.config import Persistence, read_persistence
+from nadi.config.deployment import Deployment, read_deployment, state_lookups
 from nadi.errors import NadiError, did_you_mean, error
 from nadi.persistence.contract import Store, time_of_name
 from nadi.persistence.revisions import Revision, StoredRevision, delete_revision, newest_good, read_revision
@@ -21,11 +21,15 @@ from nadi.persistence.stores import store_of
 from nadi.plan import RestorePlan
 
 
+def deployed(config: Path | None, state: Path) -> Deployment:
+    """What a deployment.yaml says of a node with this state folder; without one, the defaults. Errors: INVALID_SETTING, those of secrets."""
+    return Deployment() if config is None else read_deployment(config, state_lookups(state))
+
+
 @contextmanager
 def opened(config: Path | None, state: Path) -> Iterator[Store]:
     """The store of a deployment.yaml; without one, files below the state folder."""
-    settings = Persistence() if config is None else read_persistence(config)
-    store = store_of(settings, state)
+    store = store_of(deployed(config, state).persistence, state)
     try:
         yield store
     finally:

@@ -10,20 +10,22 @@ from nadi.cli.apptext import app_text
 from nadi.cli.interrupts import stops
 from nadi.cli.panel import screen
 from nadi.cli.profile import print_profile
-from nadi.config import ErrorStoring, Persistence, read_error_storing, read_persistence
+from nadi.config.deployment import Deployment, read_deployment, state_lookups
 from nadi.errors import NadiError, error
 from nadi.lang import substitute
+from nadi.lang.refs import Refs, with_refs
 from nadi.pipeline.node import AppProgress, AppText, ExitReport, NodeOptions
 from nadi.pipeline.profile import read_profile
 from nadi.pipeline.run import Node
 
 
-def read_app(path: Path) -> AppText:
-    """The text of a file with its ${variables} replaced from the environment.
+def read_app(path: Path, refs: Refs | None = None) -> AppText:
+    """The text of a file with its ${variables} replaced from the environment, and each `ref='name'` by what `refs` has of this name.
 
-    Errors: APP_NOT_READABLE, VARIABLE_NOT_SET.
+    Errors: APP_NOT_READABLE, VARIABLE_NOT_SET, REF_UNKNOWN, REF_OF_ANOTHER_TYPE.
     """
-    return AppText(substitute(app_text(path), os.environ), str(path))
+    text = substitute(app_text(path), os.environ)
+    return AppText(text if refs is None else with_refs(text, refs), str(path))
 
 
 def settings(pairs: Sequence[str]) -> dict[str, str]:
@@ -60,10 +62,10 @@ def run(
     profile: bool = False,
 ) -> int:
     """Run apps; -> exit status. `profile` notes where the time goes, for `nadi profile` and for the end."""
-    persistence = Persistence() if config is None else read_persistence(config)
-    texts = [read_app(path) for path in apps]
-    storing = ErrorStoring() if config is None else read_error_storing(config)
-    options = NodeOptions(state, master, settings(conf), until_end, persistence, storing, profile=profile)
+    deployment = Deployment() if config is None else read_deployment(config, state_lookups(state))
+    texts = [read_app(path, deployment.refs) for path in apps]
+    kept = deployment.persistence, deployment.error_store
+    options = NodeOptions(state, master, settings(conf), until_end, *kept, profile=profile)
     shown = screen()
     try:
         with shown:

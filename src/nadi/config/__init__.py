@@ -1,6 +1,6 @@
 """What a node is configured with."""
 
-from nadi.config.persistence import DataSource, ErrorStoring, Persistence, read_error_storing, read_persistence
+from nadi.config.places import DataSource, ErrorStoring, Persistence
 from nadi.config.settings import Settings, read_settings, settings_table
 
 __all__ = [
@@ -8,8 +8,6 @@ __all__ = [
     "ErrorStoring",
     "Persistence",
     "Settings",
-    "read_error_storing",
-    "read_persistence",
     "read_settings",
     "settings_table",
 ]

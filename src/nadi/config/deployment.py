@@ -10,23 +10,33 @@ Names and defaults are those of WSO2 Stream Processor 4.x; what is nadi's own st
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from nadi.config.persistence import DataSource, ErrorStoring, Persistence, error_storing_of, persistence_of
+from nadi.config import clusters, extensions
+from nadi.config.datasources import DataSources
+from nadi.config.extensions import ExtensionEntry, RefEntry, properties_of
+from nadi.config.persistence import ErrorStoreSection, StatePersistence
 from nadi.config.placeholders import Lookup, fill
+from nadi.config.places import ErrorStoring, Persistence
+from nadi.config.secrets import secret_lookup
+from nadi.config.section import Section, invalid, is_secret, notices_of, unknown, unused
 from nadi.config.settings import read_settings
-from nadi.errors import error, nearest
+from nadi.errors import error
 
 HTTP, HTTPS = 9090, 9443
 QUERY_HTTP, QUERY_HTTPS = 7070, 7443
 LARGEST = 1_000_000  # bytes of a file
 LOOPBACK = "127.0.0.1"
+MASKED = "***"
+_URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
+_URL_PARAMETER = re.compile(r"([?&;](?:password|passwd|pwd|secret|token)=)[^&;\s]+", re.IGNORECASE)
 
 UNUSED = {
     "databridge.config": "nadi has no Thrift and binary receivers",
@@ -41,12 +51,6 @@ UNUSED = {
     "wso2.rdbms.data.provider": "there is no dashboard portal yet",
 }
 """Sections of the reference that a worker does not read, and what is there instead."""
-
-
-class Section(BaseModel):
-    """A section: keys that it does not know are kept, and become notices."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
 
 
 class Ports(Section):
@@ -65,13 +69,15 @@ class Carbon(Section):
 
 
 class Listener(Section):
-    """One of `listenerConfigurations`. A key store is a file in PKCS#12, or else nadi's own certificate is used."""
+    """One of `listenerConfigurations`."""
 
     id: str = "default"
     host: str = LOOPBACK
     port: int = Field(ge=0, le=65_535)
     scheme: Literal["http", "https"] = "http"
-    key_store_file: str = Field(default="", alias="keyStoreFile")
+    key_store_file: Any = unused(
+        "keyStoreFile", "https has the certificate of 'nadi: tls', or the one that a home makes"
+    )
     key_store_password: str = Field(default="", alias="keyStorePassword", repr=False)
     cert_pass: str = Field(default="", alias="certPass", repr=False)
 
@@ -84,8 +90,8 @@ class Transport(Section):
     """`wso2.transport.http` and `siddhi.stores.query.api`: where a server listens. Properties of the reference's transport have no effect."""
 
     listeners: tuple[Listener, ...] | None = Field(default=None, alias="listenerConfigurations")
-    transport_properties: Any = Field(default=None, alias="transportProperties")
-    senders: Any = Field(default=None, alias="senderConfigurations")
+    transport_properties: Any = unused("transportProperties", "the servers of nadi have bounds of their own")
+    senders: Any = unused("senderConfigurations", "each http sink says how it sends")
 
 
 class ArtifactDeployment(Section):
@@ -201,19 +207,25 @@ class Sections(Section):
     auth: Auth = Field(default=Auth(), alias="auth.configs")
     own: Own = Field(default=Own(), alias="nadi")
     spark: Spark = Spark()
-
-
-_ELSEWHERE = ("state.persistence", "error.store", "wso2.datasources")  # nadi.config.persistence reads them
+    persistence: StatePersistence = Field(default=StatePersistence(), alias="state.persistence")
+    errors: ErrorStoreSection = Field(default=ErrorStoreSection(), alias="error.store")
+    datasources: DataSources = Field(default=DataSources(), alias="wso2.datasources")
+    refs: tuple[RefEntry, ...] = Field(default=(), alias="siddhi.refs")
+    properties: Mapping[str, Any] = Field(default_factory=dict, alias="siddhi.properties")
+    extensions: tuple[ExtensionEntry, ...] = Field(default=(), alias="siddhi.extensions")
+    cluster: clusters.ClusterConfig = Field(default=clusters.ClusterConfig(), alias="cluster.config")
+    deployment_config: clusters.DeploymentConfig = Field(default=clusters.DeploymentConfig(), alias="deployment.config")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """What a deployment.yaml says. `notices` are sentences about what has no effect."""
+    """What a deployment.yaml says. `notices` are sentences about what has no effect; `secrets` are the values that `${sec:…}` stands for in it."""
 
     sections: Sections = field(default_factory=Sections)
     persistence: Persistence = field(default_factory=Persistence)
     error_store: ErrorStoring = field(default_factory=ErrorStoring)
     notices: tuple[str, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def http(self) -> tuple[Listener, ...]:
@@ -228,7 +240,12 @@ class Deployment:
     @property
     def conf(self) -> dict[str, str]:
         """The settings of nadi and Spark, as `--conf` takes them."""
-        return {**self.sections.own.conf, **self.sections.spark.conf}
+        return {**properties_of(self.sections.properties), **self.sections.own.conf, **self.sections.spark.conf}
+
+    @property
+    def refs(self) -> dict[str, tuple[str, dict[str, str]]]:
+        """What `ref='name'` in a source, a sink or a store stands for: a type and options."""
+        return {one.ref.name: (one.ref.type, one.ref.texts) for one in self.sections.refs}
 
     def _listeners(self, transport: Transport, http: int, https: int) -> tuple[Listener, ...]:
         given = transport.listeners
@@ -258,9 +275,17 @@ def read_deployment(path: Path, lookups: Mapping[str, Lookup] | None = None) -> 
 
 
 def environment_lookups(home: Path | None = None) -> dict[str, Lookup]:
-    """What placeholders stand for on this machine: `${env:…}` the environment, `${sys:…}` too, where no system property of the reference is meant."""
+    """What placeholders stand for on this machine: `${env:…}` the environment, `${sys:…}` too, where no system property of the reference is meant;
+    `${sec:…}` the secrets of a home."""
     own = {"wso2.runtime": "worker"} | ({} if home is None else {"carbon.home": str(home)})
-    return {"env": os.environ.get, "sys": lambda name: own.get(name, os.environ.get(name)), "sec": lambda _name: None}
+    secret = secret_lookup(None if home is None else home / "security")
+    return {"env": os.environ.get, "sys": lambda name: own.get(name, os.environ.get(name)), "sec": secret}
+
+
+def state_lookups(state: Path) -> dict[str, Lookup]:
+    """Likewise, for commands that know the state folder of a node: a worker's lies in its home, and any other is the home itself."""
+    state = state.resolve()
+    return environment_lookups(state.parent if (state.parent / "security").is_dir() else state)
 
 
 def deployment_of(content: Mapping[str, Any], lookups: Mapping[str, Lookup] | None = None) -> Deployment:
@@ -272,18 +297,32 @@ def deployment_of(content: Mapping[str, Any], lookups: Mapping[str, Lookup] | No
     >>> [(l.scheme, l.port) for l in deployment_of({"wso2.carbon": {"ports": {"offset": 1}}}).http]
     [('http', 9091), ('https', 9444)]
     """
-    filled = _joined(fill(dict(content), lookups or environment_lookups()))
+    secrets: set[str] = set()
+    filled = _joined(fill(dict(content), _noting(lookups or environment_lookups(), secrets)))
     try:
         sections = Sections.model_validate(filled)
     except ValidationError as problem:
-        raise _invalid(problem) from problem
-    read_settings(sections.own.conf)
-    return Deployment(
+        raise invalid(problem) from problem
+    found = Deployment(
         sections=sections,
-        persistence=persistence_of(filled, {}),
-        error_store=error_storing_of(filled, {}),
+        persistence=sections.persistence.resolved(sections.datasources),
+        error_store=sections.errors.resolved(sections.datasources),
         notices=tuple(_notices(sections)),
+        secrets=frozenset(filter(None, secrets)),
     )
+    read_settings(found.conf)
+    return found
+
+
+def _noting(lookups: Mapping[str, Lookup], secrets: set[str]) -> dict[str, Lookup]:
+    """The lookups; what `${sec:…}` stands for is noted."""
+
+    def secret(name: str) -> str | None:
+        value = lookups["sec"](name)
+        secrets.update([] if value is None else [value])
+        return value
+
+    return {**lookups, "sec": secret}
 
 
 def _joined(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -291,79 +330,24 @@ def _joined(content: Mapping[str, Any]) -> dict[str, Any]:
     return {str(name): section for name, section in content.items() if section is not None}
 
 
-def _invalid(problem: ValidationError) -> Exception:
-    """The first of what pydantic found, as a condition."""
-    first = problem.errors(include_url=False)[0]
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).removeprefix(".")
-    value = first["input"]
-    shown = "missing" if first["type"] == "missing" else "…" if _is_secret(path) else value
-    return error("INVALID_SETTING", name=path, value=shown, wanted=_wanted(first))
-
-
-def _wanted(found: Mapping[str, Any]) -> str:
-    """What a value should have been, after `wanted is`."""
-    context = found.get("ctx", {})
-    match found["type"]:
-        case "int_parsing" | "int_type" | "int_from_float":
-            return "a whole number"
-        case "greater_than_equal":
-            return f"a number of {context['ge']} or more"
-        case "less_than_equal":
-            return f"a number of {context['le']} or less"
-        case "bool_parsing" | "bool_type":
-            return "true or false"
-        case "literal_error":
-            return f"one of {context['expected']}"
-        case "string_type":
-            return "a text"
-        case "tuple_type" | "list_type":
-            return "a list"
-        case "model_type" | "dict_type" | "mapping_type" | "model_attributes_type":
-            return "keys with values"
-        case "missing":
-            return "a value: it has no default"
-        case "string_too_short":
-            return "a text that is not empty"
-    return str(found["msg"])
-
-
-def _is_secret(path: str) -> bool:
-    """Whether the value at a path is not to be shown."""
-    last = path.rpartition(".")[2].lower()
-    return any(part in last for part in ("password", "certpass", "secret", "token"))
-
-
 def _notices(sections: Sections) -> Iterator[str]:
-    """What is written in the file and has no effect."""
-    known = [str(f.alias or name) for name, f in Sections.model_fields.items()] + list(_ELSEWHERE)
+    """What is written in the file and has no effect, or another one."""
+    known = [str(f.alias or name) for name, f in Sections.model_fields.items()]
     for name in sections.model_extra or {}:
-        if name in _ELSEWHERE:
-            continue
         if name in UNUSED:
             yield f"'{name}' has no effect: {UNUSED[name]}"
         else:
-            yield _unknown(name, name, [*known, *UNUSED])
+            yield unknown(name, name, [*known, *UNUSED])
     for name, model in Sections.model_fields.items():
-        yield from _within(getattr(sections, name), str(model.alias or name))
+        yield from notices_of(getattr(sections, name), str(model.alias or name), _is_settled)
+    yield from clusters.notices(sections.cluster, sections.deployment_config)
+    yield from extensions.notices(sections.extensions, sections.properties)
+    yield from sections.datasources.notices()
 
 
-def _within(value: object, path: str) -> Iterator[str]:
-    if isinstance(value, Own | Spark):  # every other key is a setting, and was checked as one, or is Spark's
-        return
-    if isinstance(value, Section):
-        names = {name: str(f.alias or name) for name, f in type(value).model_fields.items()}
-        for extra in value.model_extra or {}:
-            yield _unknown(f"{path}.{extra}", extra, list(names.values()))
-        for name, written in names.items():
-            yield from _within(getattr(value, name), f"{path}.{written}")
-    elif isinstance(value, tuple):
-        for i, inner in enumerate(value):
-            yield from _within(inner, f"{path}[{i}]")
-
-
-def _unknown(path: str, name: str, known: list[str]) -> str:
-    near = nearest(name, known)
-    return f"'{path}' has no effect: nothing reads it" + (f"; did you mean '{near}'?" if near else "")
+def _is_settled(value: object) -> bool:
+    """Whether the other keys of a section are settings, which were checked as such, or those of Spark, or nothing of it is read."""
+    return isinstance(value, Own | Spark | clusters.ClusterConfig | clusters.DeploymentConfig)
 
 
 def _flat(prefix: str, content: Mapping[str, Any]) -> dict[str, str]:
@@ -382,35 +366,28 @@ def _flat(prefix: str, content: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-MASKED = "***"
-
-
 def as_yaml(found: Deployment) -> dict[str, Any]:
-    """All settings by the names that they have in a file; passwords are masked."""
-    content = found.sections.model_dump(mode="json", by_alias=True)
-    kept, errors = found.persistence, found.error_store
-    content["state.persistence"] = {
-        "enabled": kept.enabled,
-        "intervalInMin": kept.interval,
-        "revisionsToKeep": kept.keep,
-        "persistenceStore": kept.store,
-        "config": {"location": kept.location, "table": kept.table} | _named(kept.datasource),
-    }
-    content["error.store"] = {
-        "enabled": errors.datasource is not None,
-        "config": {"table": errors.table} | _named(errors.datasource),
-    }
-    masked: dict[str, Any] = _masked(content, "")
-    return masked
+    """All settings by the names that they have in a file. Passwords are masked: what has such a name, what `${sec:…}` stands for, and those in URLs."""
+
+    def masked(value: Any, path: str) -> Any:
+        if isinstance(value, Mapping):
+            return {name: masked(inner, f"{path}.{name}") for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [masked(inner, path) for inner in value]
+        if not isinstance(value, str) or not value:
+            return value
+        return MASKED if any(map(is_secret, path.split("."))) else hidden(value, found.secrets)
+
+    shown: dict[str, Any] = masked(found.sections.model_dump(mode="json", by_alias=True), "")
+    return shown
 
 
-def _named(source: DataSource | None) -> dict[str, str]:
-    return {} if source is None else {"datasource": source.name}
+def hidden(text: str, secrets: frozenset[str]) -> str:
+    """A text without passwords of URLs, and without what is secret.
 
-
-def _masked(value: Any, path: str) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _masked(inner, str(name)) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_masked(inner, path) for inner in value]
-    return MASKED if value and isinstance(value, str) and _is_secret(path) else value
+    >>> hidden("postgresql://ada:pw@db/x?password=y s3cret", frozenset({"s3cret"}))
+    'postgresql://ada:***@db/x?password=*** ***'
+    """
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASKED)
+    return _URL_PARAMETER.sub(rf"\1{MASKED}", _URL_PASSWORD.sub(rf"\1{MASKED}@", text))

@@ -56,5 +56,5 @@ def _filled(text: str, path: str, lookups: Mapping[str, Lookup]) -> str:
 _WANTED = {
     "env": "a placeholder with a value: set {name} in the environment, or give a default after a comma",
     "sys": "a placeholder with a value: set {name} in the environment, or give a default after a comma",
-    "sec": "a secret that is there: 'nadi secret set {name}' makes it",
+    "sec": "a placeholder with a value: secrets are those of a worker's home, which '--home' names",
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nadi.config import DataSource, Persistence
-from nadi.config.persistence import FILES
+from nadi.config.places import FILES
 from nadi.errors import NadiError, error
 from nadi.persistence.contract import Store
 from nadi.persistence.files import FileStore

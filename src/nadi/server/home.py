@@ -48,16 +48,21 @@ class Home:
             raise error("FOLDER_NOT_MADE", folder=self.folder, reason=reason.strerror) from reason
         for folder in (self.security, self.state):
             make_private(folder)
-        try:
-            self.apps.mkdir(parents=True, exist_ok=True)
-        except OSError as reason:
-            raise error("FOLDER_NOT_MADE", folder=self.apps, reason=reason.strerror) from reason
+        make_folder(self.apps)
 
 
 def open_home(folder: Path, repository: str = "") -> Home:
     """The home in a folder; `repository` is where the folder of apps is, if not in it."""
     folder = folder.resolve()
     return Home(folder, folder / (repository or "deployment"))
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder where there is none. Errors: FOLDER_NOT_MADE."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise error("FOLDER_NOT_MADE", folder=folder, reason=reason.strerror) from reason
 
 
 def make_private(folder: Path) -> None:

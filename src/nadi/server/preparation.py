@@ -1,4 +1,4 @@
-"""What the text of an app goes through before the node gets it: variables, checks, a name that a file can have."""
+"""What the text of an app goes through before the node gets it: variables, refs, checks, a name that a file can have."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from importlib import import_module
 
 from nadi.errors import error
 from nadi.lang import substitute
+from nadi.lang.refs import Refs, with_refs
 from nadi.pipeline.node import AppText, NodeOptions
 from nadi.pipeline.spec import Connectors, Engine
 from nadi.plan.annotations import first
@@ -15,10 +16,11 @@ from nadi.server.appfiles import AppFile, check_name
 
 
 class AppPreparation:
-    """For the apps of one node. `variables` are what `${name}` may stand for: only those that the operator has named."""
+    """For the apps of one node. `variables` are what `${name}` may stand for, `refs` what `ref='name'` may: only those that the operator has named."""
 
-    def __init__(self, options: NodeOptions, variables: Mapping[str, str]) -> None:
+    def __init__(self, options: NodeOptions, variables: Mapping[str, str], refs: Refs | None = None) -> None:
         self._variables = dict(variables)
+        self._refs = refs or {}
         self._engine: Engine = import_module(options.engine)
         self._registry: Connectors = import_module(options.connectors)
 
@@ -39,8 +41,8 @@ class AppPreparation:
         return AppText(self.filled(file.text), f"{file.name}.siddhi")
 
     def filled(self, text: str) -> str:
-        """A text with its variables. Errors: VARIABLE_NOT_SET."""
-        return substitute(text, self._variables)
+        """A text with its variables and refs. Errors: VARIABLE_NOT_SET, REF_UNKNOWN, REF_OF_ANOTHER_TYPE."""
+        return with_refs(substitute(text, self._variables), self._refs)
 
     def _planned(self, text: str) -> App:
         app = self._engine.plan_app(self.filled(text))

@@ -19,7 +19,7 @@ from nadi.pipeline.run import Node
 from nadi.server.appfiles import AppFiles
 from nadi.server.apps import Apps
 from nadi.server.deployer import Deployer
-from nadi.server.home import Home
+from nadi.server.home import Home, make_folder
 from nadi.server.preparation import AppPreparation
 from nadi.server.rest import siddhiapps, storequery
 from nadi.server.rest.application import guarded, make_routes
@@ -45,6 +45,8 @@ class Worker:
         self._home = home
         self._say = say
         home.make()
+        for file in sections.datasources.files():  # SQLite makes its files, and not their folders
+            make_folder(file.parent)
         options = NodeOptions(
             home.state,
             sections.spark.master,
@@ -54,7 +56,7 @@ class Worker:
             stays=True,
             updates=True,
         )
-        preparation = AppPreparation(options, sections.own.variables)
+        preparation = AppPreparation(options, sections.own.variables, deployment.refs)
         files = AppFiles(home.apps, LARGEST_APP)
         self._users = self._make_users()
         self._attempts = Attempts()
