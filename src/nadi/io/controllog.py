@@ -3,12 +3,13 @@
 It is read as a `nadi.io.linelog.LineLog`. Whoever appends holds the file's lock, drops what a crash left of a line before it, and syncs: a record that
 `append` has returned for is there for good, and no other one will ever stand in its place.
 
-A record is a change that an on-demand query makes, or what is sent again out of the error store (`Again`). The record is the mark, too: what has one was
-sent again.
+A record is a change that an on-demand query makes, what is sent again out of the error store (`Again`; the record is the mark, too: what has one was sent
+again), or events of a simulation (`Simulated`).
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,13 +20,15 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.io.contract import Connector, Decoded, Messages
-from nadi.io.linefile import append_lines
+from nadi.io.linefile import LineAppender, append_lines
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.lang.tree import Annotation
 
 TYPE = "control"
+SIMULATED = "simulated"
+"""The id of a record of a simulation."""
 
 
 class Again(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -52,6 +55,15 @@ class Again(msgspec.Struct, frozen=True, omit_defaults=True):
     rows: list[tuple[int, list[Any]]] = []
 
 
+class Simulated(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Events of a stream that a simulation sends, in order, each a chunk of its own: `stamps` are their timestamps (ms), `columns` the values of each
+    attribute. What JSON has no number for is a text: "NaN", "Infinity", "-Infinity"."""
+
+    stream: str
+    stamps: list[int]
+    columns: list[list[Any]]
+
+
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """`time` (ms) is when it was appended; it never goes back within a log."""
 
@@ -59,6 +71,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     query: str
     again: Again | None = None
+    simulated: Simulated | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +96,66 @@ def append(path: Path, id_: str, query: str, now: int | None = None) -> int:
     """Add a record; -> its position, once it is on the disk. `now` is the time, ms. Errors: DISK_FULL."""
     wall = _wall(now)
 
-    def made(content: bytes) -> Sequence[bytes]:
-        return [msgspec.json.encode(Record(max(wall, _time_of_last(content)), id_, query))]
+    def made(last: bytes) -> Sequence[bytes]:
+        return [msgspec.json.encode(Record(max(wall, _time_of_last(last)), id_, query))]
 
-    return append_lines(path, made)
+    return LineAppender(path).append(made)
+
+
+class SimulatedAppender:
+    """Adds the events of simulations; those of all threads that wait are one write. Records of others may come in between."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = LineAppender(path)
+        self._waiting: list[_Adding] = []
+        self._coming = threading.Lock()
+        self._writing = threading.Lock()
+
+    def append(self, events: Sequence[Simulated], now: int | None = None) -> int:
+        """Add a record for each; -> the position of the last one, once all are on the disk. `now` is the time, ms. Errors: DISK_FULL; then none is there."""
+        mine = _Adding(events, _wall(now))
+        with self._coming:
+            self._waiting.append(mine)
+        with self._writing:  # whoever has it writes for all who came before
+            if not mine.done:
+                with self._coming:
+                    together, self._waiting = self._waiting, []
+                self._write(together)
+        if mine.failure is not None:
+            raise mine.failure
+        return mine.last
+
+    def _write(self, together: Sequence[_Adding]) -> None:
+        wall = max(one.wall for one in together)
+
+        def made(last: bytes) -> Sequence[bytes]:
+            stamp = max(wall, _time_of_last(last))
+            return [
+                msgspec.json.encode(Record(stamp, SIMULATED, "", simulated=each))
+                for one in together
+                for each in one.events
+            ]
+
+        try:
+            position = self._file.append(made)
+        except NadiError as reason:
+            for one in together:
+                one.done, one.failure = True, reason
+            return
+        for one in together:
+            position += len(one.events)
+            one.done, one.last = True, position - 1
+
+
+@dataclass(slots=True)
+class _Adding:
+    """What one thread wants to be added, and what became of it."""
+
+    events: Sequence[Simulated]
+    wall: int
+    done: bool = False
+    last: int = -1
+    failure: NadiError | None = None
 
 
 def append_again(

@@ -16,7 +16,8 @@ from nadi.errors import error
 from nadi.io.controllog import Again, append_again, control_connector, control_path
 from nadi.io.errorstore import Row, payload_of
 from nadi.kernel.control import CONTROL
-from nadi.pipeline.inputs.again import ControlTake, Misfit, control_take
+from nadi.pipeline.inputs.again import ControlTake, control_take
+from nadi.pipeline.inputs.misfit import Misfit
 from nadi.pipeline.live import Live
 from nadi.pipeline.ondemand import control_ordinal, wait_for
 

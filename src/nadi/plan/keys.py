@@ -38,7 +38,12 @@ def origins(app: App, elements: Sequence[Query | Partition], stream: str, key: E
     Raises:
         Untraceable: it is computed from more than one event of an input, or by something that is no function of the event.
     """
-    return _Tracer(app, tuple(elements)).trace(stream, key)
+    return _Tracer(app, tuple(elements)).trace(stream, key)[0]
+
+
+def steps(app: App, elements: Sequence[Query | Partition], stream: str, key: Expr) -> set[Origin]:
+    """As `origins`, for every stream on the way from the inputs to `stream`, these two included. Raises Untraceable."""
+    return _Tracer(app, tuple(elements)).trace(stream, key)[1]
 
 
 class _Tracer:
@@ -48,8 +53,8 @@ class _Tracer:
         self.producers = producers(elements)
         self.inputs = frozenset(input_streams(app, elements))
 
-    def trace(self, stream: str, key: Expr) -> set[Origin]:
-        """See `origins`. A list of what is still to be followed: chains of queries may be long, and may be cycles."""
+    def trace(self, stream: str, key: Expr) -> tuple[set[Origin], set[Origin]]:
+        """See `origins` and `steps`. A list of what is still to be followed: chains of queries may be long, and may be cycles."""
         traced: set[Origin] = set()
         waiting: list[Origin] = [(stream, key)]
         seen = {(stream, key)}
@@ -62,7 +67,7 @@ class _Tracer:
                 if before not in seen:
                     seen.add(before)
                     waiting.append(before)
-        return traced
+        return traced, seen
 
     def _sources(self, stream: str, key: Expr) -> list[Origin]:
         """One step towards the inputs."""

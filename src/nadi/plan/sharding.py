@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from nadi.plan.annotations import found
 from nadi.plan.elements import called, of_element, of_query
-from nadi.plan.keys import Untraceable, origins
+from nadi.plan.keys import Untraceable, origins, steps
 from nadi.plan.nodes import (
     App,
     Const,
@@ -69,6 +69,16 @@ def _by_key(part: _Part) -> Sharding:
     chosen = tuple((stream, next(iter(exprs))) for stream, exprs in sorted(keys.items()))
     shown = ", ".join(f"{stream} by {written(expr)}" for stream, expr in chosen)
     return Sharding("key", chosen, (f"all state lies in partitions whose keys come from the inputs: {shown}",))
+
+
+def keys_of(app: App, stream: str) -> tuple[Expr, ...]:
+    """By what the events of a stream of an app that is sharded by key are split, whether they come from outside or a query makes them.
+
+    Empty where they meet no state. Several where it is not one value of an event that says which state it meets: then no event from outside can be split.
+    """
+    part = _Part(app, app.elements)
+    met = set().union(*(steps(app, app.elements, key.stream, key.value) for _, key in part.keys_of_state()))
+    return tuple(sorted({expr for at, expr in met if at == stream}, key=written))
 
 
 @dataclass(slots=True)

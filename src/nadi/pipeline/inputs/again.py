@@ -1,4 +1,5 @@
-"""What is sent again out of the error store: from records of the control log to messages of sources, events of streams, payloads for sinks.
+"""What the control log has: changes, events of simulations, and what is sent again out of the error store, which becomes messages of sources, events of
+streams, payloads for sinks.
 
 A record has all that is needed (`nadi.io.controllog.Again`), so that what comes of it is a function of the logs, like everything else. What does not fit
 the app (its text may have changed since) goes to the error store with the reason, and stops nothing.
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from nadi.io.contract import Connector, Messages, Undecodable
-from nadi.io.controllog import Again, ControlMapper, Record
+from nadi.io.controllog import Again, ControlMapper, Record, Simulated
 from nadi.io.faultlog import FAULTS
 from nadi.io.mappers.unreadable import UNREADABLE
 from nadi.kernel.arrow import arrow_schema
@@ -25,17 +26,15 @@ from nadi.kernel.control import CONTROL
 from nadi.lang.tree import Type
 from nadi.pipeline.inputs.bucketing import Split, make_splitter
 from nadi.pipeline.inputs.faults import typed_values, undecodable_events
+from nadi.pipeline.inputs.misfit import Misfit
 from nadi.pipeline.inputs.pieces import Decoding, Ints, Piece, Taken
 from nadi.pipeline.inputs.sends import Send
+from nadi.pipeline.inputs.simulations import SimulationTake
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App, Schema
 
 _DECODE = msgspec.json.Decoder(Record).decode
 _BROKEN = (ValueError, TypeError, OverflowError, KeyError, pa.ArrowException)
-
-
-class Misfit(Exception):
-    """Why something cannot be sent again into the app as it is now."""
 
 
 def decoding(spec: AppSpec, app: App, source: Connector) -> Decoding:
@@ -59,7 +58,8 @@ def control_take(spec: AppSpec, app: App, control: Connector) -> ControlTake:
     sources = {c.ordinal: c for c in spec.sources(app) if c.stream not in (CONTROL, FAULTS)}
     sinks = {c.ordinal: c for c in spec.load_connectors().connectors(app, "sink")}
     split = make_splitter(app, control.stream, control.schema, spec.buckets)
-    return ControlTake(spec, app, sources, sinks, Decoding(control.stream, ControlMapper(), split), control.ordinal)
+    changes = Decoding(control.stream, ControlMapper(), split)
+    return ControlTake(spec, app, sources, sinks, changes, SimulationTake(app, spec.buckets), control.ordinal)
 
 
 @dataclass
@@ -73,13 +73,14 @@ class _Found:
 
 @dataclass(frozen=True)
 class ControlTake:
-    """See `nadi.pipeline.inputs.pieces.Take`: changes as events of the control input, and what is sent again."""
+    """See `nadi.pipeline.inputs.pieces.Take`: changes as events of the control input, events of simulations, and what is sent again."""
 
     spec: AppSpec
     app: App
     sources: Mapping[int, Connector]
     sinks: Mapping[int, Connector]
     changes: Decoding
+    simulations: SimulationTake
     ordinal: int
     _inputs: dict[int, Decoding] = field(default_factory=dict)
 
@@ -87,8 +88,13 @@ class ControlTake:
         assert not isinstance(messages.payloads, pa.RecordBatch)
         found = _Found()
         changes: list[int] = []
+        simulated: list[tuple[int, Simulated]] = []
         batches: dict[tuple[int, int, tuple[str, ...]], list[tuple[int, Again]]] = {}
-        for i, again in enumerate(_DECODE(line).again for line in messages.payloads):
+        for i, record in enumerate(map(_DECODE, messages.payloads)):
+            again = record.again
+            if record.simulated is not None:
+                simulated.append((i, record.simulated))
+                continue
             if again is None or again.kind == "control":
                 changes.append(i)
                 continue
@@ -106,6 +112,13 @@ class ControlTake:
             at = np.array(changes, np.int64)
             taken = self.changes(_at(messages, at, [messages.payloads[i] for i in changes]), partition)
             found.pieces.extend(replace(piece, message=at[piece.message]) for piece in taken.pieces)
+        for made in self.simulations(simulated):
+            if isinstance(made, Piece):
+                found.pieces.append(made)
+            else:
+                found.told.append(
+                    self._told(messages, made[0], f"a simulated event cannot be taken: {made[1]}", made[1])
+                )
         for (ordinal, of, header), records in batches.items():
             self._decode(ordinal, of, header, records, messages, found)
         return Taken(found.pieces, (), tuple(found.told), tuple(found.sends))
@@ -188,9 +201,12 @@ class ControlTake:
         return send
 
     def _misfit(self, again: Again, messages: Messages, i: int, reason: str) -> list[Any]:
-        why = f"error {again.error} could not be sent again: {reason}"
+        return self._told(messages, i, f"error {again.error} could not be sent again: {reason}", reason, again.payload)
+
+    def _told(self, messages: Messages, i: int, why: str, final: str, payload: bytes | None = None) -> list[Any]:
+        """A row for the error store about a record: `payload`, or else the whole of it."""
         place = [self.ordinal, 0, int(messages.positions[i]), int(messages.times[i])]
-        return [*place, why, again.payload, {"final": reason}]
+        return [*place, why, messages.payloads[i] if payload is None else payload, {"final": final}]
 
 
 def event_columns(schema: Schema, payload: bytes) -> pa.RecordBatch:

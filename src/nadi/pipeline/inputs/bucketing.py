@@ -16,6 +16,8 @@ from nadi.kernel.rows.flow import Flow
 from nadi.lang.tree import Type
 from nadi.pipeline.inputs.keygroups import key_groups
 from nadi.plan.nodes import App, Attr, Expr, Schema
+from nadi.plan.render import written
+from nadi.plan.sharding import keys_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -45,6 +47,23 @@ def make_splitter(app: App, stream: str, schema: Schema, buckets: int) -> Splitt
     if app.sharding.kind == "partition":
         return lambda batch, message, partition: _all_to(partition % buckets, batch)
     return _to_one_bucket
+
+
+def make_any_splitter(app: App, stream: str, schema: Schema, buckets: int) -> Splitter:
+    """As `make_splitter`, for events from outside of any stream: those that a query makes otherwise are split by what says which state they meet.
+
+    Raises ValueError where no one value of an event says that.
+    """
+    if app.sharding.kind != "key" or stream in dict(app.sharding.keys):
+        return make_splitter(app, stream, schema, buckets)
+    keys = keys_of(app, stream)
+    if len(keys) > 1:
+        named = " and ".join(map(written, keys))
+        raise ValueError(f"the state that an event of '{stream}' meets is found by {named}, which may differ")
+    if not keys:
+        return _to_one_bucket
+    texts = _texts_of(keys[0], schema)
+    return lambda batch, message, _partition: _by_key(texts(batch), message, buckets)
 
 
 def _to_one_bucket(batch: pa.RecordBatch, _message: Ints, _partition: int) -> Split:
