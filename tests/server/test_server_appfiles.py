@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from nadi.config.ownership import make_private
 from nadi.errors import NadiError
 from nadi.server.appfiles import AppFiles, check_name
-from nadi.server.home import make_private, open_home
+from nadi.server.home import open_home
 
 
 @pytest.mark.parametrize("name", ["Orders", "a", "_x", "A-1.b", "0", "x" * 100])

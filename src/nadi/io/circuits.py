@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from nadi.config.ownership import OWN_FOLDER
 from nadi.errors.exceptions import ConnectionUnavailableException
 
 
@@ -79,7 +80,7 @@ class Circuit:
         self._note = note
         fresh = self._path.with_suffix(".new")
         with contextlib.suppress(OSError):
-            self._path.parent.mkdir(exist_ok=True)
+            self._path.parent.mkdir(OWN_FOLDER, exist_ok=True)
             fresh.write_bytes(msgspec.json.encode(note))
             fresh.replace(self._path)
 

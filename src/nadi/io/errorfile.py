@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from nadi.config.ownership import OWN_FILE, own_file
 from nadi.errors import NadiError
 from nadi.io import staging
 from nadi.io.errorstore import ANY, Place, Row, Wanted, place_of, staged_lines
@@ -168,7 +169,7 @@ class FileErrorStore:
         length = 0
         try:
             with staging.room_for(self._aside):
-                descriptor = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+                descriptor = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWN_FILE)
                 try:
                     for line in self._visible(locked=True):
                         staging.write_all(descriptor, line.bytes)
@@ -210,7 +211,7 @@ class FileErrorStore:
     def _locked(self, how: int) -> Iterator[None]:
         path = self._folder / "lock"
         with staging.room_for(path):
-            lock = path.open("a")
+            lock = open(path, "a", opener=own_file)  # noqa: SIM115 (closed below)
         with lock:
             fcntl.flock(lock, how)
             yield

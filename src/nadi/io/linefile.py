@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from nadi.config.ownership import own_file
 from nadi.errors import error
 from nadi.io.staging import sync_folder
 
@@ -23,7 +24,7 @@ Made = Callable[[bytes], Sequence[bytes]]
 def append_lines(path: Path, made: Made) -> int:
     """Adds lines; -> how many the file had before. Nobody else adds between the call of `made` and the end. Errors: DISK_FULL, those of `made`."""
     try:
-        with path.open("a+b") as file:
+        with open(path, "a+b", opener=own_file) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
             content = file.read()

@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from nadi.config.ownership import OWN_FILE, OWN_FOLDER
 from nadi.errors import error
 
+OUTPUT_FILE, OUTPUT_FOLDER = 0o666, 0o777
+"""What users get of their apps is made with their own mask; all else is private."""
 _READ = 65_536  # bytes
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -80,22 +83,22 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, mode: int = OWN_FOLDER) -> None:
     """A folder with all above it, durable."""
     if folder.is_dir():
         return
-    make_folder(folder.parent)
+    make_folder(folder.parent, mode)
     with room_for(folder):
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode, exist_ok=True)
         sync_folder(folder.parent)
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, mode: int = OWN_FILE) -> None:
     """The file has the old content or all of the new, whatever happens and whoever else writes it; after the call the new is durable."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}")
     with room_for(path):
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             try:
                 write_all(descriptor, data)
                 sync(descriptor)
@@ -125,7 +128,7 @@ def append_durably(path: Path, data: bytes) -> None:
     """Adds to the end of a file that one process writes; a torn end after a crash is for the reader to ignore."""
     with room_for(path):
         fresh = not path.exists()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, OWN_FILE)
         try:
             write_all(descriptor, data)
             sync(descriptor)

@@ -1,5 +1,8 @@
 """Revisions in files: `<location>/<app>/<revision>` is a manifest, `<location>/<app>/segments/<address>.zst` a blob.
 
+Folders and files are for this user only; a folder of an app that others own or may write to is neither read nor written (FOLDER_NOT_PRIVATE): what is in it
+becomes the state of an app.
+
 Each file is written beside its place, synced, and renamed into it; the manifest comes last, after the folder of the blobs is synced. A writer that dies leaves
 the old revisions and files that nobody names; the next one removes them.
 """
@@ -14,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from nadi.config.ownership import OWN_FILE, OWN_FOLDER, check_own, own_file
 from nadi.errors import error
 from nadi.persistence.contract import Sink, Writing, in_order
 
@@ -34,7 +38,11 @@ class FileStore:
         return str(self._location)
 
     def _folder(self, app: str) -> Path:
-        return self._location / _file_name(app)
+        """The folder of an app. Errors: FOLDER_NOT_PRIVATE."""
+        folder = self._location / _file_name(app)
+        check_own(folder)
+        check_own(folder / "segments")
+        return folder
 
     def apps(self) -> list[str]:
         with _failing(self.name):
@@ -76,7 +84,7 @@ class FileStore:
         folder = self._folder(app)
         with _failing(self.name):
             _make_folder(folder / "segments")
-            lock = (folder / ".lock").open("a")
+            lock = open(folder / ".lock", "a", opener=own_file)  # noqa: SIM115 (closed below)
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             turn = _Turn(self, app, folder)
@@ -183,7 +191,7 @@ def _written(path: Path) -> Iterator[_File]:
     """A file that is there, whole and durable, once this ends without an error; but for its name, which is durable when its folder is synced."""
     temporary = _temporary(path)
     with _failing(str(path)):
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o640)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWN_FILE)
         try:
             yield _File(descriptor)
             os.fsync(descriptor)
@@ -195,7 +203,7 @@ def _written(path: Path) -> Iterator[_File]:
 def _make_folder(folder: Path) -> None:
     if not folder.is_dir():
         _make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(OWN_FOLDER, exist_ok=True)
         _sync_folder(folder.parent)
 
 

@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import structlog
+
 from nadi.config import ErrorStoring, Persistence, Settings, read_settings
+from nadi.config.ownership import OWN_FOLDER, make_private, own_file
 from nadi.errors import NadiError, error
 from nadi.io.identity import OWN, first_numbers
 from nadi.io.registry import is_parted
@@ -23,6 +26,8 @@ from nadi.pipeline.hosting.doors import new_token
 from nadi.pipeline.session import is_cluster
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
+
+log = structlog.get_logger(__name__)
 
 __all__ = [
     "AppExit",
@@ -102,9 +107,10 @@ class ExitReport:
 
 @contextmanager
 def node_lock(state: Path) -> Iterator[None]:
-    """Hold the state folder for this process. Errors: NODE_LOCKED."""
-    state.mkdir(parents=True, exist_ok=True)
-    with (state / "node.lock").open("a+") as lock:
+    """Hold the state folder for this process; it is closed to other users. Errors: NODE_LOCKED, FOLDER_NOT_PRIVATE, FOLDER_NOT_MADE."""
+    if make_private(state.resolve()):  # a nadi before made it so
+        log.warning("other users could read the state folder; it is closed now", folder=str(state))
+    with open(state / "node.lock", "a+", opener=own_file) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -136,7 +142,7 @@ def needed_outputs(app: App) -> tuple[str, ...]:
 def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
     """The description of an app on this node; what its state folder fixes stays as it was. Errors: APP_CHANGED, INVALID_SETTING."""
     state = options.state.resolve() / app.name
-    state.mkdir(parents=True, exist_ok=True)
+    state.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
     spec = _spec(text, app, options, cores, journal, cores)
     spec = dataclasses.replace(spec, begin=settle(spec))
     shape = _as_before(spec.place.state, app, spec)

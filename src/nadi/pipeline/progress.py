@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from nadi.config.ownership import OWN_FILE
 from nadi.metrics import Counts, Progress
 
 __all__ = ["Counts", "Progress", "read_progress", "write_progress"]
@@ -25,7 +26,7 @@ def read_progress(state: Path) -> Progress | None:
 
 def write_progress(state: Path, progress: Progress) -> None:
     """Replace what is noted, in place: a file that is made and removed for each cut of a hundred apps costs more than the rest of a commit."""
-    descriptor = os.open(state / "progress.json", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(state / "progress.json", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, OWN_FILE)
     try:
         packed = msgspec.json.encode(progress)
         os.pwrite(descriptor, packed, 0)

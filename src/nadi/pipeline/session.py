@@ -30,6 +30,7 @@ from xml.sax.saxutils import quoteattr
 
 import structlog
 
+from nadi.config.ownership import OWN_FOLDER
 from nadi.errors import NadiError, error
 from nadi.pipeline import catalyst, classarchive, hadoopconf, localfiles
 from nadi.pipeline.connector.jar import ensure_jar
@@ -275,7 +276,7 @@ def build_session(options: SessionOptions) -> SparkSession:
     from pyspark.sql import SparkSession
 
     logs = options.logs.resolve()
-    logs.mkdir(parents=True, exist_ok=True)
+    logs.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
     keep_strays(logs)
     os.environ["PYSPARK_PYTHON"] = python_of(options)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

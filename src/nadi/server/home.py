@@ -7,15 +7,11 @@ state/                      what the apps need to go on: events, state, revision
 
 from __future__ import annotations
 
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from nadi.config.ownership import OWN_FOLDER, make_private
 from nadi.errors import error
-
-PRIVATE = 0o700
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class Home:
     def make(self) -> None:
         """Make the folders that are not there. Errors: FOLDER_NOT_PRIVATE, FOLDER_NOT_MADE."""
         try:
-            self.folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+            self.folder.mkdir(mode=OWN_FOLDER, parents=True, exist_ok=True)
         except OSError as reason:
             raise error("FOLDER_NOT_MADE", folder=self.folder, reason=reason.strerror) from reason
         for folder in (self.security, self.state):
@@ -61,20 +57,5 @@ def make_folder(folder: Path) -> None:
     """Make a folder where there is none. Errors: FOLDER_NOT_MADE."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as reason:
-        raise error("FOLDER_NOT_MADE", folder=folder, reason=reason.strerror) from reason
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder that only this user can enter; one that is there and belongs to this user is closed to others.
-
-    Errors: FOLDER_NOT_PRIVATE, where it belongs to somebody else or is no folder; FOLDER_NOT_MADE.
-    """
-    try:
-        folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-            raise error("FOLDER_NOT_PRIVATE", folder=folder)
-        folder.chmod(PRIVATE)
     except OSError as reason:
         raise error("FOLDER_NOT_MADE", folder=folder, reason=reason.strerror) from reason

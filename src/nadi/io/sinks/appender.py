@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from nadi.config.ownership import OWN_FILE, OWN_FOLDER
 from nadi.errors import error
 from nadi.io import staging
 from nadi.io.contract import Receipt
@@ -46,8 +47,9 @@ class Ledger(msgspec.Struct, frozen=True):
     length: int
 
 
-def extend(target: Path, length: int, data: Sequence[bytes]) -> int:
+def extend(target: Path, length: int, data: Sequence[bytes], output: bool = False) -> int:
     """Lets a file have `length` bytes and then the pieces, whatever it had behind them; its length then. Durable after the call.
+    A new one is private, unless it is `output` of users.
 
     Errors: DISK_FULL, TARGET_CHANGED where it is shorter.
     """
@@ -57,8 +59,9 @@ def extend(target: Path, length: int, data: Sequence[bytes]) -> int:
             descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             fresh = True
-            staging.make_folder(target.parent)
-            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            file, folder = (staging.OUTPUT_FILE, staging.OUTPUT_FOLDER) if output else (OWN_FILE, OWN_FOLDER)
+            staging.make_folder(target.parent, folder)
+            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, file)
         try:
             found = os.fstat(descriptor).st_size
             if found < length:
@@ -139,15 +142,25 @@ def _handed(receipt: Receipt) -> Output:
 
 
 class Appender:
-    """`folder` keeps ledger and stages; `header` opens a target that is empty; a target longer than `limit` bytes begins again (0: never)."""
+    """`folder` keeps ledger and stages; `header` opens a target that is empty; a target longer than `limit` bytes begins again (0: never); `output`: the
+    target is for users, and made with the mask of the process."""
 
-    def __init__(self, folder: Path, target: Path, append: bool = True, header: bytes = b"", limit: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        target: Path,
+        append: bool = True,
+        header: bytes = b"",
+        limit: int = 0,
+        output: bool = False,
+    ) -> None:
         self._stages = Stages(folder)
         self._ledger_path = folder / "append.json"
         self._target = target
         self._append = append
         self._header = header
         self._limit = limit
+        self._output = output
 
     def stage(self, cut: int, bucket: int, data: bytes) -> None:
         """Keeps the output of a bucket for the commit. Errors: DISK_FULL."""
@@ -207,7 +220,7 @@ class Appender:
 
     def _add(self, length: int, data: Sequence[bytes]) -> int:
         opening = [self._header] if length == 0 and data else []
-        return extend(self._target, length, (*opening, *data))
+        return extend(self._target, length, (*opening, *data), self._output)
 
     def _ledger(self) -> Ledger:
         try:

@@ -109,7 +109,7 @@ def open_file_sink(connector: Connector, place: Place) -> FileSink | FolderSink:
     names = CsvSink(connector).header if kind == "csv" else None
     header = names + b"\n" if names is not None else b""
     if not is_folder:
-        return FileSink(Appender(kept, Path(path), flag(connector.options, "append", True), header))
+        return FileSink(Appender(kept, Path(path), flag(connector.options, "append", True), header, output=True))
     whole = _WHOLE.get(kind, "")
     return FolderSink(
         Parts(kept, Path(path), whole or _ENDINGS.get(kind, "txt")), connector.schema.names, whole, header

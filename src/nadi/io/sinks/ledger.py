@@ -10,10 +10,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from nadi.config.ownership import own_file
 from nadi.io.contract import Connector, Place
 from nadi.io.remotefiles import is_remote
 from nadi.io.sinks.notes import Note, NoteFolder
-from nadi.io.staging import sync_folder
+from nadi.io.staging import make_folder, sync_folder
 
 
 def folder(connector: Connector, place: Place) -> Path:
@@ -78,9 +79,9 @@ def replace(path: Path | Note, value: object) -> None:
 
 
 def _written(path: Path, value: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     temporary = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}")
-    with temporary.open("w") as f:
+    with open(temporary, "w", opener=own_file) as f:
         json.dump(value, f)
         f.flush()
         os.fsync(f.fileno())

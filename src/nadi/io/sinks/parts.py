@@ -26,9 +26,10 @@ class Parts:
 
     def stage(self, cut: int, bucket: int, data: bytes) -> dict[str, str | int]:
         """Keeps the part of a bucket for the commit. Errors: DISK_FULL."""
+        staging.make_folder(self._target, staging.OUTPUT_FOLDER)
         staging.make_folder(self._target / ".staged")
         name = self._name(cut, bucket)
-        staging.write_atomically(self._target / ".staged" / name, data)
+        staging.write_atomically(self._target / ".staged" / name, data, staging.OUTPUT_FILE)
         return {"name": name}
 
     def commit(self, cut: int, names: Sequence[str]) -> None:

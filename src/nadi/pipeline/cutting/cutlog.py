@@ -23,6 +23,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
+from nadi.config.ownership import OWN_FILE, OWN_FOLDER, own_file
 from nadi.errors import error
 from nadi.io import staging
 from nadi.io.staging import sync_folder
@@ -54,7 +55,7 @@ class Cuts(Protocol):
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Nobody else appends or takes over meanwhile."""
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWN_FILE)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -72,11 +73,11 @@ def current_epoch(folder: Path) -> int:
 
 def take_over(folder: Path) -> int:
     """Begin a new epoch and return it; every run before can no longer append."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
     with locked(folder):
         epoch = current_epoch(folder) + 1
         fresh = folder / "epoch.new"
-        with fresh.open("w") as out:
+        with open(fresh, "w", opener=own_file) as out:
             out.write(str(epoch))
             out.flush()
             os.fsync(out.fileno())
@@ -150,7 +151,7 @@ class CutLog:
 
     def _new_file(self, first: int) -> Path:
         path = self._folder / f"cuts-{first:012d}.jsonl"
-        path.touch()
+        path.touch(OWN_FILE)
         sync_folder(self._folder)
         return path
 

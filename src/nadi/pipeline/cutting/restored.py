@@ -19,6 +19,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from nadi.config.ownership import OWN_FILE, OWN_FOLDER
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io import staging
 from nadi.kernel.segments import Part, parts_of, stream_of
@@ -45,7 +46,7 @@ def fresh_folder(state: Path) -> Path:
     """An empty folder to make a restored state in. `put_in_place` gives it its name."""
     fresh = state / FRESH
     shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    fresh.mkdir(OWN_FOLDER, parents=True)
     return fresh
 
 
@@ -58,7 +59,7 @@ def write_bucket(folder: Path, bucket: int, parts: Iterator[Part]) -> None:
     """What the kernel of a bucket is to begin with. Errors: DISK_FULL, those of reading the parts."""
     path = bucket_file(folder, bucket)
     with staging.room_for(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWN_FILE)
         try:
             for piece in stream_of(parts):
                 staging.write_all(descriptor, piece)
@@ -149,7 +150,7 @@ def _set_aside(state: Path) -> None:
     aside, before = state / ASIDE, state / BEFORE
     found = [state / name for name in (LOG, CHECKPOINT) if (state / name).exists()]
     if found:
-        aside.mkdir(exist_ok=True)
+        aside.mkdir(OWN_FOLDER, exist_ok=True)
         for note in (state / "pipeline.json", *cuts_folder(state).glob("commits-*.jsonl")):
             if note.exists():
                 shutil.copyfile(note, aside / note.name)

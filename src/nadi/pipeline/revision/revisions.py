@@ -24,6 +24,7 @@ import msgspec
 import structlog
 
 from nadi.config import Persistence
+from nadi.config.ownership import OWN_FOLDER
 from nadi.errors import NadiError, error
 from nadi.io import faultlog
 from nadi.io.faultlog import FAULTS
@@ -76,7 +77,7 @@ class Revisions:
         self._spark = spark
         self._clock = clock
         self._folder = requests(group.spec.place.state)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
         self._last = clock()
         self._thread: threading.Thread | None = None
         self._changed = changed
@@ -150,7 +151,7 @@ class Revisions:
     def make(self) -> Done:
         """Make a revision of what is committed. Errors: NOTHING_COMMITTED, REVISION_FAILED."""
         folder = self._folder / f"copy-{secrets.token_hex(4)}"
-        folder.mkdir(parents=True)
+        folder.mkdir(OWN_FOLDER, parents=True)
         spec, kept = self._group.spec, self._keeping
         try:
             with self._group.pinned() as (cut, lines):
@@ -187,7 +188,7 @@ def ask_for(state: Path, within: float) -> str:
     if read_live(state) is None:
         raise error("APP_NOT_RUNNING", app=state.name, folder=state.parent)
     folder = requests(state)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
     request = folder / f"{time.time_ns()}-{secrets.token_hex(4)}.request"
     answer = request.with_suffix(".answer")
     request.touch()

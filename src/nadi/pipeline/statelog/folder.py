@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from nadi.config.ownership import OWN_FILE
 from nadi.errors import error
 from nadi.io import staging
 from nadi.io.staging import make_folder, room_for, sync_folder, write_all
@@ -43,7 +44,7 @@ class FolderStore:
             if path.exists():
                 raise FileExistsError(f"{path} exists")
             made = temporary
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWN_FILE)
             try:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX)
