@@ -112,10 +112,7 @@ class TextSource:
 def _pairs(text: str) -> dict[str, str]:
     """The values by name, in time that is linear in the text. Errors: ValueError.
 
-    >>> _pairs("symbol:'a, b', price:1,000\\nvolume:3,")
-    Traceback (most recent call last):
-    ValueError: 'price:1,000\nvolume:3,' is not name:value
-    >>> _pairs("symbol:'a, b', price:1,000,\\nvolume:3,")
+    >>> _pairs("symbol: 'a, b', price:1,000, volume:3,")
     {'symbol': "'a, b'", 'price': '1,000', 'volume': '3'}
     """
     whole = text.rstrip()
