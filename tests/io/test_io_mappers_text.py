@@ -136,3 +136,39 @@ def test_columns_of_other_names_are_mapped() -> None:
     assert rows(mapper.decode(messages(ipc_bytes(batch)))) == [(1, "z")]
     with pytest.raises(NadiError):
         make_sink_mapper(connector("a int", "arrow", payload=["{{a}}"]))
+
+
+def test_finding_1_spaces_inside_a_value_are_read_once() -> None:
+    """Security finding 1: the pattern that read pairs took cubic time, 10 s for 2,000 spaces. A million would take weeks."""
+    found = decode("a string", "a:x" + " " * 1_000_000 + "y\n z")
+    assert [f.reason for f in found.failures] == ["'a:x' is not name:value"]
+
+
+@pytest.mark.parametrize(
+    "payload", ['a:"x,' * 100_000, "a:',b:\"," * 100_000, "a:" + " ," * 400_000, "," * 800_000, ", a " * 200_000]
+)
+def test_finding_1_no_message_of_a_megabyte_takes_more_than_a_moment(payload: str) -> None:
+    decode("a string", payload)
+
+
+@pytest.mark.parametrize(
+    ("payload", "value"),
+    [
+        ("a:", ""),
+        ("a:x,,", "x,"),
+        ("a:x , \n", "x"),
+        ('a:"x",y,b:1', '"x",y'),
+        ('a:"x"y"', 'x"y'),
+        ("a:'x\ny' ,b:1", "x\ny"),
+        ("a: 1,000 , b : 2", "1,000"),
+        ("a:x y:z", "x y:z"),
+    ],
+)
+def test_a_value_ends_before_the_next_name_or_the_end(payload: str, value: str) -> None:
+    found = decode("a string", payload)
+    assert (rows(found), found.failures) == ([(value,)], ())
+
+
+@pytest.mark.parametrize("payload", [" ", "a:x\ny,b:1", "a", ":x", ",a:1"])
+def test_what_is_no_list_of_pairs_is_a_failure(payload: str) -> None:
+    assert len(decode("a string", payload, map_options={"fail.on.missing.attribute": "false"}).failures) == 1
