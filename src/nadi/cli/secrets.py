@@ -7,8 +7,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from nadi.config.ownership import make_private
 from nadi.config.secrets import Secrets
-from nadi.server.home import make_private, open_home
+from nadi.server.home import open_home
 
 
 def put(name: str, home: Path) -> int:

@@ -18,7 +18,7 @@ from nadi.lang.tree import Type
 from nadi.pipeline.inputs.bucketing import Splitter, make_any_splitter
 from nadi.pipeline.inputs.faults import typed_values
 from nadi.pipeline.inputs.misfit import Misfit
-from nadi.pipeline.inputs.pieces import Ints, Piece
+from nadi.pipeline.inputs.pieces import Piece
 from nadi.plan.nodes import App, Schema
 
 BROKEN = (ValueError, TypeError, OverflowError, pa.ArrowException)

@@ -61,7 +61,9 @@ def page_routes(apps: Apps, facts: NodeFacts, lately: Lately) -> APIRouter:
             "ready": apps.is_open and not apps.starting(),
             "upSeconds": time.time() - facts.started,
         }
-        return JSONResponse({"node": node, "apps": [one for one in shown if one]}, headers={"Cache-Control": "no-store"})
+        return JSONResponse(
+            {"node": node, "apps": [one for one in shown if one]}, headers={"Cache-Control": "no-store"}
+        )
 
     return found
 
