@@ -37,7 +37,7 @@ def make_private(folder: Path) -> bool:
         found = folder.lstat()
         reason = _wrong(found, (os.geteuid(),))
         if reason:
-            raise _refused(folder, reason)
+            raise _refused(folder, wrong)
         opened = bool(found.st_mode & _OTHERS)
         if opened or found.st_mode & OWN_FOLDER != OWN_FOLDER:
             folder.chmod(OWN_FOLDER)
@@ -59,8 +59,8 @@ def check_own(folder: Path) -> None:
         return
     except OSError as reason:
         raise _refused(folder, f"cannot be looked at: {reason.strerror}") from reason
-    if reason := _wrong(found, (os.geteuid(), _ROOT)):
-        raise _refused(folder, reason)
+    if wrong := _wrong(found, (os.geteuid(), _ROOT)):
+        raise _refused(folder, wrong)
 
 
 def is_own(folder: Path) -> bool:
