@@ -35,8 +35,8 @@ def make_private(folder: Path) -> bool:
     try:
         folder.mkdir(mode=OWN_FOLDER, parents=True, exist_ok=True)
         found = folder.lstat()
-        reason = _wrong(found, (os.geteuid(),))
-        if reason:
+        wrong = _wrong(found, (os.geteuid(),))
+        if wrong:
             raise _refused(folder, wrong)
         opened = bool(found.st_mode & _OTHERS)
         if opened or found.st_mode & OWN_FOLDER != OWN_FOLDER:
