@@ -76,12 +76,16 @@ class DataSources(Section):
 
     entries: tuple[DataSourceEntry, ...] = Field(default=(), alias="dataSources")
 
-    def source(self, name: str, wanted_by: str) -> DataSource:
-        """The one of a name; `java:comp/env/<JNDI name>` and the JNDI name itself are names, too. Errors: INVALID_SETTING, which names the key `wanted_by`."""
+    def find(self, name: str) -> DataSource | None:
+        """The one of a name, if there is one; `java:comp/env/<JNDI name>` and the JNDI name itself are names, too."""
         bare = name.removeprefix("java:comp/env/")
-        for entry in self.entries:
-            if bare in (entry.name, entry.jndi.name):
-                return entry.source
+        return next((entry.source for entry in self.entries if bare in (entry.name, entry.jndi.name)), None)
+
+    def source(self, name: str, wanted_by: str) -> DataSource:
+        """The one of a name, as `find` has it. Errors: INVALID_SETTING, which names the key `wanted_by`."""
+        found = self.find(name)
+        if found is not None:
+            return found
         known = ", ".join(entry.name for entry in self.entries) or "none"
         wanted = f"a data source of wso2.datasources (there are: {known})"
         raise error("INVALID_SETTING", name=wanted_by, value=name, wanted=wanted)

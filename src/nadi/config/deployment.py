@@ -20,6 +20,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from nadi.config import clusters, extensions
+from nadi.config.auth import Auth, Permissions
 from nadi.config.datasources import DataSources
 from nadi.config.extensions import ExtensionEntry, RefEntry, properties_of
 from nadi.config.persistence import ErrorStoreSection, StatePersistence
@@ -101,72 +102,6 @@ class ArtifactDeployment(Section):
     repository_location: str = Field(default="", alias="repositoryLocation")
 
 
-class User(Section):
-    """A user of `userStore.users`. `password` is base64, as the reference has it, or an argon2 hash; `roles` are ids, with commas between them."""
-
-    username: str = Field(min_length=1)
-    password: str = Field(min_length=1, repr=False)
-    roles: str | int = ""
-
-    @property
-    def role_ids(self) -> tuple[str, ...]:
-        """The ids of the roles."""
-        return tuple(part.strip() for part in str(self.roles).split(",") if part.strip())
-
-
-class UserEntry(Section):
-    user: User
-
-
-class Role(Section):
-    """A role of `userStore.roles`."""
-
-    id: str | int
-    display_name: str = Field(default="", alias="displayName")
-
-
-class RoleEntry(Section):
-    role: Role
-
-
-class UserStore(Section):
-    """The local users and roles."""
-
-    users: tuple[UserEntry, ...] = ()
-    roles: tuple[RoleEntry, ...] = ()
-
-
-class UserManager(Section):
-    """Users of the role `adminRole` may do everything."""
-
-    admin_role: str = Field(default="admin", alias="adminRole")
-    user_store: UserStore = Field(default=UserStore(), alias="userStore")
-
-
-class RestAuth(Section):
-    """Which paths of the REST APIs want credentials: all but those that match a pattern of `exclude` (`*`, `?`)."""
-
-    auth_enable: bool = Field(default=True, alias="authEnable")
-    exclude: tuple[str, ...] = ()
-
-
-class AuthProperties(Section):
-    """How long a login lasts, in seconds."""
-
-    session_timeout: int = Field(default=3_600, ge=1, alias="sessionTimeout")
-    refresh_session_timeout: int = Field(default=86_400, ge=1, alias="refreshSessionTimeout")
-
-
-class Auth(Section):
-    """`auth.configs`."""
-
-    type: Literal["local"] = "local"
-    sso_enabled: bool = Field(default=False, alias="ssoEnabled")
-    properties: AuthProperties = AuthProperties()
-    rest: RestAuth = Field(default=RestAuth(), alias="restAPIAuthConfigs")
-    user_manager: UserManager = Field(default=UserManager(), alias="userManager")
-
-
 class Tls(Section):
     """`nadi.tls`: a certificate chain and its key, both in PEM; without them the first start makes a pair."""
 
@@ -205,6 +140,7 @@ class Sections(Section):
     query: Transport = Field(default=Transport(), alias="siddhi.stores.query.api")
     deployment: ArtifactDeployment = Field(default=ArtifactDeployment(), alias="wso2.artifact.deployment")
     auth: Auth = Field(default=Auth(), alias="auth.configs")
+    permissions: Permissions = Field(default=Permissions(), alias="wso2.analytics.permissions")
     own: Own = Field(default=Own(), alias="nadi")
     spark: Spark = Spark()
     persistence: StatePersistence = Field(default=StatePersistence(), alias="state.persistence")
@@ -343,6 +279,7 @@ def _notices(sections: Sections) -> Iterator[str]:
     yield from clusters.notices(sections.cluster, sections.deployment_config)
     yield from extensions.notices(sections.extensions, sections.properties)
     yield from sections.datasources.notices()
+    yield from sections.auth.notices()
 
 
 def _is_settled(value: object) -> bool:

@@ -87,10 +87,12 @@ def _wanted(found: Mapping[str, Any]) -> str:
             return "a value: it has no default"
         case "string_too_short":
             return "a text that is not empty"
+        case "value_error":
+            return str(context["error"])
     return str(found["msg"])
 
 
 def is_secret(path: str) -> bool:
     """Whether the value at a path is not to be shown."""
     last = path.rpartition(".")[2].lower()
-    return any(part in last for part in ("password", "certpass", "secret", "token"))
+    return not last.endswith("url") and any(part in last for part in ("password", "certpass", "secret", "token"))

@@ -21,16 +21,16 @@ from nadi.server.apps import Apps
 from nadi.server.deployer import Deployer
 from nadi.server.home import Home, make_folder
 from nadi.server.preparation import AppPreparation
-from nadi.server.rest import siddhiapps, storequery
+from nadi.server.rest import login, permissions, siddhiapps, storequery
 from nadi.server.rest.application import guarded, make_routes
 from nadi.server.rest.node import NodeFacts, health_routes, node_routes
 from nadi.server.security.attempts import Attempts
 from nadi.server.security.certificate import certificate_of
-from nadi.server.security.users import Users, make_users
+from nadi.server.security.identity import Identity, make_identity
 
 LARGEST_APP = 5_000_000  # bytes of a text
-OPEN = ("/health", "/health/*")
-"""Paths that never want credentials: load balancers ask them."""
+OPEN = ("/health", "/health/*", "/login/*", "/logout/*")
+"""Paths that never want credentials: load balancers ask them, or they look at credentials themselves."""
 
 Say = Callable[[str], object]
 
@@ -58,7 +58,7 @@ class Worker:
         )
         preparation = AppPreparation(options, sections.own.variables, deployment.refs)
         files = AppFiles(home.apps, LARGEST_APP)
-        self._users = self._make_users()
+        self._identity = self._make_identity()
         self._attempts = Attempts()
         self._deployer = Deployer(files, preparation, sections.deployment.update_interval)
         self._node = Node(self._deployer.first(), options, self._deployer.note, self._deployer.refused)
@@ -85,8 +85,16 @@ class Worker:
 
     def _servers(self) -> list[tuple[str, Listener, HttpServer]]:
         """The servers of all listeners, not started yet, and what they are for."""
+        identity = self._identity
         api = make_routes(
-            "nadi worker", [health_routes(self._apps), siddhiapps.routes(self._apps), node_routes(self._facts)]
+            "nadi worker",
+            [
+                health_routes(self._apps),
+                siddhiapps.routes(self._apps),
+                node_routes(self._facts),
+                login.routes(login.LoginApi(identity.provider, self._attempts, identity.sso)),
+                permissions.routes(identity.permissions, identity.provider),
+            ],
         )
         query = make_routes("nadi on-demand queries", [health_routes(self._apps), storequery.routes(self._apps)])
         tls = self._tls()
@@ -100,8 +108,14 @@ class Worker:
     ) -> Iterator[tuple[Listener, HttpServer]]:
         """A server for each listener."""
         rest = self._deployment.sections.auth.rest
-        users = self._users if rest.auth_enable else None
-        application = guarded(routes, users, self._attempts, (*OPEN, *rest.exclude))
+        application = guarded(
+            routes,
+            self._identity.provider if rest.auth_enable else None,
+            self._attempts,
+            (*OPEN, *rest.exclude),
+            self._identity.grants,
+            self._identity.provider,
+        )
         for listener in listeners:
             yield (
                 listener,
@@ -115,10 +129,10 @@ class Worker:
         sections = self._deployment.sections
         return certificate_of(self._home.security, sections.own.tls, sections.carbon.id)
 
-    def _make_users(self) -> Users:
-        made = make_users(self._home.security, self._deployment.sections.auth.user_manager)
+    def _make_identity(self) -> Identity:
+        made = make_identity(self._home.security, self._deployment)
         for notice in made.notices:
             self._say(f"warning: {notice}")
         if made.password:
             self._say(f"user 'admin' was made, with the password {made.password} (it is not shown again)")
-        return made.users
+        return made

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from security_build import serving
 
-from nadi.config.deployment import UserManager
+from nadi.config.auth import UserManager
 from nadi.server.rest import node, siddhiapps, storequery
 from nadi.server.rest.application import guarded, make_routes
 from nadi.server.security.attempts import Attempts

@@ -14,9 +14,9 @@ from nadi.io.httpserver import Application
 from nadi.server.rest.answers import VALIDATION, coded, text
 from nadi.server.rest.limits import Limits, PlainPaths
 from nadi.server.security.attempts import Attempts
-from nadi.server.security.guard import Guard
+from nadi.server.security.changes import Changes
+from nadi.server.security.guard import Guard, NoTokens, Passwords, Tokens
 from nadi.server.security.permissions import Grants, NoGrants, NotPermitted, else_admins
-from nadi.server.security.users import Users
 
 ERROR = 1  # the code of what belongs to no API
 
@@ -66,11 +66,17 @@ def make_routes(title: str, routers: Iterable[APIRouter]) -> FastAPI:
 
 def guarded(
     routes: FastAPI,
-    users: Users | None,
+    users: Passwords | None,
     attempts: Attempts,
     open_paths: Iterable[str],
     grants: Grants | None = None,
+    tokens: Tokens | None = None,
 ) -> Application:
-    """Routes behind the guard (no users: everybody may do everything) and the limits. Without `grants` only administrators have permissions."""
-    limited = Limits(routes)
-    return PlainPaths(limited if users is None else Guard(limited, users, attempts, open_paths, grants or NoGrants()))
+    """Routes behind the guard (no users: everybody may do everything) and the limits, with changes noted.
+
+    Without `grants` only administrators have permissions; without `tokens` only names and passwords are taken.
+    """
+    limited = Limits(Changes(routes))
+    if users is None:
+        return PlainPaths(limited)
+    return PlainPaths(Guard(limited, users, tokens or NoTokens(), attempts, open_paths, grants or NoGrants()))

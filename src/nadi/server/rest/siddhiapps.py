@@ -10,6 +10,7 @@ from nadi.errors import NadiError
 from nadi.server.apps import AppExists, AppNotThere, Apps
 from nadi.server.rest.answers import FILE_PROCESSING, VALIDATION, coded, message, no_app
 from nadi.server.rest.storequery import Question, answered
+from nadi.server.security.changes import about
 from nadi.server.security.permissions import SAPP, SIGNED_IN, needs
 
 SIDDHI = {"requestBody": {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}}
@@ -27,9 +28,11 @@ def routes(apps: Apps) -> APIRouter:
         try:
             name = await run_in_threadpool(apps.deploy, await request.body())
         except AppExists as taken:
+            about(request, taken.name)
             return message(409, f"There is a Siddhi App with the same name already: {taken.name}", "conflict")
         except NadiError as reason:
             return _refused(reason)
+        about(request, name)
         return _saved(201, name)
 
     @found.put("", dependencies=MANAGE, openapi_extra=SIDDHI, summary="Deploy an app, or update it in place")
@@ -41,6 +44,7 @@ def routes(apps: Apps) -> APIRouter:
             name, existed = await run_in_threadpool(apps.update, body)
         except NadiError as reason:
             return _refused(reason)
+        about(request, name)
         return _saved(200 if existed else 201, name)
 
     @found.get("", dependencies=VIEW, summary="The names of the apps")

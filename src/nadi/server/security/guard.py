@@ -2,36 +2,61 @@
 
 | answer | when |
 |---|---|
-| 400 | no header `Authorization`, one that cannot be read, or a scheme other than Basic |
-| 401 | nobody has this name and password |
-| 429 | too many wrong ones for this name or from this address; `Retry-After` says when to come back |
+| 400 | no header `Authorization`, one that cannot be read, or a scheme other than Basic and Bearer |
+| 401 | nobody has this name and password; the token is not known, or has expired |
+| 403 | a page of another origin wants to change something with the cookie of a user |
+| 429 | too many wrong passwords for this name from this address; `Retry-After` says when to come back |
+| 500 | the identity provider cannot be asked |
 
-Paths that match a pattern of `restAPIAuthConfigs.exclude` and those that are open to all need none. Who asks is in the scope's state as
-`caller`; what a user may do is up to each route (`nadi.server.security.permissions`).
+`Bearer` takes a whole token, or its first half where the cookie `HID` has the second. Paths that match a pattern of `restAPIAuthConfigs.exclude` and those
+that are open to all need none. Who asks is in the scope's state as `caller`; what a user may do is up to each route (`nadi.server.security.permissions`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
+from nadi.errors import NadiError
 from nadi.io.httpserver import Application, Receive, Scope, Send
 from nadi.server.rest.answers import send_text
 from nadi.server.rest.limits import drain
 from nadi.server.security.attempts import Attempts
+from nadi.server.security.audit import Origin, note
+from nadi.server.security.entrance import BASIC, Entrance, TooMany
 from nadi.server.security.permissions import CALLER, Caller, Grants
-from nadi.server.security.users import User, Users
+from nadi.server.security.requests import SAFE, Basic, Bearer, authorization, cookie, is_foreign
+from nadi.server.security.users import User
 
-LONGEST = 4_096  # characters of a header that is read
+ACCESS = "HID"  # the cookie with the second half of an access token
 
-log = structlog.get_logger("nadi.audit")
+log = structlog.get_logger("nadi.server")
+
+
+class Passwords(Protocol):
+    """Knows users by name and password."""
+
+    def login(self, name: str, password: str) -> User | None:
+        """The user of this name and password; None where there is none. May wait. Errors: PROVIDER_UNAVAILABLE."""
+
+
+class Tokens(Protocol):
+    """Knows users by access tokens."""
+
+    def user_of(self, token: str) -> User | None:
+        """The user that a token belongs to; None where it is not known or has expired. May wait. Errors: PROVIDER_UNAVAILABLE."""
+
+
+class NoTokens:
+    """There are no tokens."""
+
+    def user_of(self, token: str) -> User | None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,71 +65,85 @@ class Refusal:
 
     status: int
     reason: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
-MISSING = Refusal(400, "The header 'Authorization' is missing: it takes 'Basic' and base64 of user:password.", {})
-MALFORMED = Refusal(400, "The header 'Authorization' cannot be read: it takes 'Basic' and base64 of user:password.", {})
+_TAKES = "it takes 'Basic' and base64 of user:password, or 'Bearer' and a token."
+MISSING = Refusal(400, f"The header 'Authorization' is missing: {_TAKES}")
+MALFORMED = Refusal(400, f"The header 'Authorization' cannot be read: {_TAKES}")
 WRONG = Refusal(401, "The user name or the password is wrong.", {"WWW-Authenticate": 'Basic realm="nadi"'})
+NO_TOKEN = Refusal(
+    401,
+    "The token is not known, or has expired.",
+    {"WWW-Authenticate": 'Bearer realm="nadi", error="invalid_token"'},
+)
+FOREIGN = Refusal(403, "A page of another origin may not change anything with the cookies of this one.")
+FAILED = Refusal(500, "The server cannot tell who this is; its log has the reason.")
 
 
 class Guard:
     """See the module's text."""
 
     def __init__(
-        self, inner: Application, users: Users, attempts: Attempts, open_paths: Iterable[str], grants: Grants
+        self,
+        inner: Application,
+        users: Passwords,
+        tokens: Tokens,
+        attempts: Attempts,
+        open_paths: Iterable[str],
+        grants: Grants,
     ) -> None:
         """`open_paths` are patterns with `*` and `?`."""
         self._inner = inner
-        self._grants = grants
         self._users = users
-        self._attempts = attempts
+        self._tokens = tokens
+        self._entrance = Entrance(attempts)
+        self._grants = grants
         self._open = tuple(open_paths)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or any(fnmatchcase(scope["path"], pattern) for pattern in self._open):
             await self._inner(scope, receive, send)
             return
-        found = await self._checked(scope)
+        address = (scope.get("client") or ("", 0))[0]
+        try:
+            found = await self._checked(scope, address)
+        except NadiError as reason:
+            log.error("a user could not be checked", path=scope["path"], reason=str(reason))
+            found = FAILED
         if isinstance(found, Refusal):
             await drain(receive)  # of a stranger nothing is kept
             await send_text(send, found.status, found.reason, found.headers)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
-        state[CALLER] = Caller(found, (scope.get("client") or ("",))[0], self._grants)
+        state[CALLER] = Caller(found, address, self._grants)
         await self._inner(scope, receive, send)
 
-    async def _checked(self, scope: Scope) -> User | Refusal:
+    async def _checked(self, scope: Scope, address: str) -> User | Refusal:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         if not given:
             return MISSING
-        pair = credentials(given[0]) if len(given) == 1 else None
-        if pair is None:
-            return MALFORMED
-        name, password = pair
-        peer = scope.get("client") or ("", 0)
-        wait = self._attempts.wait(name, peer[0])
-        if wait > 0:
-            return Refusal(429, "Too many wrong passwords.", {"Retry-After": str(int(wait) + 1)})
-        user = await asyncio.get_running_loop().run_in_executor(None, self._users.login, name, password)
-        self._attempts.note(name, peer[0], user is not None)
-        if user is None:
-            log.warning("login refused", user=name, address=peer[0], path=scope["path"])
-            return WRONG
-        return user
+        match authorization(given[0]) if len(given) == 1 else None:
+            case Basic(name, password):
+                return await self._by_password(name, password, Origin(name, address, scope["path"]))
+            case Bearer(token):
+                return await self._by_token(token, scope, Origin("", address, scope["path"]))
+        return MALFORMED
 
+    async def _by_password(self, name: str, password: str, origin: Origin) -> User | Refusal:
+        found = await self._entrance.enter(origin, BASIC, lambda: self._users.login(name, password))
+        if isinstance(found, TooMany):
+            return Refusal(429, "Too many wrong passwords.", {"Retry-After": str(found.seconds)})
+        return WRONG if found is None else found
 
-def credentials(header: bytes) -> tuple[str, str] | None:
-    """The user name and password of a header `Authorization: Basic …`; None where it is none.
-
-    >>> credentials(b"Basic YWRtaW46c2VjcmV0")
-    ('admin', 'secret')
-    """
-    scheme, _, encoded = header.partition(b" ")
-    if scheme.lower() != b"basic" or len(header) > LONGEST:
-        return None
-    try:
-        name, colon, password = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-    return (name, password) if colon and name else None
+    async def _by_token(self, token: str, scope: Scope, origin: Origin) -> User | Refusal:
+        half = cookie(scope["headers"], ACCESS)
+        if half and scope["method"] not in SAFE and is_foreign(scope["headers"]):
+            note("foreign origin", origin, "refused")
+            return FOREIGN
+        for whole in (token + half, token) if half else (token,):
+            user = await asyncio.get_running_loop().run_in_executor(None, self._tokens.user_of, whole)
+            if user is not None:
+                return user
+        note("token", origin, "refused")
+        return NO_TOKEN

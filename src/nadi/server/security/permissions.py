@@ -18,16 +18,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-import structlog
 from fastapi import Depends, Request
 from fastapi.params import Depends as Dependency
 
+from nadi.server.security.audit import Origin, note
 from nadi.server.security.users import User
 
-CALLER = "caller"
-"""Where the state of a request has its caller."""
-
-log = structlog.get_logger("nadi.audit")
+CALLER, NEEDED = "caller", "needed"
+"""Where the state of a request has its caller, and what was needed of one that was let through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +101,10 @@ class Needed:
         """Errors: NotPermitted."""
         caller = caller_of(request)
         if caller is None or self.lets != "administrators" or caller.may(self.wanted):
+            request.scope.setdefault("state", {})[NEEDED] = self
             return
         names = " or ".join(map(str, self.wanted)) or "the administrators' role"
-        log.warning("not permitted", user=caller.user.name, address=caller.address, path=request.url.path, needs=names)
+        note("not permitted", Origin(caller.user.name, caller.address, request.url.path), "refused", needs=names)
         raise NotPermitted(f"This user has no permission for it: it takes {names}.")
 
 

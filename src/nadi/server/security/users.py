@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from nadi.config.deployment import UserManager
+from nadi.config.auth import UserManager
 from nadi.errors import error
 from nadi.server.security.passwords import PasswordCheck, from_base64, hash_password, is_hash, new_password
 
@@ -74,21 +74,32 @@ class Users:
         kept = self._kept.get(name)
         if kept is None:
             return None
-        roles = tuple(self._roles.get(id_, id_) for id_ in kept.roles)
-        return User(name, roles, self._admin_role in roles, kept.roles)
+        ids = tuple(id_ for id_ in kept.roles if id_ in self._roles)
+        roles = tuple(self._roles[id_] for id_ in ids)
+        return User(name, roles, self._admin_role in roles, ids)
 
 
 def make_users(folder: Path, manager: UserManager) -> Made:
     """The users of a worker whose security folder this is. Errors: INVALID_SETTING, USERS_DAMAGED."""
     roles = {str(e.role.id): e.role.display_name or str(e.role.id) for e in manager.user_store.roles}
+    roles = roles or {ADMIN_ROLE_ID: manager.admin_role}
     listed = manager.user_store.users
     if listed:
-        notices, kept = [], {}
+        notices: list[str] = []
+        kept: dict[str, _Kept] = {}
         for i, entry in enumerate(listed):
             user = entry.user
+            if user.username in kept:
+                path = f"auth.configs.userManager.userStore.users[{i}].user.username"
+                raise error("INVALID_SETTING", name=path, value=user.username, wanted="a name that no other user has")
             hashed, notice = _hashed(user.username, user.password, i)
             kept[user.username] = _Kept(hashed, user.role_ids)
             notices += [notice] if notice else []
+            notices += [
+                f"user '{user.username}' has a role with the id '{id_}', which userStore.roles does not name: it counts for nothing"
+                for id_ in user.role_ids
+                if id_ not in roles
+            ]
         return Made(Users(kept, roles, manager.admin_role), tuple(notices))
     roles.setdefault(ADMIN_ROLE_ID, manager.admin_role)
     found, password = _read(folder / FILE), ""
