@@ -11,7 +11,7 @@ import pytest
 from security_build import Clock, application_of, local_identity, serving, users_section
 from sqlalchemy import create_engine, inspect, text
 
-from nadi.config.persistence import DataSource
+from nadi.config.places import DataSource
 from nadi.errors import NadiError
 from nadi.server.security.grants import FILE, PermissionStore, Unknown, open_permissions, permission_id
 from nadi.server.security.permissions import SAPP, Permission
@@ -204,10 +204,9 @@ def test_permissions_that_are_disabled_let_every_user_do_everything_but_what_is_
 
 
 def test_the_tables_have_the_names_and_columns_of_the_contract(tmp_path: Path):
-    store, notice = open_permissions(tmp_path, "WSO2_PERMISSIONS_DB", {})
+    store = open_permissions(tmp_path, None)
     store.add(SAPP.view)
     store.grant(SAPP.view, "2")
-    assert notice == ""
     found = create_engine(f"sqlite:///{tmp_path / FILE}")
     columns = {
         name: [c["name"] for c in inspect(found).get_columns(name)] for name in ("PERMISSIONS", "ROLE_PERMISSIONS")
@@ -224,23 +223,20 @@ def test_the_tables_have_the_names_and_columns_of_the_contract(tmp_path: Path):
 
 
 def test_permissions_are_in_the_data_source_that_is_configured(tmp_path: Path):
-    sources = {"P": DataSource("P", f"jdbc:sqlite:{tmp_path / 'other.db'}")}
-    store, _notice = open_permissions(tmp_path, "P", sources)
-    store.add(SAPP.view)
+    entry = {"name": "P", "definition": {"configuration": {"jdbcUrl": f"jdbc:h2:{tmp_path / 'other'}"}}}
+    content = {
+        "auth.configs": users_section(),
+        "wso2.analytics.permissions": {"datasourceName": "P"},
+        "wso2.datasources": {"dataSources": [entry]},
+    }
+    local_identity(tmp_path, Clock(), content).permissions.add(SAPP.view)
     assert not (tmp_path / FILE).exists()
-    again, _notice = open_permissions(tmp_path, "P", sources)
+    again = open_permissions(tmp_path, DataSource("P", f"jdbc:sqlite:{tmp_path / 'other.sqlite'}"))
     assert [one.permission for one in again.of_app("SAPP")] == [SAPP.view]
 
 
-def test_a_database_of_java_is_replaced_by_a_file_and_said_so(tmp_path: Path):
-    sources = {"P": DataSource("P", "jdbc:h2:${sys:carbon.home}/database")}
-    _store, notice = open_permissions(tmp_path, "P", sources)
-    assert "H2" in notice
-    assert (tmp_path / FILE).exists()
-
-
 def test_a_database_that_cannot_be_reached_lets_nobody_in(tmp_path: Path):
-    store, _notice = open_permissions(tmp_path, "P", {})
+    store = open_permissions(tmp_path, None)
     (tmp_path / FILE).unlink()
     (tmp_path / FILE).mkdir()
     store._engine.dispose()
@@ -249,7 +245,7 @@ def test_a_database_that_cannot_be_reached_lets_nobody_in(tmp_path: Path):
 
 
 def test_roles_that_differ_in_case_are_two(tmp_path: Path):
-    store, _notice = open_permissions(tmp_path, "P", {})
+    store = open_permissions(tmp_path, None)
     store.add(SAPP.view)
     store.grant(SAPP.view, "Ops")
     assert store.has_one(User("a", (), False, ("Ops",)), (SAPP.view,))
@@ -258,6 +254,6 @@ def test_roles_that_differ_in_case_are_two(tmp_path: Path):
 
 
 def test_a_permission_that_was_never_registered_cannot_be_granted(tmp_path: Path):
-    store: PermissionStore = open_permissions(tmp_path, "P", {})[0]
+    store: PermissionStore = open_permissions(tmp_path, None)
     with pytest.raises(Unknown):
         store.grant(SAPP.view, "2")
