@@ -91,6 +91,10 @@ class Settings:
         "where the state logs are: a folder, or a URL of `pyarrow.fs` (`s3://bucket/folder`, `hdfs://…`, `gs://…`); else they are in the state folder. On a "
         "cluster, executors then need nothing of the state folder. Credentials come from the environment, not from the URL",
     )
+    connector_files: str = _setting(
+        "",
+        "a folder: options of sources and sinks may name certificates and keys in it (`ssl.ca.location` of Kafka and the like); without it they may name none",
+    )
     properties: Mapping[str, str] = field(
         default_factory=dict,
         metadata={

@@ -29,13 +29,15 @@ class Place:
     """Where a node keeps things and finds its services; handed to every connector.
 
     `state` is the state folder of the app, `journal` the URL of the NATS server that holds the journals, "" where the node has none. `notes` is the path or
-    URL where sinks keep what all who write to them must see, where these have no folder in common; "": they have.
+    URL where sinks keep what all who write to them must see, where these have no folder in common; "": they have. `files` is the folder in which options of an
+    app may name files (certificates, keys); "": they may name none.
     """
 
     app: str
     state: Path
     journal: str = ""
     notes: str = ""
+    files: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from nadi.errors import NadiError, error
+from nadi.io import kafkaproperties
 from nadi.io.contract import Connector
 from nadi.io.options import Option
 from nadi.io.retry import failed
@@ -69,17 +70,10 @@ def settings(
 ) -> dict[str, Setting]:
     """The client's configuration: nadi's and the usual, then `optional.configuration` ("name:value,name:value"), then what must be as it is.
 
-    Errors: OPTION_INVALID.
+    Errors: OPTION_INVALID, CLIENT_PROPERTY_REFUSED.
     """
-    given: dict[str, Setting] = {}
-    text = connector.options.get("optional.configuration", "")
-    for pair in filter(None, (p.strip() for p in text.split(","))):
-        name, colon, value = pair.partition(":")
-        if not colon or not name.strip():
-            where = f"@{connector.type} of {connector.stream}"
-            raise error("OPTION_INVALID", where=where, name="optional.configuration", value=text, wanted="name:value,…")
-        given[name.strip()] = value.strip()
-    return {**COMMON, **(usual or {}), "bootstrap.servers": connector.options["bootstrap.servers"], **given, **own}
+    servers = connector.options["bootstrap.servers"]
+    return {**COMMON, **(usual or {}), "bootstrap.servers": servers, **kafkaproperties.given(connector), **own}
 
 
 _ADMINS: WeakValueDictionary[frozenset[tuple[str, Setting]], AdminClient] = WeakValueDictionary()

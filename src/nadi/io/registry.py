@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
-from nadi.errors import did_you_mean, error
+from nadi.errors import Span, did_you_mean, error
 from nadi.io.contract import Connector, Ingress, Log, Place, Sink, SinkMapper, SourceMapper
 from nadi.io.mappers.columns import with_event_time
 from nadi.io.mappers.unreadable import Unreadable
@@ -57,7 +57,7 @@ class SourceKind:
 
     `identity` names the options that say which log it is: with another value it is another input (`nadi.io.identity`). `begins` says where a new one begins,
     as its options have it. `parted`: its log can be entered anywhere at no cost, so that several hosts may read parts of a long stretch side by side. `local`:
-    it needs files that all who read it share.
+    it needs files that all who read it share. `check` says what is wrong with its options beyond their form, where nothing is open yet.
     """
 
     options: tuple[Option, ...]
@@ -67,17 +67,19 @@ class SourceKind:
     begins: Callable[[Connector], str] = lambda _source: "with its oldest message"
     parted: bool = False
     local: bool = False
+    check: Callable[[Connector, Span], None] = lambda _source, _span: None
 
 
 @dataclass(frozen=True, slots=True)
 class SinkKind:
     """A type of sink: its options beside the common ones, how to open it, and what no two sinks of an app may share ("" for nothing). `local`: it needs files
-    that all who write to it share."""
+    that all who write to it share. `check` as of a source."""
 
     options: tuple[Option, ...]
     open: Callable[[Connector, Place], Sink]
     sole: Callable[[Connector], str] | None = None
     local: bool = False
+    check: Callable[[Connector, Span], None] = lambda _sink, _span: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +215,10 @@ def _connector(stream: Stream, annotation: Annotation, kind: str, ordinal: int) 
 
 
 def _check(connector: Connector, kind: str, where: str, annotation: Annotation) -> None:
-    known = (
-        source_kind(connector.type).options + SOURCE_OPTIONS
-        if kind == "source"
-        else sink_kind(connector.type).options + SINK_OPTIONS
-    )
-    check_options(where, connector.options, known, annotation.span)
+    made = source_kind(connector.type) if kind == "source" else sink_kind(connector.type)
+    common = SOURCE_OPTIONS if kind == "source" else SINK_OPTIONS
+    check_options(where, connector.options, made.options + common, annotation.span)
+    made.check(connector, annotation.span)
     mapper = mapper_kind(map_type(connector))
     given = {e.key.lower(): e.value for e in connector.map.elements if e.key.lower() != "type"}
     options = mapper.source_options if kind == "source" else mapper.sink_options

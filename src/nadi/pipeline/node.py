@@ -208,6 +208,7 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         store=_store(settings, app),
         cluster=options.cluster,
         token=options.token if options.cluster else "",
+        files=str(Path(settings.connector_files).resolve()) if settings.connector_files else "",
     )
 
 

@@ -65,8 +65,8 @@ class AppSpec:
     that read them (`nadi.pipeline.executor.handover`; -1: none, as where hosts are on several machines), `profile` is whether hosts note what they spend
     their time on. `store` is a path or URL below which all that machines share of it is ("": in `state`), `cluster` whether hosts may be on other
     machines, `token` what the processes of this run of the node know each other by there, `seed` the prefix of what kernels begin with in there (where
-    `begin` is for the node alone to read). `pool` is to which query of Spark it is pinned: "own", "shared", or "" where the node decides. Not slotted: `id`
-    is kept once computed.
+    `begin` is for the node alone to read). `pool` is to which query of Spark it is pinned: "own", "shared", or "" where the node decides. `files` is the
+    folder in which options of connectors may name files ("": none). Not slotted: `id` is kept once computed.
     """
 
     app: str
@@ -101,6 +101,7 @@ class AppSpec:
     cluster: bool = False
     token: str = ""
     seed: str = ""
+    files: str = ""
 
     @cached_property
     def id(self) -> str:
@@ -118,6 +119,7 @@ class AppSpec:
             self.inputs,
             self.store,
             self.seed,
+            self.files,
         )
         parts = repr((*shaping, self.until_end, self.engine, self.connectors))
         return hashlib.sha256(parts.encode()).hexdigest()[:24]
@@ -157,7 +159,7 @@ class AppSpec:
 
     @property
     def place(self) -> Place:
-        return Place(self.app, Path(self.state), self.journal)
+        return Place(self.app, Path(self.state), self.journal, files=self.files)
 
     @property
     def log_place(self) -> str:
@@ -178,7 +180,7 @@ class AppSpec:
         """What a connector in a host is told; `scratch` is the folder of the host."""
         if not self.apart:
             return self.place
-        return Place(self.app, scratch / f"app-{self.id}", self.journal, inside(self.store, "sinks"))
+        return Place(self.app, scratch / f"app-{self.id}", self.journal, inside(self.store, "sinks"), self.files)
 
     def to_json(self) -> str:
         return msgspec.json.encode(self).decode()

@@ -8,11 +8,14 @@ request is repeated, after a failed attempt as after a restart of the node.
 | 2xx, 3xx | delivered |
 | none, 408, 425, 429, 5xx | tried again with back-off (`Retry-After` is followed up to 30 s), for up to a minute; then the whole cut is tried again |
 | another 4xx | refused for good: what follows is said by `on.error` (see `nadi.io.sinks.refusals`) |
+
+A row that makes no URL or method, or names a host that there is not, is refused likewise: no event can hold up those after it by what it says.
 """
 
 from __future__ import annotations
 
-import re
+import contextlib
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +27,8 @@ from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.options import Option
 from nadi.io.registry import SinkKind, map_type
 from nadi.io.retry import Policy, failed, succeeded
+from nadi.io.sinks import httptarget
+from nadi.io.sinks.httptarget import Unusable, UrlTemplate, header_option, url_template
 from nadi.io.sinks.numbers import TextOption, headers, numbers, producer, text_option
 from nadi.io.sinks.refusals import Refusals
 
@@ -31,15 +36,16 @@ TRY_FOR = 60.0  # seconds
 ANSWER_WITHIN = 30.0  # seconds
 LONGEST_RETRY_AFTER = 30.0  # seconds
 RETRIED = {408, 425, 429}
+LARGEST_ANSWER = 65_536  # bytes that are read of an answer
+SAID = 200  # characters of an answer that are told
 CONTENT_TYPES = {"json": "application/json", "xml": "application/xml", "csv": "text/csv", "text": "text/plain"}
-_HEADER = re.compile(r"'([^':]+):([^']*)'")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """How requests are made: url and method may depend on the row."""
 
-    url: TextOption
+    url: UrlTemplate
     method: TextOption
     headers: Mapping[str, str]
 
@@ -67,8 +73,7 @@ class HttpSink:
         for i, (payload, of) in enumerate(zip(delivery.payloads, numbers(delivery))):
             if i in refused:
                 continue
-            about = {**self._target.headers, **headers(made_by, of)}
-            said = self._refused(self._client.build_request(methods[i], urls[i], content=payload, headers=about))
+            said = self._refused(urls[i], self._request(urls[i], methods[i], payload, headers(made_by, of)))
             if said:
                 refused[i] = said
         return Receipt(delivery.bucket, delivery.cut, {}, self._refusals.keep(delivery, refused))
@@ -79,63 +84,88 @@ class HttpSink:
     def close(self) -> None:
         self._client.close()
 
-    def _refused(self, request: httpx.Request) -> str:
-        """ "" once the receiver has taken it; what it said where it refuses it for good and `on.error` says to go on."""
+    def _request(self, url: str, method: str, payload: bytes, about: Mapping[str, str]) -> httpx.Request | str:
+        """The request for a payload, or why there can be none."""
+        written = {name: value.encode() for name, value in {**self._target.headers, **about}.items()}
+        try:
+            checked = httptarget.checked_url(url)
+            if self._target.url.safe:
+                httptarget.check_folder(url)
+            return self._client.build_request(
+                httptarget.checked_method(method), checked, content=payload, headers=written
+            )
+        except Unusable as reason:
+            return str(reason)
+
+    def _refused(self, url: str, request: httpx.Request | str) -> str:
+        """ "" once the receiver has taken it; why it never will where `on.error` says to go on."""
         until = time.monotonic() + self._try_for
         attempt = 0
         while True:
             attempt += 1
-            reason, pause = self._attempt(request, attempt)
+            reason, pause = (request, -1.0) if isinstance(request, str) else self._attempt(request, attempt)
             if not reason or (pause < 0 and self._refusals.goes_on):
                 succeeded(self._who)
                 return reason
             if pause < 0:
                 if not self._refusals.waits:
-                    raise error("REFUSED", connector=f"{self._who} at {request.url}", reason=reason)
+                    raise error("REFUSED", connector=f"{self._who} at {httptarget.shown(url)}", reason=reason)
                 pause = self._policy.delay(attempt) / 1000
             failed(self._who, reason, pause)
             if time.monotonic() + pause > until:
-                raise error("CONNECTION_UNAVAILABLE", connector=f"{self._who} at {request.url}", reason=reason)
+                raise error(
+                    "CONNECTION_UNAVAILABLE", connector=f"{self._who} at {httptarget.shown(url)}", reason=reason
+                )
             time.sleep(pause)
 
     def _attempt(self, request: httpx.Request, attempt: int) -> tuple[str, float]:
         """What went wrong ("" for nothing), and after how many seconds to try again (-1: never)."""
         pause = self._policy.delay(attempt) / 1000
         try:
-            answer = self._client.send(request)
+            answer = self._client.send(request, stream=True)
         except httpx.TransportError as reason:
-            return str(reason) or type(reason).__name__, pause
+            chosen = self._target.url.chooses_host and _no_such_host(reason)
+            never = chosen or isinstance(reason, httpx.LocalProtocolError | httpx.UnsupportedProtocol)
+            return str(reason) or type(reason).__name__, -1.0 if never else pause
+        text = _beginning(answer)
         if answer.status_code < 400:
             return "", 0.0
-        said = f"{answer.status_code} {answer.text[:200]}".strip()
+        said = f"{answer.status_code} {text}".strip()
         if answer.status_code not in RETRIED and answer.status_code < 500:
             return said, -1.0
         asked = answer.headers.get("retry-after", "")
         return said, max(pause, min(float(asked), LONGEST_RETRY_AFTER)) if asked.isdecimal() else pause
 
 
-def _headers(connector: Connector) -> dict[str, str]:
-    """`headers="'name:value','name:value'"` and the content type. Errors: OPTION_INVALID."""
-    text = connector.options.get("headers", "")
-    found = {name.strip(): value.strip() for name, value in _HEADER.findall(text)}
-    if text.strip() and (not found or _HEADER.sub("", text).strip(" ,")):
-        where = f"@sink of {connector.stream} (http)"
-        raise error("OPTION_INVALID", where=where, name="headers", value=text, wanted="'name:value','name:value'")
-    if "content-type" not in {n.lower() for n in found}:
-        found["Content-Type"] = CONTENT_TYPES.get(map_type(connector), "application/octet-stream")
-    return found
+def _beginning(answer: httpx.Response) -> str:
+    """The first characters of an answer. A receiver may send without end, or little by little, or what grows when it is unpacked: what is over is not read."""
+    until = time.monotonic() + ANSWER_WITHIN
+    got = bytearray()
+    with contextlib.closing(answer), contextlib.suppress(httpx.TransportError):  # the status has come, and says it all
+        for part in answer.iter_raw():
+            got += part
+            if len(got) > LARGEST_ANSWER or time.monotonic() > until:
+                break
+    return got[: 4 * SAID].decode("utf-8", "replace")[:SAID]
+
+
+def _no_such_host(reason: BaseException | None) -> bool:
+    """Whether there is no host of that name, as the resolver says."""
+    while reason is not None and not isinstance(reason, socket.gaierror):
+        reason = reason.__cause__ or reason.__context__
+    return reason is not None and reason.errno == socket.EAI_NONAME
 
 
 def _open(connector: Connector, place: Place) -> Sink:
+    httptarget.check(connector)
     options = connector.options
-    url = options["publisher.url"]
-    if not url.startswith(("http://", "https://", "{{")):
-        where = f"@sink of {connector.stream} (http)"
-        raise error("OPTION_INVALID", where=where, name="publisher.url", value=url, wanted="http://host:port/path")
+    given = header_option(connector)
+    if "content-type" not in {n.lower() for n in given}:
+        given["Content-Type"] = CONTENT_TYPES.get(map_type(connector), "application/octet-stream")
     target = Target(
-        text_option(connector, "publisher.url", url),
+        url_template(connector, options["publisher.url"]),
         text_option(connector, "method", options.get("method", "POST")),
-        _headers(connector),
+        {"Accept-Encoding": "identity", **given},
     )
     user = options.get("basic.auth.username")
     auth = (user, options.get("basic.auth.password", "")) if user else None
@@ -152,4 +182,5 @@ KIND = SinkKind(
         Option("basic.auth.password"),
     ),
     _open,
+    check=httptarget.check,
 )

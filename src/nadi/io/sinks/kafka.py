@@ -25,6 +25,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from nadi.errors import NadiError, error
+from nadi.io import kafkaproperties
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, fenced, name_of, settings, translated
 from nadi.io.kafkalibrary import wanted
@@ -221,6 +222,7 @@ def _in_time(call: Callable[[], object], within: float) -> None:
 
 
 def _open(connector: Connector, place: Place) -> Sink:
+    kafkaproperties.check_files(connector, place.files)
     return KafkaSink(connector, place)
 
 
@@ -233,4 +235,5 @@ KIND = SinkKind(
         Option("sequence.id"),  # Siddhi's; the headers carry numbers here
     ),
     _open,
+    check=kafkaproperties.check,
 )

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nadi.errors import did_you_mean, error
+from nadi.errors import NOWHERE, Span, did_you_mean, error
 from nadi.io.contract import Connector, Delivery, Place
 from nadi.io.mappers.mapping import Template
 from nadi.kernel import contract
@@ -85,15 +85,17 @@ class TextOption:
         return self.template.fill(firsts, self.connector.schema)
 
 
-def text_option(connector: Connector, name: str, value: str) -> TextOption:
+def text_option(connector: Connector, name: str, value: str, span: Span = NOWHERE) -> TextOption:
     """A checked option. Errors: OPTION_INVALID (it names what is not an attribute)."""
     pieces = [p for part in value.split("{{") for p in part.split("}}", 1)]
     texts, names = tuple(pieces[::2]), tuple(p.strip() for p in pieces[1::2])
     if value.count("{{") != len(names) or len(texts) != len(names) + 1:
         wanted = "text with {{attribute}} in it"
-        raise error("OPTION_INVALID", where=f"@sink of {connector.stream}", name=name, value=value, wanted=wanted)
+        raise error("OPTION_INVALID", span, where=f"@sink of {connector.stream}", name=name, value=value, wanted=wanted)
     for attribute in names:
         if attribute not in connector.schema.names:
             wanted = f"an attribute in the braces ({did_you_mean(attribute, connector.schema.names)})"
-            raise error("OPTION_INVALID", where=f"@sink of {connector.stream}", name=name, value=value, wanted=wanted)
+            raise error(
+                "OPTION_INVALID", span, where=f"@sink of {connector.stream}", name=name, value=value, wanted=wanted
+            )
     return TextOption(Template(texts, names), connector)

@@ -28,7 +28,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from nadi.errors import error
-from nadi.io import kafkawatch
+from nadi.io import kafkaproperties, kafkawatch
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, admin_of, name_of, settings, translated
 from nadi.io.kafkalibrary import wanted
@@ -384,6 +384,7 @@ def _open(connector: Connector, place: Place) -> Log:
         raise _invalid(connector, "partition.no.list", numbers, "whole numbers with commas between them")
     if not connector.options["topic.list"].strip(" ,"):
         raise _invalid(connector, "topic.list", connector.options["topic.list"], "names of topics")
+    kafkaproperties.check_files(connector, place.files)
     return KafkaLog(connector, place)
 
 
@@ -404,4 +405,5 @@ KIND = SourceKind(
     _open,
     identity=("topic.list", "partition.no.list"),
     begins=_begins,
+    check=kafkaproperties.check,
 )
