@@ -109,7 +109,11 @@ class NatsServer:
         return 0
 
     def start(self) -> None:
-        """Start the server and wait until it answers. Errors: SERVER_NOT_STARTED, FOLDER_NOT_PRIVATE, FOLDER_NOT_MADE."""
+        """Start the server and wait until it answers, after a stop on the same port, with another key at the same URL.
+
+        Errors: SERVER_NOT_STARTED, FOLDER_NOT_PRIVATE, FOLDER_NOT_MADE.
+        """
+        self._stopping.clear()
         make_private(self._folder)
         make_identity(self._own("pem"))
         for attempt in range(5):
