@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from nadi.errors import NadiError
+from nadi.pipeline.node import AppText, NodeOptions
+from nadi.pipeline.run import Node
 from nadi.pipeline.sparksecret import FILE, SECRET, authenticated, is_secret
 
 ON = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
@@ -52,6 +54,12 @@ def test_a_file_that_keeps_no_secret_is_refused(tmp_path: Path, mode: int, text:
         authenticated("spark://host:7077", {FILE: str(tmp_path / "secret")})
     assert raised.value.condition == "INVALID_SETTING"
     assert "0123456789abcdef" not in str(raised.value)
+
+
+def test_a_node_for_a_cluster_without_a_secret_starts_nothing(tmp_path: Path):
+    with pytest.raises(NadiError, match="CLUSTER_WITHOUT_SECRET"):
+        Node([AppText("define stream S (a int);")], NodeOptions(tmp_path / "state", "spark://host:7077"))
+    assert not (tmp_path / "state").exists()
 
 
 def test_settings_with_secrets_do_not_go_to_a_command_line():
