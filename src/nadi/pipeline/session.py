@@ -31,7 +31,7 @@ from xml.sax.saxutils import quoteattr
 
 import structlog
 
-from nadi.config.ownership import OWN_FOLDER
+from nadi.config.ownership import make_folders
 from nadi.errors import NadiError, error
 from nadi.pipeline import catalyst, classarchive, hadoopconf, localfiles
 from nadi.pipeline.connector.jar import ensure_jar
@@ -279,7 +279,7 @@ def build_session(options: SessionOptions) -> SparkSession:
     from pyspark.sql import SparkSession
 
     logs = options.logs.resolve()
-    logs.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
+    make_folders(logs)
     keep_strays(logs)
     os.environ["PYSPARK_PYTHON"] = python_of(options)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
