@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,6 +48,13 @@ def test_a_folder_that_others_could_read_is_closed_and_that_is_told(tmp_path: Pa
     assert not make_private(tmp_path / "state")
 
 
+@pytest.fixture
+def in_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others are in each group, too."""
+    monkeypatch.setattr(grp, "getgrgid", lambda _number: SimpleNamespace(gr_name="staff", gr_mem=["ada", "bob"]))
+
+
+@pytest.mark.usefixtures("in_company")
 @pytest.mark.parametrize("open_to", [0o777, 0o770, 0o702, 0o1777])
 def test_a_folder_that_others_may_write_to_is_refused_and_stays_as_it_is(tmp_path: Path, open_to: int):
     (tmp_path / "state").mkdir()
@@ -54,6 +64,21 @@ def test_a_folder_that_others_may_write_to_is_refused_and_stays_as_it_is(tmp_pat
     with pytest.raises(NadiError, match="FOLDER_NOT_PRIVATE"):
         check_own(tmp_path / "state")
     assert not is_own(tmp_path / "state")
+
+
+def test_a_group_that_has_nobody_else_may_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Systems that give each user a group of his own let groups write: what an older nadi made there is taken."""
+    monkeypatch.setattr(pwd, "getpwuid", lambda _number: SimpleNamespace(pw_gid=tmp_path.stat().st_gid, pw_name="ada"))
+    members = ["ada"]
+    monkeypatch.setattr(grp, "getgrgid", lambda _number: SimpleNamespace(gr_name="ada", gr_mem=members))
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state").chmod(0o775)
+    check_own(tmp_path / "state")
+    assert make_private(tmp_path / "state")
+    assert mode(tmp_path / "state") == 0o700
+    (tmp_path / "state").chmod(0o775)
+    members.append("bob")
+    assert "can be written by other users" in refused(tmp_path / "state")
 
 
 @pytest.mark.usefixtures("others")

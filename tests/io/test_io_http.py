@@ -162,7 +162,7 @@ def test_an_unavailable_journal_answers_503_and_recovers(own_nats: NatsServer, t
         own_nats.stop()
         answer = httpx.post(ingress.url, content=GOOD)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-        with NatsServer(tmp_path / "nats", int(own_nats.url.rpartition(":")[2])):
+        with own_nats:
             ingress._endpoint._journal._within = 10
             assert httpx.post(ingress.url, content=GOOD).status_code == 202
             assert payloads(open_log(connector("http", {}), place)) == [GOOD]

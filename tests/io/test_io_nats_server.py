@@ -80,7 +80,7 @@ def test_two_nodes_cannot_share_a_folder(own_nats: NatsServer, tmp_path: Path, m
 
 
 def test_it_listens_on_the_loopback_interface_only(own_nats: NatsServer) -> None:
-    port = f"{int(own_nats.url.rpartition(':')[2]):04X}"
+    port = f"{own_nats.port:04X}"
     listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines() if f":{port} " in line]
     assert f"0100007F:{port}" in listening
     assert f"00000000:{port}" not in listening

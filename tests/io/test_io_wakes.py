@@ -356,8 +356,7 @@ def test_a_log_waits_for_a_server_that_is_not_there_yet(tmp_path: Path, bell: Be
     with pytest.raises(ConnectionUnavailableException):
         log.end(0)
     bell.rung.clear()
-    again = NatsServer(tmp_path / "nats", int(url.rpartition(":")[2]))
-    with again:
+    with server:
         assert bell.wait(20) == {"App"}
         eventually(lambda: log.end(0) == 0)
         log.close()

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import struct
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+import pyarrow as pa
 import pytest
 
 from nadi.errors import NadiError
 from nadi.kernel.contract import Segment
 from nadi.kernel.rows.payloads import VERSION, encode_entries
+from nadi.persistence import pieces, revisions
 from nadi.persistence.files import FileStore
-from nadi.persistence.revisions import Meta, read_revision, write_revision
+from nadi.persistence.revisions import Meta, newest_good, read_revision, write_revision
 
 APP = "Orders"
 
@@ -40,3 +47,78 @@ def test_revisions_that_others_may_have_written_are_neither_read_nor_written(tmp
         with pytest.raises(NadiError) as raised:
             attempt()
         assert raised.value.condition == "FOLDER_NOT_PRIVATE"
+
+
+def tampered(store: FileStore, folder: Path, **told: object) -> str:
+    """A revision whose manifest says something else of its piece."""
+    name = written(store)
+    (manifest,) = [p for p in (folder / APP).iterdir() if p.is_file() and not p.name.startswith(".")]
+    said = msgspec.json.decode(gzip.decompress(manifest.read_bytes()))
+    said["state"][0][0].update(told)
+    manifest.write_bytes(gzip.compress(msgspec.json.encode(said)))
+    return name
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"sha256": "../../../../etc/passwd"},
+        {"sha256": "ab/" + "c" * 61},
+        {"sha256": "A" * 64},
+        {"sha256": "a" * 64 + "\n"},
+        {"sha256": ""},
+        {"bytes": -5},
+        {"bytes": 1 << 40},
+        {"stored": -1},
+        {"groups": [-1, 0]},
+    ],
+)
+def test_a_manifest_that_says_what_no_writer_says_is_damaged(tmp_path: Path, told: dict[str, object]):
+    store = FileStore(tmp_path)
+    name = tampered(store, tmp_path, **told)
+    with pytest.raises(NadiError) as raised:
+        read_revision(store, APP, name)
+    assert raised.value.condition == "REVISION_DAMAGED"
+    with pytest.raises(NadiError, match="NO_GOOD_REVISION"):
+        newest_good(store, APP)
+
+
+def test_a_manifest_that_unfolds_to_more_than_any_has_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(revisions, "MANIFEST", 10_000)
+    store = FileStore(tmp_path)
+    name = written(store)
+    assert read_revision(store, APP, name)
+    (tmp_path / APP / name).write_bytes(gzip.compress(b" " * 10_001))
+    with pytest.raises(NadiError, match="more than 10,000 bytes"):
+        read_revision(store, APP, name)
+
+
+@pytest.mark.parametrize("damage", [lambda m: m[:-3], lambda m: m + b"x", lambda m: b"", lambda m: b"no gzip"])
+def test_a_manifest_that_is_not_whole_is_damaged(tmp_path: Path, damage: Callable[[bytes], bytes]):
+    store = FileStore(tmp_path)
+    name = written(store)
+    manifest = tmp_path / APP / name
+    manifest.write_bytes(damage(manifest.read_bytes()))
+    with pytest.raises(NadiError) as raised:
+        read_revision(store, APP, name)
+    assert raised.value.condition == "REVISION_DAMAGED"
+
+
+def test_a_length_that_is_only_claimed_takes_no_memory(tmp_path: Path):
+    """A record of the piece claims almost all that a piece may have, and ends there."""
+    store = FileStore(tmp_path)
+    head = b"NADI\x01" + struct.pack("!BHHQ", 2, 0, 0, pieces.MOST - 1)
+    (tmp_path / APP / "segments").mkdir(parents=True)
+    piece = pieces.Piece("", (0, 0), 0, pieces.MOST, len(head), "a" * 64)
+    made = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(made, "zstd") as out:
+        out.write(head)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="cut short"):
+            list(pieces.load(piece, [made.getvalue().to_pybytes()]))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 64 << 20
+    assert store.names(APP) == []

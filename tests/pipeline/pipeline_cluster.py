@@ -138,11 +138,12 @@ def _made(port: int) -> bool:
 
 @dataclass
 class Cluster:
-    """A standalone cluster. `master` is its URL."""
+    """A standalone cluster. `master` is its URL, `secret` the file with what its processes know each other by."""
 
     master: str
     mark: str
     logs: Path
+    secret: Path
 
     def processes(self, name: str) -> list[int]:
         """Those of a kind: EXECUTOR or HOST."""
@@ -185,10 +186,14 @@ def cluster(folder: Path, workers: int = 2, cores: int = 2) -> Iterator[Cluster]
     """A master and workers, each of which has a `/tmp` of its own and nothing of `folder`."""
     needs_namespaces()
     port, web = free_port(), free_port()
-    made = Cluster(f"spark://127.0.0.1:{port}", secrets.token_hex(8), folder)
+    secret = folder / "secret"
+    secret.touch(0o600)
+    secret.write_text(secrets.token_hex(32))
+    made = Cluster(f"spark://127.0.0.1:{port}", secrets.token_hex(8), folder, secret)
     spark = {"SPARK_HOME": str(JARS.parent), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": "127.0.0.1"}
-    variables = {MARK: made.mark, **spark, **SECRET}
+    variables = {MARK: made.mark, **spark, **SECRET, "_SPARK_AUTH_SECRET": secret.read_text()}
     java = ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{JARS}/*"]
+    java += ["-Dspark.authenticate=true", "-Dspark.network.crypto.enabled=true"]
     master = [*java, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
     worker = [*java, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0"]
     worker += ["--cores", str(cores), "--memory", "2g", "--work-dir", "/tmp/work", made.master]

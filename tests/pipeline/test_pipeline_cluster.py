@@ -101,6 +101,7 @@ def node_on(cluster: Cluster, app: Path, state: Path, store: str, **conf: object
         "batch.interval": 200,
         "hosts": 1,
         "spark.driver.host": "127.0.0.1",
+        "spark.authenticate.secret.file": cluster.secret,
         "spark.driver.memory": "1g",
         "spark.executor.memory": "512m",
         "spark.executor.cores": 2,

@@ -45,6 +45,21 @@ def test_a_state_that_is_cut_short_is_not_loaded():
         list(from_frames(frames[:-1]))
 
 
+@pytest.mark.parametrize("length", [1 << 33, (1 << 64) - 1])
+def test_a_length_that_no_payload_has_is_refused_before_memory_is_taken_for_it(length: int):
+    """Finding 14: whoever could write to a state may claim any length."""
+    packed = length.to_bytes(8, "big") + pa.Codec("zstd").compress(b"x" * 100, asbytes=True)
+    for head in ((4).to_bytes(1) + len(packed).to_bytes(8, "big"), (2).to_bytes(1) + length.to_bytes(8, "big")):
+        with pytest.raises(ValueError, match=r"claims to have|cut short"):
+            list(from_frames([head + packed]))
+
+
+def test_a_length_that_the_content_does_not_have_is_refused():
+    packed = (1_000).to_bytes(8, "big") + pa.Codec("zstd").compress(b"x" * 1_001, asbytes=True)
+    with pytest.raises((ValueError, OSError)):
+        list(from_frames([(4).to_bytes(1) + len(packed).to_bytes(8, "big") + packed]))
+
+
 def test_what_is_large_is_packed():
     segments = [Segment("e", 0, b"twelve bytes" * 100_000)]
     delta = b"and again" * 100_000

@@ -5,7 +5,9 @@ A link in the place of a folder is refused, as somebody else may have put it the
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import stat
 from pathlib import Path
 
@@ -14,7 +16,6 @@ from nadi.errors import NadiError, error
 OWN_FOLDER = 0o700
 OWN_FILE = 0o600
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _ROOT = 0
 
 
@@ -33,7 +34,8 @@ def make_private(folder: Path) -> bool:
     (True, False)
     """
     try:
-        folder.mkdir(mode=OWN_FOLDER, parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(OWN_FOLDER, exist_ok=True)
         found = folder.lstat()
         wrong = _wrong(found, (os.geteuid(),))
         if wrong:
@@ -46,6 +48,13 @@ def make_private(folder: Path) -> bool:
     except OSError as reason:
         raise error("FOLDER_NOT_MADE", folder=folder, reason=reason.strerror) from reason
     return opened
+
+
+def make_folders(folder: Path) -> None:
+    """Make a folder, and what is missing above it, for this user only. (`mkdir` makes those above as the mask of the process says.)"""
+    if not folder.is_dir():
+        make_folders(folder.parent)
+        folder.mkdir(OWN_FOLDER, exist_ok=True)
 
 
 def check_own(folder: Path) -> None:
@@ -81,9 +90,18 @@ def _wrong(found: os.stat_result, owners: tuple[int, ...]) -> str:
         return "is no folder"
     if found.st_uid not in owners:
         return f"belongs to another user (number {found.st_uid})"
-    if found.st_mode & _WRITE:
+    if found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and not _is_alone_in(found.st_gid)):
         return f"can be written by other users (mode {stat.S_IMODE(found.st_mode):o})"
     return ""
+
+
+def _is_alone_in(group: int) -> bool:
+    """Whether a group is the one that a user has for himself, as many systems make it, where the mask lets groups write."""
+    try:
+        user, found = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return (user.pw_gid, user.pw_name) == (group, found.gr_name) and set(found.gr_mem) <= {user.pw_name}
 
 
 def _refused(folder: Path, reason: str) -> NadiError:

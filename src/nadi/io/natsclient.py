@@ -23,6 +23,8 @@ from nats.aio.client import Client as Connection
 
 from nadi.errors import error
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io.natsidentity import context, parted
+from nadi.io.natstransport import SecuredTransport
 from nadi.io.retry import Gate, Policy
 
 T = TypeVar("T")
@@ -59,7 +61,7 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 
 
 class NatsClient:
-    """A connection to one server (or to several: `url` may be a comma-separated list).
+    """A connection to one server (or to several: `url` may be a comma-separated list). Where the URL names an identity, it is to the one server that has it.
 
     >>> client = NatsClient("nats://127.0.0.1:4222")                                  # doctest: +SKIP
     >>> client.call(lambda nc: nc.publish("greetings", b"hello"))                     # doctest: +SKIP
@@ -67,7 +69,8 @@ class NatsClient:
 
     def __init__(self, url: str, user: str = "", password: str = "", policy: Policy = Policy(20, 1_000)) -> None:  # noqa: B008
         self.url = url
-        self.name = f"NATS server {url}"
+        self._addresses, self._identity = parted(url)
+        self.name = f"NATS server {self._addresses}"
         self._user = user or None
         self._password = password or None
         self._gate = Gate(self.name, policy)
@@ -170,9 +173,14 @@ class NatsClient:
                 self._lost()
 
         try:
+            proof = self._proof(connection)
+        except OSError as reason:
+            self._gate.failed(str(reason))
+            raise self._unavailable(str(reason)) from reason
+        try:
             async with asyncio.timeout(CONNECT_WITHIN):
                 await connection.connect(
-                    [u.strip() for u in self.url.split(",")],
+                    [u.strip() for u in self._addresses.split(",")],
                     name="nadi",
                     allow_reconnect=False,
                     reconnect_time_wait=0.05,  # type: ignore[arg-type]  # seconds; nats-py sleeps for it and declares an int
@@ -185,6 +193,7 @@ class NatsClient:
                     disconnected_cb=lost,
                     user=self._user,
                     password=self._password,
+                    **proof,
                 )
         except (nats.errors.Error, OSError, TimeoutError, asyncio.CancelledError) as reason:
             if isinstance(reason, asyncio.CancelledError) and (task := asyncio.current_task()) and task.cancelling():
@@ -199,6 +208,14 @@ class NatsClient:
         self._gate.succeeded()
         self._connection = connection
         return connection
+
+    def _proof(self, connection: Connection) -> dict[str, Any]:
+        """What nats-py is told of TLS where the server has an identity. Errors: OSError, where nobody has that identity any more."""
+        if self._identity is None:
+            return {}
+        known = context(self._identity)
+        connection._transport = SecuredTransport(known)
+        return {"tls": known, "tls_handshake_first": True}
 
     def _lost(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -1,7 +1,7 @@
 """The NATS server of a node: a child process with JetStream, which holds the journals.
 
 It listens on the loopback interface only, keeps its data under the node's state folder, and is started again when it dies, on the same port. It cannot
-outlive the node (`nadi.io.guard`).
+outlive the node (`nadi.io.guard`). It speaks to nobody but processes that can read the key that each node makes anew (`nadi.io.natsidentity`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ import threading
 import time
 from pathlib import Path
 
+from nadi.config.ownership import make_private, own_file
 from nadi.errors import error
 from nadi.io.guard import LOCKED, Guarded, guarded
+from nadi.io.natsidentity import context, make_identity, url_of
 from nadi.io.retry import Gate, Policy
 
 MAX_PAYLOAD = 8 * 1024 * 1024
 READY_WITHIN = 15.0  # seconds
 KILLED = "it was killed by signal"
 _LOOK = 0.02
+_OWN = (".pid", ".conf", ".pem")  # files that each server has, and the next node removes
+_HANDSHAKE = 10  # seconds that a client has for it: all cores may be busy
 
 # `sync_interval: always`: JetStream acknowledges before the data is on the disk otherwise (every two minutes by default).
 CONFIG = """\
@@ -31,6 +35,14 @@ listen: "127.0.0.1:{port}"
 max_payload: {max_payload}
 max_pending: {max_pending}
 write_deadline: "30s"
+tls {{
+  cert_file: "{identity}"
+  key_file: "{identity}"
+  ca_file: "{identity}"
+  verify: true
+  handshake_first: true
+  timeout: {handshake}
+}}
 lame_duck_duration: "30s"
 jetstream {{
   store_dir: "{store}"
@@ -66,7 +78,7 @@ class NatsServer:
 
     >>> server = NatsServer(Path("/tmp/state/nats"))      # doctest: +SKIP
     >>> server.start(); server.url                        # doctest: +SKIP
-    'nats://127.0.0.1:40123'
+    'tls://127.0.0.1:40123?identity=/tmp/state/nats/nats-4711-3f9a1c.pem'
     """
 
     def __init__(self, folder: Path, port: int = 0, policy: Policy = Policy(50, 5_000)) -> None:  # noqa: B008 (frozen)
@@ -80,8 +92,14 @@ class NatsServer:
         self.starts = 0
 
     @property
+    def port(self) -> int:
+        """Where it listens; 0 before the first start, if it may choose."""
+        return self._port
+
+    @property
     def url(self) -> str:
-        return f"nats://127.0.0.1:{self._port}"
+        """What clients need to reach it, and to know it by. It has no secret, but the path of one."""
+        return url_of(self._port, self._own("pem"))
 
     @property
     def pid(self) -> int:
@@ -91,8 +109,13 @@ class NatsServer:
         return 0
 
     def start(self) -> None:
-        """Start the server and wait until it answers. Errors: SERVER_NOT_STARTED."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        """Start the server and wait until it answers, after a stop on the same port, with another key at the same URL.
+
+        Errors: SERVER_NOT_STARTED, FOLDER_NOT_PRIVATE, FOLDER_NOT_MADE.
+        """
+        self._stopping.clear()
+        make_private(self._folder)
+        make_identity(self._own("pem"))
         for attempt in range(5):
             chosen = self._port == 0
             if chosen:
@@ -118,6 +141,7 @@ class NatsServer:
             self._watcher.join()
         if self._child is not None:  # the watcher may have been starting a new one
             self._child.stop()
+        self._own("pem").unlink(missing_ok=True)
 
     def __enter__(self) -> NatsServer:
         self.start()
@@ -129,10 +153,16 @@ class NatsServer:
     def _launch(self) -> str:
         """Start the process; what went wrong, "" once it answers."""
         config, log, pid = self._own("conf"), self._folder / "nats.log", self._own("pid")
-        store = str(self._folder.resolve()).replace("\\", "\\\\").replace('"', '\\"')
-        config.write_text(
-            CONFIG.format(port=self._port, store=store, max_payload=MAX_PAYLOAD, max_pending=8 * MAX_PAYLOAD)
+        said = CONFIG.format(
+            port=self._port,
+            store=_quoted(self._folder.resolve()),
+            identity=_quoted(self._own("pem").resolve()),
+            handshake=_HANDSHAKE,
+            max_payload=MAX_PAYLOAD,
+            max_pending=8 * MAX_PAYLOAD,
         )
+        with open(config, "w", opener=own_file) as out:
+            out.write(said)
         pid.unlink(missing_ok=True)
         before = log.stat().st_size if log.exists() else 0
         self._child = guarded([binary(), "-c", str(config), "-P", str(pid)], log, self._folder / "nats.lock")
@@ -154,17 +184,20 @@ class NatsServer:
 
     def _remove_others(self) -> None:
         """Remove what nodes left here that were killed: ours is the only server on the folder."""
-        for path in (*self._folder.glob("nats-*.pid"), *self._folder.glob("nats-*.conf")):
-            if path.stem != self._name:
+        for path in self._folder.glob("nats-*"):
+            if path.suffix in _OWN and path.stem != self._name:
                 path.unlink(missing_ok=True)
 
     def _answers(self) -> bool:
-        # The pid file is the server's last step before it accepts clients, and proves that the one who answers is ours.
+        # The pid file is the server's last step before it accepts clients. That the one who answers is ours he proves.
         if not self.pid:
             return False
         try:
-            with socket.create_connection(("127.0.0.1", self._port), timeout=1) as s:
-                return s.recv(5) == b"INFO "
+            with (
+                socket.create_connection(("127.0.0.1", self._port), timeout=1) as s,
+                context(self._own("pem")).wrap_socket(s) as spoken,
+            ):
+                return spoken.recv(5) == b"INFO "
         except OSError:
             return False
 
@@ -196,3 +229,7 @@ class NatsServer:
                 if not reason:
                     self._gate.succeeded()
                     break
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("\\", "\\\\").replace('"', '\\"')

@@ -165,6 +165,8 @@ def _file_name(name: str) -> str:
 
 
 def _blob(folder: Path, address: str) -> Path:
+    """Where a blob is. Nothing but an address is ever part of a path: who reads a manifest checks those in it (`nadi.persistence.pieces.check`)."""
+    assert "/" not in address, address
     return folder / "segments" / (address + _BLOB)
 
 

@@ -8,6 +8,7 @@ deltas of about 1 MB. Its content is a stream of
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,10 @@ GROUPS = 16
 SEGMENT_BYTES = 8 << 20
 DELTA_BYTES = 1 << 20
 COMPRESSION = "zstd"
+MOST = 1 << 32  # bytes of a piece at most: it has one segment or delta that is larger than the usual ones
 _STEP = 1 << 20  # bytes handed to the compressor in one go
+_LONG = 16 << 20  # bytes that are read in one go: more than a segment usually has
+_ADDRESS = re.compile("[0-9a-f]{64}")
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -130,6 +134,14 @@ class _Counted:
         """The sink is closed by who opened it."""
 
 
+def check(piece: Piece) -> None:
+    """Refuse what no writer says: an address becomes the name of a file, and a length that of a buffer. Raises ValueError."""
+    if not _ADDRESS.fullmatch(piece.sha256):
+        raise ValueError(f"the address of a piece is {piece.sha256[:80]!r}, not 64 hexadecimal digits")
+    if not 0 <= piece.bytes <= MOST or min(piece.stored, piece.keys, *piece.groups) < 0:
+        raise ValueError(f"piece {piece.sha256[:12]}… claims a length, or a number, that none can have")
+
+
 def load(piece: Piece, stored: Iterable[bytes]) -> Iterator[Part]:
     """The parts of a piece; they count only when all have come.
 
@@ -197,10 +209,20 @@ class _Checked:
         self._hash = hashlib.sha256()
 
     def read(self, size: int) -> bytes:
-        data = self._read(min(size, self._left + 1))
+        data = self._some(min(size, self._left + 1))
         self._left -= len(data)
         self._hash.update(data)
         return data
+
+    def _some(self, size: int) -> bytes:
+        """A buffer for all that is asked for is made when that has come, not when it is claimed."""
+        if size <= _LONG:
+            return self._read(size)
+        steps, left = [], size
+        while left and (data := self._read(min(left, _LONG))):
+            steps.append(data)
+            left -= len(data)
+        return b"".join(steps)
 
     def digest(self) -> str:
         return self._hash.hexdigest()

@@ -24,6 +24,7 @@ from nadi.plan import fingerprints, stateful
 from nadi.plan.nodes import App
 
 FORMAT = 1
+MANIFEST = 256 << 20  # bytes of a manifest at most, which are enough for 10 TB of state
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -286,11 +287,14 @@ def newest_good(store: Store, app: str) -> tuple[StoredRevision | None, list[Nad
 
 def _decoded(app: str, name: str, manifest: bytes) -> Revision:
     try:
-        plain = gzip.decompress(manifest)
+        plain = _unzipped(manifest)
         told = msgspec.json.decode(plain, type=_Format).format
         if told != FORMAT:
             raise ValueError(f"its format is {told}, this nadi reads {FORMAT}")
         found = msgspec.json.decode(plain, type=Revision)
+        for bucket in found.state:
+            for piece in bucket:
+                pieces.check(piece)
     except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError) as problem:
         raise error("REVISION_DAMAGED", name=name, reason=f"its manifest cannot be read: {problem}") from problem
     if found.name != name or found.meta.app != app:
@@ -300,6 +304,17 @@ def _decoded(app: str, name: str, manifest: bytes) -> Revision:
         reason = f"its state has the format {found.meta.versions.get('state')}, this nadi reads {known}"
         raise error("REVISION_DAMAGED", name=name, reason=reason)
     return found
+
+
+def _unzipped(manifest: bytes) -> bytes:
+    """What a manifest says. Raises ValueError or zlib.error where it is damaged or has more than MANIFEST bytes: a few kB may unfold to any size."""
+    unfolding = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    plain = unfolding.decompress(manifest, MANIFEST)
+    if unfolding.unconsumed_tail:
+        raise ValueError(f"it has more than {MANIFEST:,} bytes")
+    if not unfolding.eof or unfolding.unused_data:
+        raise ValueError("it is cut short, or something stands behind it")
+    return plain
 
 
 def _is_in(part: str, element: str) -> bool:

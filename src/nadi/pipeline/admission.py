@@ -29,6 +29,7 @@ from nadi.pipeline.node import AppText, NodeOptions, make_spec, needed_outputs, 
 from nadi.pipeline.profile import forget_profile
 from nadi.pipeline.revision.restore import Planned as Updates
 from nadi.pipeline.revision.update import plan_update, update
+from nadi.pipeline.sparksecret import authenticated
 from nadi.pipeline.spec import AppSpec, Connectors, Engine
 from nadi.plan.nodes import App
 
@@ -51,13 +52,14 @@ class Admitted:
 
 class Admission:
     """Lets apps into one node; used by one thread at a time. `tell` is called with the name of an app and a sentence; what all apps share is closed with
-    `started`. Errors: INVALID_SETTING."""
+    `started`. Errors: INVALID_SETTING, CLUSTER_WITHOUT_SECRET."""
 
     def __init__(self, options: NodeOptions, tell: Callable[[str, str], None], started: contextlib.ExitStack) -> None:
         self._options = options
         self._tell = tell
         self._started = started
         self._settings = options.settings()
+        authenticated(options.master, options.spark())  # else it would be told when all else has started
         self._properties = self._settings.of_kernels()
         self._engine: Engine = import_module(options.engine)
         self._registry: Connectors = import_module(options.connectors)

@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from nadi.config.ownership import make_folders
 from nadi.errors import error
 from nadi.pipeline.classarchive import archive
 from nadi.pipeline.engine import plan_app
@@ -42,7 +43,7 @@ def make(program: str | None) -> Path:
     path = archive(program)
     if path is None:
         raise error("ARCHIVE_NOT_MADE", reason="there is no java on the path", log="")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folders(path.parent)
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         unused = [p for p in path.parent.glob("*.jsa") if time.time() - p.stat().st_mtime > KEPT]

@@ -16,8 +16,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from nadi.config.ownership import OWN_FOLDER
-from nadi.kernel.columns.cached import cache_root
+from nadi.config.ownership import make_folders
+from nadi.kernel.columns.cached import java_folder
 
 AFTER = 60.0  # seconds that a node has run before it makes one: short runs are not disturbed
 _BESIDE = f"""\
@@ -41,7 +41,7 @@ def archive(java: str | None) -> Path | None:
     pyspark = find_spec("pyspark")
     told = (home, found.st_size, found.st_mtime_ns, version("pyspark"), pyspark.origin if pyspark else "")
     name = hashlib.sha256("\0".join(map(str, told)).encode()).hexdigest()[:16]
-    return cache_root() / "java" / f"{name}.jsa"
+    return java_folder() / f"{name}.jsa"
 
 
 def use(java: str | None, extra: str) -> str:
@@ -62,7 +62,7 @@ class Later:
         self._process: subprocess.Popen[bytes] | None = None
         if path is None or path.exists():
             return
-        logs.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
+        make_folders(logs)
         with (logs / "prepare.log").open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BESIDE], stdin=subprocess.DEVNULL, stdout=log, stderr=log

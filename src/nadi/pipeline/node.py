@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 
 from nadi.config import ErrorStoring, Persistence, Settings, read_settings
-from nadi.config.ownership import OWN_FOLDER, make_private, own_file
+from nadi.config.ownership import make_folders, make_private, own_file
 from nadi.errors import NadiError, error
 from nadi.io.identity import OWN, first_numbers
 from nadi.io.registry import is_parted
@@ -142,7 +142,7 @@ def needed_outputs(app: App) -> tuple[str, ...]:
 def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
     """The description of an app on this node; what its state folder fixes stays as it was. Errors: APP_CHANGED, INVALID_SETTING."""
     state = options.state.resolve() / app.name
-    state.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
+    make_folders(state)
     spec = _spec(text, app, options, cores, journal, cores)
     spec = dataclasses.replace(spec, begin=settle(spec))
     shape = _as_before(spec.place.state, app, spec)

@@ -2,7 +2,8 @@
 
 - Local checkpoint files: no `.crc` beside them, and no processes that set their permissions (`nadi.pipeline.localfiles`).
 - The Python daemon is `nadi.pipeline.daemon` (no full garbage collection after every task).
-- Unix sockets between the JVM and Python (TCP loopback waits 40 ms for delayed acknowledgements).
+- Unix sockets between the JVM and Python (TCP loopback waits 40 ms for delayed acknowledgements), where Spark is local in a folder of this user's own.
+- Nobody speaks to the driver or an executor who does not know a secret (`nadi.pipeline.sparksecret`).
 
 Spark's own log, and what its Python processes write, go to `<state>/logs/spark.log` and never to the screen.
 """
@@ -30,10 +31,12 @@ from xml.sax.saxutils import quoteattr
 
 import structlog
 
-from nadi.config.ownership import OWN_FOLDER
+from nadi.config.ownership import make_folders
 from nadi.errors import NadiError, error
 from nadi.pipeline import catalyst, classarchive, hadoopconf, localfiles
 from nadi.pipeline.connector.jar import ensure_jar
+from nadi.pipeline.hosting.hostclient import own_folder
+from nadi.pipeline.sparksecret import FILE, authenticated, is_secret
 from nadi.pipeline.stoprequest import StopRequest
 
 if TYPE_CHECKING:
@@ -268,7 +271,7 @@ def jars(program: str | None, others: str) -> str:
 
 
 def build_session(options: SessionOptions) -> SparkSession:
-    """Start Spark. One session per process. Errors: SPARK_NOT_STARTED, CONNECTOR_NOT_BUILT."""
+    """Start Spark. One session per process. Errors: SPARK_NOT_STARTED, CONNECTOR_NOT_BUILT, CLUSTER_WITHOUT_SECRET, INVALID_SETTING."""
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -276,7 +279,7 @@ def build_session(options: SessionOptions) -> SparkSession:
     from pyspark.sql import SparkSession
 
     logs = options.logs.resolve()
-    logs.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
+    make_folders(logs)
     keep_strays(logs)
     os.environ["PYSPARK_PYTHON"] = python_of(options)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -284,18 +287,25 @@ def build_session(options: SessionOptions) -> SparkSession:
     pools = write_pools(logs, options.pools).as_uri()
     settings = {
         **SETTINGS,
-        **(CLUSTER if is_cluster(options.master) else LOCAL),
+        **(
+            CLUSTER
+            if is_cluster(options.master)
+            else {**LOCAL, "spark.python.unix.domain.socket.dir": str(own_folder())}
+        ),
         "spark.scheduler.allocation.file": pools,
         "spark.master": options.master,
         "spark.app.name": options.name,
         **options.conf,
+        **authenticated(options.master, options.conf),
     }
+    settings.pop(FILE, None)
     settings["spark.jars"] = jars(java(), settings.get("spark.jars", ""))
     extra = settings.get("spark.driver.extraJavaOptions", "")
     settings["spark.driver.extraJavaOptions"] = java_options(
         logs, extra, os.cpu_count() or 1, classarchive.use(java(), extra), settings["spark.driver.memory"]
     )
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    # this becomes a command line; the context hears of all
+    conf = SparkConf(loadDefaults=False).setAll([(k, v) for k, v in settings.items() if not is_secret(k)])
     try:
         # what the JVM and the Python processes under it print belongs into the log, too
         # A session of its own: signals to our process group (Ctrl-C, `timeout`) are ours to handle. The JVM ends when its standard input closes.

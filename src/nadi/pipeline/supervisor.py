@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from nadi.config.ownership import OWN_FOLDER
+from nadi.config.ownership import make_folders
 from nadi.io.readiness import HasFileno, end_of, readable
 from nadi.io.waker import Waker
 from nadi.pipeline.coordinator.coordinator import Coordinator
@@ -69,7 +69,7 @@ class Supervisor:
         self._shares = options.settings().share_queries()
         self._several = options.stays or len(specs) > 1  # from the second app on, also when one is left
         jvm, logs = driver_jvm(session), options.state.resolve() / "logs"
-        logs.mkdir(OWN_FOLDER, parents=True, exist_ok=True)  # hosts that Java starts write there
+        make_folders(logs)  # hosts that Java starts write there
         door = (driver_machine(session), options.token) if options.cluster else None
         self._coordinator = Coordinator(hosts_folder(jvm), door)
         self._own = OwnHosts(hosts_folder(jvm), jvm)

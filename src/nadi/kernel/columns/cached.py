@@ -9,18 +9,33 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from nadi.config.ownership import check_own, make_folders
 from nadi.kernel.columns.sweeping import touch
 
 
 def cache_root() -> Path:
-    """What nadi keeps for later starts of this user, whatever they start."""
+    """What nadi keeps for later starts of this user, whatever they start. What lies there is run: nobody but this user and root may write to it.
+
+    Errors: FOLDER_NOT_PRIVATE.
+    """
     named, caches = os.environ.get("NADI_CACHE"), os.environ.get("XDG_CACHE_HOME")
-    return Path(named) if named else Path(caches or Path.home() / ".cache") / "nadi"
+    root = Path(named) if named else Path(caches or Path.home() / ".cache") / "nadi"
+    check_own(root)
+    return root
 
 
 def cache_folder() -> Path:
-    """Where compiled loops are kept."""
-    return cache_root() / "loops"
+    """Where compiled loops are kept. Errors: FOLDER_NOT_PRIVATE."""
+    folder = cache_root() / "loops"
+    check_own(folder)
+    return folder
+
+
+def java_folder() -> Path:
+    """Where is kept what Java loads. Errors: FOLDER_NOT_PRIVATE."""
+    folder = cache_root() / "java"
+    check_own(folder)
+    return folder
 
 
 @cache
@@ -51,7 +66,7 @@ def note_compiled(text: str, outputs: Iterable[str]) -> None:
     """Say that they are. Where the folder cannot be written, nothing is kept."""
     path = _mark(text, outputs)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folders(path.parent)
         path.touch()
     except OSError:
         return

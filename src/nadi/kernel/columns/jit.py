@@ -24,6 +24,7 @@ from numba import types
 from numba.core import config
 from numba.core.errors import NumbaError
 
+from nadi.config.ownership import make_folders
 from nadi.kernel.columns.cached import build, cache_folder
 from nadi.kernel.columns.sweeping import FILES, touch, use
 
@@ -225,7 +226,7 @@ def _kept(source: str) -> Path | None:
         if path.exists():
             touch(path)
         else:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folders(folder)
             fresh = path.with_suffix(f".{os.getpid()}")
             fresh.write_text(source, encoding="utf-8")
             fresh.replace(path)

@@ -16,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from nadi.config.ownership import make_folders
+
 # not on Windows: nothing is deleted there
 FILES: Any = import_module("fcntl") if find_spec("fcntl") else None
 
@@ -31,7 +33,7 @@ def use(folder: Path) -> None:
     if FILES is None or folder in _held:
         return
     with suppress(OSError):  # a folder that cannot be written keeps nothing
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folders(folder)
         lock = _held[folder] = os.open(folder / "users", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if _alone(lock):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nadi.errors import error
-from nadi.kernel.columns.cached import cache_root
+from nadi.kernel.columns.cached import java_folder
 from nadi.pipeline.connector import build
 from nadi.pipeline.connector.build import NotCompiled, by_janino, by_javac, javac_of, stamp_of
 
@@ -21,7 +21,7 @@ def ensure_jar(java: str) -> Path:
     stamp = build.stamp(installed)
     if stamp_of(build.SHIPPED) == stamp:
         return build.SHIPPED
-    kept = cache_root() / "java" / f"connector-{stamp[:16]}.jar"
+    kept = java_folder() / f"connector-{stamp[:16]}.jar"
     if stamp_of(kept) != stamp:
         _build(java, installed, kept)
     return kept

@@ -23,7 +23,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
-from nadi.config.ownership import OWN_FILE, OWN_FOLDER, own_file
+from nadi.config.ownership import OWN_FILE, make_folders, own_file
 from nadi.errors import error
 from nadi.io import staging
 from nadi.io.staging import sync_folder
@@ -73,7 +73,7 @@ def current_epoch(folder: Path) -> int:
 
 def take_over(folder: Path) -> int:
     """Begin a new epoch and return it; every run before can no longer append."""
-    folder.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
+    make_folders(folder)
     with locked(folder):
         epoch = current_epoch(folder) + 1
         fresh = folder / "epoch.new"

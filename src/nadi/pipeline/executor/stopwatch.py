@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from nadi.config.ownership import OWN_FOLDER
+from nadi.config.ownership import make_folders
 from nadi.kernel.contract import Arrivals, Kernel, Outputs, Row, Segment
 from nadi.plan.nodes import OnDemand
 
@@ -62,7 +62,7 @@ class Stopwatch:
 
     def __init__(self, state: Path) -> None:
         self._path = state / "profile" / f"{os.getpid()}.json"
-        self._path.parent.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
+        make_folders(self._path.parent)
         self._notes: deque[Note] = deque(maxlen=KEPT)
         self._parts: list[Mapping[str, Part]] = []  # of all kernels there were; the kernels themselves may go
         self._lock = threading.Lock()

@@ -1,7 +1,9 @@
 """How the short-lived processes of Spark reach the executor hosts of their Java virtual machine, and start those that are not there.
 
 Hosts belong to the executor's JVM: folder `<temp>/nadi-<uid>/<JVM pid>/` with, for host i, the socket `<i>.sock`, the lock `<i>.lock` that
-whoever starts it holds meanwhile, and the log `<i>.log` (or in the folder that NADI_LOG_DIR names).
+whoever starts it holds meanwhile, and the log `<i>.log` (or in the folder that NADI_LOG_DIR names). Anybody may have made something of that name in a folder
+for all: it is taken only if it is a folder (no link) of this user, to which nobody else can write, and XDG_RUNTIME_DIR is where it is otherwise. That is
+not the first choice, as it goes with the user's last login, which a node may outlive.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from nadi.errors import error
+from nadi.config.ownership import is_own, make_private
+from nadi.errors import NadiError, error
 from nadi.pipeline.hosting.protocol import Frame, Part, raise_failure, receive, send
 from nadi.pipeline.spec import AppSpec
 
@@ -58,23 +61,35 @@ def _process(pid: int) -> tuple[int, str]:
 
 
 def hosts_folder(jvm: int) -> Path:
-    """The folder of a JVM's hosts, private to the user."""
-    temp = Path(tempfile.gettempdir())
-    folder = temp / f"nadi-{os.getuid()}" / str(jvm)
-    if len(os.fsencode(folder / "000.sock")) > _SOCKET_PATH:
-        folder = Path("/tmp") / f"nadi-{os.getuid()}" / str(jvm)
+    """The folder of a JVM's hosts, private to the user. Errors: HOST_UNAVAILABLE where there is no such place."""
+    folder = own_folder() / str(jvm)
     _make(folder)
-    owner = folder.parent.stat()
-    if owner.st_uid != os.getuid() or owner.st_mode & 0o022:
-        reason = f"{folder.parent} belongs to somebody else, or others may write to it"
-        raise error("HOST_UNAVAILABLE", reason=reason, log=folder)
     return folder
+
+
+def own_folder() -> Path:
+    """Where this user's sockets are. Errors: HOST_UNAVAILABLE, where others hold all places for it."""
+    temp, runtime = Path(tempfile.gettempdir()), os.environ.get("XDG_RUNTIME_DIR", "")
+    if len(os.fsencode(temp / f"nadi-{os.getuid()}" / "4194304" / "000.sock")) > _SOCKET_PATH:
+        temp = Path("/tmp")
+    places = [temp / f"nadi-{os.getuid()}"]
+    if runtime.startswith("/") and is_own(Path(runtime)):
+        places.append(Path(runtime) / "nadi")
+    refused = []
+    for place in places:
+        try:
+            make_private(place)
+        except NadiError as reason:
+            refused.append(reason.diagnostic.message)
+        else:
+            return place
+    raise error("HOST_UNAVAILABLE", reason="; ".join(refused), log=places[0])
 
 
 def _make(folder: Path) -> None:
     while True:
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
             return
         except FileExistsError:
             if folder.exists() and not folder.is_dir():
@@ -206,7 +221,8 @@ class Hosts:
 
     def _start(self, index: int) -> None:
         """Start a host unless another process does; returns when it answers. Errors: OSError after STARTS_WITHIN."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._folder.parent)  # who cleans up may have removed it, and somebody else have made it since
+        _make(self._folder)
         with (self._folder / f"{index}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if self._answers(index):

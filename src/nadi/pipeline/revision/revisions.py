@@ -24,7 +24,7 @@ import msgspec
 import structlog
 
 from nadi.config import Persistence
-from nadi.config.ownership import OWN_FOLDER
+from nadi.config.ownership import OWN_FOLDER, make_folders
 from nadi.errors import NadiError, error
 from nadi.io import faultlog
 from nadi.io.faultlog import FAULTS
@@ -77,7 +77,7 @@ class Revisions:
         self._spark = spark
         self._clock = clock
         self._folder = requests(group.spec.place.state)
-        self._folder.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
+        make_folders(self._folder)
         self._last = clock()
         self._thread: threading.Thread | None = None
         self._changed = changed
@@ -188,7 +188,7 @@ def ask_for(state: Path, within: float) -> str:
     if read_live(state) is None:
         raise error("APP_NOT_RUNNING", app=state.name, folder=state.parent)
     folder = requests(state)
-    folder.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
+    make_folders(folder)
     request = folder / f"{time.time_ns()}-{secrets.token_hex(4)}.request"
     answer = request.with_suffix(".answer")
     request.touch()

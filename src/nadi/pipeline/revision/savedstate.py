@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from nadi.config.ownership import OWN_FOLDER
+from nadi.config.ownership import make_folders
 from nadi.errors import error
 from nadi.kernel.segments import Part
 from nadi.pipeline.cutting.restored import last_batch
@@ -83,7 +83,7 @@ def copy_state(session: SparkSession, spec: AppSpec, folder: Path) -> SavedState
     batch = last_batch(checkpoint)
     if batch is None:
         raise error("NOTHING_COMMITTED", app=spec.app)
-    folder.mkdir(OWN_FOLDER, parents=True, exist_ok=True)
+    make_folders(folder)
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
     rows = (

@@ -23,6 +23,7 @@ _RECORD = struct.Struct("!BQ")
 _SEGMENT, _DELTA, _PACKED_SEGMENT, _PACKED_DELTA = 1, 2, 3, 4
 _LARGE = 4 * 1024  # bytes from which on something is packed
 _LENGTH = struct.Struct("!Q")
+MOST = (1 << 32) - 1  # bytes that a payload can have; whoever could write to a state may claim more
 _CODEC = pa.Codec("zstd", compression_level=1)
 _ARRAY_OF_3 = b"\x93"
 _BINARY = struct.Struct("!BI")  # MessagePack's bin 32
@@ -59,8 +60,13 @@ def _unpacked(kind: int, payload: memoryview) -> bytes:
     if kind in (_SEGMENT, _DELTA):
         return bytes(payload)
     (length,) = _LENGTH.unpack_from(payload)
+    if length > MOST:
+        raise ValueError(f"a payload claims to have {length} bytes, the most are {MOST}")
     with payload[_LENGTH.size :] as packed:
-        found: bytes = _CODEC.decompress(packed, length, asbytes=True)
+        try:
+            found: bytes = _CODEC.decompress(packed, length, asbytes=True)
+        except MemoryError as reason:
+            raise ValueError(f"a payload claims to have {length} bytes, more than there is memory") from reason
     return found
 
 
@@ -79,7 +85,7 @@ def to_frames(stream: Iterable[bytes], size: int = POLICY.frame_bytes) -> list[b
 
 
 def from_frames(frames: Iterable[Part]) -> Iterator[Segment | bytes]:
-    """The segments, then the deltas, of frames in the order of their keys. Raises ValueError where a record is cut short."""
+    """The segments, then the deltas, of frames in the order of their keys. Raises ValueError where a record is cut short, or larger than MOST."""
     buffer = bytearray()
     wanted = _RECORD.size  # bytes until there is something to see
     for frame in frames:
@@ -89,6 +95,8 @@ def from_frames(frames: Iterable[Part]) -> Iterator[Segment | bytes]:
         at = 0
         while len(buffer) - at >= _RECORD.size:
             kind, length = _RECORD.unpack_from(buffer, at)
+            if length > 2 * MOST:
+                raise ValueError(f"a record claims to have {length} bytes")
             wanted = _RECORD.size + length
             if len(buffer) - at < wanted:
                 break

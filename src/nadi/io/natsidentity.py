@@ -1,0 +1,86 @@
+"""How an embedded NATS server and its clients know each other: by one key, which each proves to the other with TLS before a byte of NATS is said.
+
+    <folder>/nats-<pid>-….pem    the key, and a certificate of it; whoever can read this file may speak to the server
+
+The server takes clients with this certificate only, and clients take no server with another one. So a process of another user that listens on the port while
+the server is away learns nothing and gets no events. A password would not do: a client tells it to whoever listens, and the names that a NATS server tells of
+itself are told to everybody.
+
+The URL of such a server names the file, not what is in it, so that it may stand in descriptions of apps: `tls://127.0.0.1:40123?identity=/path/of.pem`.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit
+
+from nadi.config.ownership import OWN_FILE
+
+LASTS = timedelta(days=3650)  # longer than any node runs
+_NAME = "identity"
+
+
+def make_identity(path: Path) -> None:
+    """Make a key that nobody has had, in a file that nobody else can read; one that is there is replaced."""
+    # With it comes half of OpenSSL, which who only speaks to a server does not need.
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "nadi")])
+    purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + LASTS)
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    plain = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWN_FILE), "wb") as out:
+        out.write(plain + certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def context(path: Path) -> ssl.SSLContext:
+    """What a client proves itself with, and takes no other server by. Errors: OSError where the file is not there, or none of these."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_3
+    made.check_hostname = False  # it is the one certificate that counts, wherever it is
+    made.load_verify_locations(path)
+    made.load_cert_chain(path)
+    return made
+
+
+def url_of(port: int, identity: Path) -> str:
+    """The URL of a server on this machine with an identity.
+
+    >>> url_of(4222, Path("/my state/nats/a.pem"))
+    'tls://127.0.0.1:4222?identity=/my%20state/nats/a.pem'
+    """
+    return f"tls://127.0.0.1:{port}?{_NAME}={quote(str(identity))}"
+
+
+def parted(url: str) -> tuple[str, Path | None]:
+    """The address of a server, and where its identity is; None where the URL names none.
+
+    >>> parted("tls://127.0.0.1:4222?identity=/my%20state/nats/a.pem")
+    ('tls://127.0.0.1:4222', PosixPath('/my state/nats/a.pem'))
+    >>> parted("nats://user:secret@here:4222,nats://there:4222")
+    ('nats://user:secret@here:4222,nats://there:4222', None)
+    """
+    address, _, query = url.partition("?")
+    named = parse_qs(urlsplit(f"?{query}").query).get(_NAME)
+    return (address, Path(named[0])) if named else (url, None)
