@@ -72,6 +72,7 @@ class Worker:
     def run(self) -> ExitReport:
         """Run until asked to stop. Errors: those of `Node.run`, SERVER_NOT_STARTED."""
         with contextlib.ExitStack() as started:
+            started.callback(self._identity.close)
             for what, listener, server in self._servers():
                 server.start()
                 started.callback(server.stop)

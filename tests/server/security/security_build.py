@@ -145,6 +145,16 @@ def routes_of(identity: Identity, attempts: Attempts) -> FastAPI:
     return make_routes("test", [router, login.routes(api), permissions.routes(identity.permissions, identity.provider)])
 
 
+@contextmanager
+def serving_identity(identity: Identity) -> Iterator[httpx.Client]:
+    """A server of an identity's routes, and a client of it."""
+    try:
+        with serving(application_of(identity)) as client:
+            yield client
+    finally:
+        identity.close()
+
+
 def application_of(identity: Identity, attempts: Attempts | None = None) -> Application:
     """The routes behind the guard, as a worker has them."""
     counted = attempts or Attempts()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from security_build import Browser, Clock, application_of, baked, local_identity, serving, users_section
+from security_build import Browser, Clock, baked, local_identity, serving_identity, users_section
 
 from nadi.server.security.attempts import FREE
 
@@ -22,7 +22,7 @@ def clock() -> Clock:
 def client(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[httpx.Client]:
     content = {"auth.configs": users_section(vic="2", bob="2")}
     identity = local_identity(tmp_path_factory.mktemp("security"), clock, content)
-    with serving(application_of(identity)) as made:
+    with serving_identity(identity) as made:
         yield made
 
 
@@ -111,7 +111,7 @@ def test_an_application_that_cannot_be_a_path_of_a_cookie_is_400(client: httpx.C
 
 def test_too_many_wrong_passwords_make_the_login_wait_too(tmp_path: Path):
     identity = local_identity(tmp_path, Clock(), {"auth.configs": users_section()})
-    with serving(application_of(identity)) as client:
+    with serving_identity(identity) as client:
         browser = Browser(client)
         codes = [browser.login("ada", f"wrong{n}").status_code for n in range(FREE + 2)]
         assert codes == [401] * (FREE + 1) + [429]

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from security_build import Clock, application_of, local_identity, serving, users_section
+from security_build import Clock, local_identity, serving_identity, users_section
 from sqlalchemy import create_engine, inspect, text
 
 from nadi.config.places import DataSource
@@ -28,7 +28,7 @@ ADA = ("ada", "right")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     content = {"auth.configs": users_section(vic="2", max="3", both="2,3", nil="4", none="")}
     identity = local_identity(tmp_path_factory.mktemp("security"), Clock(), content)
-    with serving(application_of(identity)) as made:
+    with serving_identity(identity) as made:
         made.auth = ADA
         yield made
 
@@ -195,7 +195,7 @@ def test_a_user_may_what_one_of_the_roles_may_and_no_longer_than_that(client: ht
 
 def test_permissions_that_are_disabled_let_every_user_do_everything_but_what_is_for_administrators(tmp_path: Path):
     content = {"auth.configs": users_section(vic="2"), "wso2.analytics.permissions": {"isPermissionDisabled": True}}
-    with serving(application_of(local_identity(tmp_path, Clock(), content))) as client:
+    with serving_identity(local_identity(tmp_path, Clock(), content)) as client:
         assert client.post("/change", auth=("vic", "right")).status_code == 200
         assert client.get("/permissions/app/SAPP", auth=("vic", "right")).status_code == 401
 

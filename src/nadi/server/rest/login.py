@@ -131,6 +131,8 @@ class LoginApi:
 
     async def _to_provider(self, app: str, sso: SingleSignOn) -> Response:
         found = await run_in_threadpool(sso.start, app)
+        if found is None:
+            raise _Refused(400, REQUEST, f"There is no single sign-on for the application '{app}'.")
         body = {
             "clientId": found.client_id,
             "redirectUrl": found.authorize_url,

@@ -117,6 +117,10 @@ class PermissionStore:
         with _told():
             make_tables(self._engine, self._tables.permissions, self._tables.roles)
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
     def add(self, permission: Permission) -> str:
         """Register a permission, where it is not yet; -> its id."""
         made = permission_id(permission)

@@ -43,6 +43,9 @@ class Provider(Protocol):
     def end(self, access: str, app: str) -> str | None:
         """End the session of an access token; -> the name of its user where it is known."""
 
+    def close(self) -> None:
+        """Close what is open."""
+
 
 class LocalProvider:
     """The local users, with sessions in memory."""
@@ -79,6 +82,9 @@ class LocalProvider:
     def end(self, access: str, app: str) -> str | None:
         return self._sessions.end(access)
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
@@ -99,8 +105,8 @@ class SingleSignOn(Protocol):
     def is_default(self) -> bool:
         """Whether pages should log in this way."""
 
-    def start(self, app: str) -> Redirection:
-        """Begin a login."""
+    def start(self, app: str) -> Redirection | None:
+        """Begin a login; None for an application that the provider does not know as one."""
 
     def finish(self, app: str, code: str, state: str, browser: str) -> Login | None:
         """The login that a browser comes back from; None where it is not one that it began, or the provider refuses the code."""

@@ -1,0 +1,160 @@
+"""The users of an identity provider: passwords, tokens and roles are its own, and it is asked about them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nadi.config.auth import Auth
+from nadi.server.security.external.applications import DEFAULT, Applications
+from nadi.server.security.external.remembered import Remembered
+from nadi.server.security.external.service import Granted, Service, plain_name
+from nadi.server.security.providers import Login
+from nadi.server.security.users import User
+
+ROLES_FOR = 60.0  # seconds in which a change of a user's roles may not be seen
+PASSWORD_FOR = 300.0  # seconds in which a password that was right is not asked about again
+ACCESS = frozenset({"bearer", "access_token"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """What a token is: whose, or ("") none that counts."""
+
+    user: str
+
+
+class ExternalProvider:
+    """Implements `nadi.server.security.providers.Provider`. From any thread."""
+
+    def __init__(
+        self, auth: Auth, service: Service, applications: Applications, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._auth = auth
+        self._given = auth.properties
+        self._service = service
+        self._applications = applications
+        self._clock = clock
+        self._tokens: Remembered[_Token] = Remembered(clock)
+        self._passwords: Remembered[str] = Remembered(clock)
+        self._users: Remembered[User] = Remembered(clock)
+        self._roles: Remembered[dict[str, str]] = Remembered(clock)
+
+    @property
+    def roles(self) -> Mapping[str, str]:
+        found = self._roles.get("")
+        if found is None:
+            found = self._service.roles()
+            self._roles.put("", found, ROLES_FOR)
+        return found
+
+    def login(self, name: str, password: str) -> User | None:
+        pair = f"{name}\0{password}"
+        known = self._passwords.get(pair)
+        if known is None:
+            login = self.begin(name, password, DEFAULT, "")
+            if login is None:
+                return None
+            known = login.user
+            self._passwords.put(pair, known, min(PASSWORD_FOR, self._given.cache_timeout))
+        return self._user(known)
+
+    def user_of(self, token: str) -> User | None:
+        name = self._owner(token)
+        return self._user(name) if name else None
+
+    def begin(self, name: str, password: str, app: str, app_id: str) -> Login | None:
+        if not name or not password:
+            return None
+        client = self._applications.client(app)
+        grant = {"grant_type": "password", "username": name, "password": password, "scope": "openid"}
+        return self.logged_in(self._service.grant(client, grant))
+
+    def renew(self, refresh: str, app: str) -> Login | None:
+        client = self._applications.client(app)
+        return self.logged_in(self._service.grant(client, {"grant_type": "refresh_token", "refresh_token": refresh}))
+
+    def end(self, access: str, app: str) -> str | None:
+        name = self._owner(access)
+        if not name:
+            return None
+        self.refuse(access)  # first: whether or not the provider hears of it, it is worth nothing here
+        self._service.revoke(self._applications.client(app), access)
+        return name
+
+    def close(self) -> None:
+        self._service.close()
+        self._applications.close()
+
+    # ---- for logins by the code flow, too
+
+    def logged_in(self, granted: Granted | None) -> Login | None:
+        """A login with tokens that the provider has given; None where it has not, or says of the token that it is nobody's."""
+        if granted is None:
+            return None
+        name = self._owner(granted.access)
+        if not name:
+            return None
+        return Login(name, granted.access, granted.refresh, granted.valid, granted.id_token)
+
+    def mark(self, access: str) -> bytes:
+        """A digest, by which a token can be refused later."""
+        return self._tokens.digest(access)
+
+    def refuse(self, access: str | bytes) -> None:
+        """Take a token no longer, whatever the provider says of it; a token or its mark."""
+        self._tokens.put(access, _Token(""), max(self._given.cache_timeout, self._given.session_timeout))
+
+    def _owner(self, token: str) -> str:
+        """The name of the user that a token belongs to, "" where it is not one that counts."""
+        known = self._tokens.get(token)
+        if known is None:
+            found = self._service.introspect(token)
+            known = _Token("" if found is None else self._name(found))
+            # of what is refused nothing is kept: strangers would fill the place of users
+            if known.user and found is not None:
+                self._tokens.put(token, known, self._for(found))
+        return known.user
+
+    def _name(self, found: Mapping[str, Any]) -> str:
+        """The user of an active token; "" where it was not given to nadi, is not for requests, or its time has not come or has gone."""
+        kind = str(found.get("token_type") or "bearer").lower()
+        if kind not in ACCESS or not self._is_for_nadi(found):
+            return ""
+        now = self._clock()
+        if _moment(found.get("exp"), now + 1) <= now or _moment(found.get("nbf"), now) > now + 60:
+            return ""
+        name = found.get("username") or found.get("sub")
+        return plain_name(name, self._given.default_user_store) if isinstance(name, str) else ""
+
+    def _is_for_nadi(self, found: Mapping[str, Any]) -> bool:
+        """Whether a token was given to one of nadi's applications. One of another would let whoever runs that in as its users."""
+        audience = found.get("aud")
+        ids = [found.get("client_id"), *(audience if isinstance(audience, list) else [audience])]
+        return any(isinstance(one, str) and one and self._applications.is_own(one) for one in ids)
+
+    def _for(self, found: Mapping[str, Any]) -> float:
+        """How long the provider is not asked about a token again, in seconds."""
+        now = self._clock()
+        return min(self._given.cache_timeout, _moment(found.get("exp"), now + self._given.cache_timeout) - now)
+
+    def _user(self, name: str) -> User | None:
+        known = self._users.get(name)
+        if known is not None:
+            return known
+        account = self._service.account(name)
+        if account is None:
+            return None
+        names, admin = tuple(account.groups), self._auth.user_manager.admin_role
+        user = User(name, names, admin in names, tuple(id_ for id_ in account.groups.values() if id_))
+        self._users.put(name, user, min(ROLES_FOR, self._given.cache_timeout))
+        return user
+
+
+def _moment(value: object, otherwise: float) -> float:
+    """A moment in seconds since the epoch."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return otherwise
+    return float(value)
