@@ -1,0 +1,146 @@
+"""The audit log: what it has, and what it never has."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from security_build import Browser, Clock, local_identity, serving_identity, users_section
+from structlog.testing import capture_logs
+
+from nadi.server.security.attempts import FREE
+from nadi.server.security.audit import LONGEST, Origin, note, plain
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[httpx.Client]:
+    identity = local_identity(tmp_path, Clock(), {"auth.configs": users_section(vic="2")})
+    with serving_identity(identity) as made:
+        yield made
+
+
+def entries(logs: list[Any], event: str) -> list[dict[str, Any]]:
+    return [dict(one) for one in logs if one["event"] == event]
+
+
+def test_logins_are_noted_whether_they_succeed_or_not(client: httpx.Client):
+    with capture_logs() as logs:
+        browser = Browser(client)
+        browser.login("ada")
+        browser.login("ada", "wrong")
+        browser.refresh()
+        browser.logout()
+    found = [(one["user"], one["outcome"], one.get("grant")) for one in entries(logs, "login")]
+    assert found == [("ada", "ok", "password"), ("ada", "refused", "password"), ("ada", "ok", "refresh_token")]
+    assert [one["user"] for one in entries(logs, "logout")] == ["ada"]
+    first = entries(logs, "login")[0]
+    assert (first["address"], first["path"], first["log_level"]) == ("127.0.0.1", "/login/portal", "info")
+    assert entries(logs, "login")[1]["log_level"] == "warning"
+
+
+def test_the_requests_of_a_user_by_password_are_one_login(client: httpx.Client):
+    with capture_logs() as logs:
+        for _ in range(3):
+            client.get("/own", auth=("ada", "right"))
+        client.get("/own", auth=("ada", "wrong"))
+    assert [(one["outcome"], one["grant"]) for one in entries(logs, "login")] == [("ok", "basic"), ("refused", "basic")]
+
+
+def test_a_user_who_has_to_wait_is_noted(client: httpx.Client):
+    with capture_logs() as logs:
+        for n in range(FREE + 2):
+            Browser(client).login("eve", f"wrong{n}")
+    assert [one["outcome"] for one in entries(logs, "login")] == ["refused"] * (FREE + 1) + ["too many"]
+
+
+def test_a_refresh_token_that_comes_again_is_noted_with_its_user(client: httpx.Client):
+    browser = Browser(client)
+    browser.login("ada")
+    stolen = browser.headers("LID", "ASID")
+    browser.refresh()
+    with capture_logs() as logs:
+        client.post("/login/portal", data={"grantType": "refresh_token"}, headers=stolen)
+    assert [(one["user"], one["outcome"]) for one in entries(logs, "token")] == [("ada", "replayed")]
+
+
+def test_a_missing_permission_is_noted_with_what_was_needed(client: httpx.Client):
+    with capture_logs() as logs:
+        client.post("/change", auth=("vic", "right"))
+    (found,) = entries(logs, "not permitted")
+    assert (found["user"], found["path"], found["needs"]) == ("vic", "/change", "SAPP siddhiApp.manage")
+    assert entries(logs, "change") == []
+
+
+def test_what_was_changed_is_noted_with_who_changed_it(client: httpx.Client):
+    view = {"appName": "SAPP", "permissionString": "siddhiApp.view"}
+    with capture_logs() as logs:
+        client.post("/permissions", json=view, auth=("ada", "right"))
+        client.post("/permissions/roles/2?action=grant", json=view, auth=("ada", "right"))
+        client.post("/permissions/roles/9?action=grant", json=view, auth=("ada", "right"))
+        client.get("/permissions/app/SAPP", auth=("ada", "right"))
+        client.post("/own", auth=("ada", "right"))
+    found = [(one["user"], one["outcome"], one["status"], one["about"]) for one in entries(logs, "change")]
+    named = "Permission[appName=SAPP, permissionString=siddhiApp.view]"
+    assert found == [
+        ("ada", "ok", 200, f"add {named}"),
+        ("ada", "ok", 200, f"grant {named} role 2"),
+        ("ada", "refused", 404, f"grant {named} role 9"),
+    ]
+
+
+def test_a_page_of_another_origin_is_noted(client: httpx.Client):
+    with capture_logs() as logs:
+        client.post("/login/portal", data={"grantType": "password"}, headers={"Origin": "https://evil.example"})
+    assert len(entries(logs, "foreign origin")) == 1
+
+
+def test_no_secret_is_in_the_log(client: httpx.Client):
+    with capture_logs() as logs:
+        browser = Browser(client)
+        browser.login("ada")
+        secrets = [*browser.body.values(), *browser.cookies.values()]
+        browser.get()
+        browser.refresh()
+        secrets += [*browser.body.values(), *browser.cookies.values()]
+        client.get("/own", headers={"Authorization": "Bearer a-token-of-nobody"})
+        client.get("/own", auth=("ada", "hush-hush"))
+        browser.login("ada", "hush-hush")
+        browser.logout()
+    written = repr(logs)
+    assert "hush-hush" not in written
+    assert "a-token-of-nobody" not in written
+    assert not [one for one in secrets if isinstance(one, str) and one != "ada" and one in written]
+
+
+def test_a_name_cannot_begin_a_line_of_its_own(client: httpx.Client, capsys: pytest.CaptureFixture[str]):
+    forged = "eve\n2026-01-01 [info] login outcome=ok user=ada\r\x1b[31m\u2028x"
+    pair = base64.b64encode(f"{forged}:wrong".encode()).decode()
+    client.get("/own", headers={"Authorization": f"Basic {pair}"})
+    Browser(client).login(forged, "wrong")
+    client.get("/a%0ab%1b", auth=("ada", "right"))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert not [line for line in lines if line.startswith("2026-01-01 [info]")]
+    assert "\x1b[31m" not in "".join(lines)
+
+
+@given(st.text(max_size=1_000))
+def test_every_value_is_one_printable_line_of_bounded_length(text: str):
+    shown = plain(text)
+    assert shown.isprintable()
+    assert len(shown) <= LONGEST + 1
+
+
+@given(st.text(), st.text())
+def test_an_entry_has_the_same_fields_whatever_a_user_is_called(user: str, path: str):
+    with capture_logs() as logs:
+        note("login", Origin(user, "10.0.0.1", path), "refused", grant="password")
+    (found,) = logs
+    assert set(found) == {"event", "log_level", "audit", "outcome", "user", "address", "path", "grant"}
+    assert (found["event"], found["outcome"]) == ("login", "refused")
