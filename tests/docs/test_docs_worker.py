@@ -69,11 +69,11 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
-def commands() -> Iterator[tuple[str, str]]:
-    """(command, what it is shown to print) of the page's first part."""
-    for block in (b for b in blocks(PAGE) if b.kind == "console"):
+def commands(page: Path = PAGE) -> Iterator[tuple[str, str]]:
+    """(command, what it is shown to print) of a page's console blocks."""
+    for block in (b for b in blocks(page) if b.kind == "console"):
         for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-            if "<<'END'" in part:
+            if re.search("<<'?END", part):
                 yield part.rstrip(), ""
             else:
                 command, _, printed = part.partition("\n")

@@ -142,5 +142,5 @@ def test_an_entry_has_the_same_fields_whatever_a_user_is_called(user: str, path:
     with capture_logs() as logs:
         note("login", Origin(user, "10.0.0.1", path), "refused", grant="password")
     (found,) = logs
-    assert set(found) == {"event", "log_level", "audit", "outcome", "user", "address", "path", "grant"}
+    assert set(found) == {"event", "log_level", "logger", "outcome", "user", "address", "path", "grant"}
     assert (found["event"], found["outcome"]) == ("login", "refused")

@@ -37,7 +37,7 @@ def note(event: str, origin: Origin, outcome: str, **more: object) -> None:
     write = _log.info if outcome == "ok" else _log.warning
     write(
         event,
-        audit=True,
+        logger="nadi.audit",
         outcome=outcome,
         user=plain(origin.user),
         address=plain(origin.address),

@@ -1,0 +1,61 @@
+"""The page about users and permissions: every command is run, in order, and prints what is shown."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from docpages import ROOT, blocks
+from test_docs_worker import WITHIN, Shell, commands, free_ports, matches
+
+from nadi.config.deployment import deployment_of
+from nadi.server.security.grants import permission_id
+from nadi.server.security.permissions import SAPP
+
+PAGE = ROOT / "docs" / "operations" / "security.md"
+
+
+@pytest.mark.spark
+def test_the_way_from_two_users_to_a_grant_is_as_it_is_shown(tmp_path: Path):
+    plain, secure, query = free_ports(3)
+    listeners = [
+        {"id": "a", "port": plain},
+        {"id": "b", "port": secure, "scheme": "https"},
+    ]
+    ports = {
+        "wso2.transport.http": {"listenerConfigurations": listeners},
+        "siddhi.stores.query.api": {"listenerConfigurations": [{"id": "q", "port": query}]},
+    }
+    changes = {
+        "auth.configs:": f"{yaml.safe_dump(ports)}auth.configs:",
+        "9090": f"{plain}",
+        "9443": f"{secure}",
+    }
+    shell, ran = Shell(tmp_path), 0
+    try:
+        for command, shown in commands(PAGE):
+            for old, new in changes.items():
+                command = command.replace(old, new)
+            until = time.monotonic() + WITHIN
+            while not matches(shown, printed := shell.run(command)):
+                log = (tmp_path / "worker.log").read_text()
+                assert time.monotonic() < until, f"{command}\nprinted {printed}\nshown {shown}\n{log}"
+                time.sleep(0.2)
+            ran += 1
+    finally:
+        shell.run("kill $WORKER; wait")
+        shell.close()
+    assert ran >= 15
+
+
+def test_the_id_that_is_shown_is_that_of_the_permission():
+    assert permission_id(SAPP.view) in PAGE.read_text()
+
+
+def test_the_deployment_of_a_provider_that_is_shown_is_one_without_notices():
+    (block,) = (b for b in blocks(PAGE) if b.kind == "yaml")
+    found = deployment_of(yaml.safe_load(block.text))
+    assert found.notices == ()
+    assert found.sections.auth.properties.issuer == "https://idp.example:9443/oauth2/token"
