@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from nadi.cli.main import cli
 from nadi.config import DataSource, ErrorStoring
 from nadi.errors import NadiError
+from nadi.errors.readable import readable
 from nadi.io import errorstore
 from nadi.io.controllog import Again, append_again, control_path
 from nadi.io.errorstores import error_store, note_store
@@ -145,3 +146,20 @@ def test_what_is_in_a_database_is_found_with_its_configuration_and_missed_withou
         nadi("errors", "A")
     assert elsewhere.value.condition == "ERROR_STORE_ELSEWHERE"
     assert "errors.db" in str(elsewhere.value)
+
+
+EVIL = "\x1b[2J\u009b2J\nINFO all is well [/red] \u202e"
+
+
+def test_finding_10_what_an_event_brought_does_nothing_to_the_screen(state: Path) -> None:
+    """Security finding 10: events inject lines and terminal escapes into what a person reads."""
+    store = error_store(state / "A", "A", ErrorStoring())
+    found = row(300_000, "source", "In", EVIL.encode()) | {"reason": f"'{EVIL}' is not JSON"}
+    errorstore.stage(state / "A", 2, 0, [found])
+    store.commit(2, [0])
+    for words in (("list", "A"), ("show", "A", "2-0-0"), ("list", "A", "--json"), ("show", "A", "2-0-0", "--json")):
+        said = nadi("errors", *words)
+        assert not {"\x1b", "\u009b", "\u202e"} & set(said)
+        assert "\\u001b[2J" in said.replace("\n", "").replace("│", "").replace(" ", "")
+    assert json.loads(nadi("errors", "show", "A", "2-0-0", "--json"))["payload"] == EVIL
+    assert f"reason    '{readable(EVIL)}' is not JSON" in nadi("errors", "show", "A", "2-0-0").splitlines()

@@ -291,6 +291,20 @@ def test_events_are_shown_as_siddhi_shows_them(tmp_path: Path) -> None:
     assert new_lines(tmp_path, seen) == ([], seen)
 
 
+@pytest.mark.parametrize("kind", ["passThrough", "json", "text", "csv"])
+def test_finding_10_an_event_is_one_line_of_the_log(tmp_path: Path, kind: str) -> None:
+    """Security finding 10: events inject lines and terminal escapes into logs."""
+    chosen = connector(COLUMNS, kind, type_="log")
+    batch = output(COLUMNS, [(1, "x\nINFO app : S : all is well\x1b[2J\u009b2J\u2028\x85\u202e")])
+    payloads, firsts = make_sink_mapper(chosen).encode(batch) if kind != "passThrough" else ([], [])
+    target = open_sink(chosen, Place("app", tmp_path))
+    target.commit(1, [target.write(Delivery(0, 1, batch, payloads, firsts))])
+    (line,), _ = new_lines(tmp_path, {})
+    assert line.startswith("INFO app : S : ")
+    assert line.isprintable()
+    assert "\\u001b[2J\\u009b2J" in line
+
+
 def test_a_long_log_begins_again_and_its_reader_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nadi.io.sinks.log.LIMIT", 500)
     chosen = connector(COLUMNS, "passThrough", type_="log")

@@ -381,6 +381,32 @@ def test_buckets_write_side_by_side_into_the_partitions_that_are_named(kafka: st
     assert [stored(kafka, name, n) for n in range(3)] == [[], ["a", "c"], ["bb"]]
 
 
+def test_finding_11_a_row_with_a_partition_that_there_is_not_is_refused_and_the_next_one_is_written(
+    kafka: str, tmp_path: Path
+) -> None:
+    """Security finding 11: the client would wait for the partition to be made, and every cut with it."""
+    name = topic(kafka, 2)
+    options = {"partition.no": "{{name}}", "on.error": "STORE"}
+    wrong = ["null", "1.5", "-2", "2", "99999999999", "\u0661", "x" * 100]
+    for _ in range(2):
+        target = sink(kafka, name, tmp_path, **options)
+        found = target.write(delivery(0, ["1", *wrong, "0"])).refused
+        target.close()
+        assert [r.index for r in found if "no partition" in r.reason] == [1, 2, 3, 4, 5, 7]
+    assert [stored(kafka, name, n) for n in range(2)] == [["0"], ["1", "\u0661"]]
+    target = sink(kafka, name, tmp_path / "stops", **{"partition.no": "{{name}}"})
+    with pytest.raises(NadiError) as e:
+        target.write(delivery(0, ["2"]))
+    target.close()
+    assert e.value.condition == "REFUSED"
+
+
+def test_a_partition_that_is_no_number_is_refused_before_the_app_runs(tmp_path: Path) -> None:
+    with pytest.raises(NadiError) as e:
+        sink("127.0.0.1:1", "t", tmp_path, **{"partition.no": "first"})
+    assert e.value.condition == "OPTION_INVALID"
+
+
 WRITER = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[4])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import KafkaException, Producer
 from sample import connector
 
 from nadi.errors import NadiError
@@ -64,13 +64,14 @@ define stream S (a int);
 @pytest.mark.parametrize("name", sorted(KNOWN))
 def test_the_client_knows_every_property_that_an_app_may_set(name: str) -> None:
     """A wrong value is fine here, a name that there is not is none."""
-    for client in (Producer, Consumer):
-        try:
-            client({name: "-", "log_level": 0, **({} if client is Producer else {"group.id": "g"})})
-        except KafkaException as reason:
-            assert "No such configuration property" not in str(reason)
-        except TypeError:
-            pass
+    with pytest.raises(KafkaException, match="No such configuration property"):
+        Producer({name + "x": "-", "log_level": 0})
+    said = ""
+    try:
+        Producer({name: "-", "log_level": 0})
+    except KafkaException as reason:
+        said = str(reason)
+    assert "No such configuration property" not in said
 
 
 def test_a_password_is_not_shown_where_the_option_has_no_form() -> None:
@@ -97,5 +98,5 @@ def test_finding_4_files_are_read_in_the_folder_of_the_operator_only(name: str, 
         with pytest.raises(NadiError) as e:
             opened(file, str(folder))
         assert e.value.condition == "FILE_NOT_ALLOWED"
-    with pytest.raises(NadiError, match="nadi.connector.files"):
+    with pytest.raises(NadiError, match=r"nadi\.connector\.files"):
         opened(folder / "ca.pem", "")

@@ -248,11 +248,73 @@ def test_a_new_state_folder_counts_from_zero_again_and_loses_nothing(
 
 def test_the_subject_may_depend_on_the_row(nats: NatsServer, tmp_path: Path) -> None:
     base = uuid4().hex[:8]
+    made_stream(nats, f"{base}.>")
     target = sink(nats, base + ".{{name}}", tmp_path)
     target.write(delivery(1, ["x", "y", "x"]))
     sink(nats, base + ".{{name}}", tmp_path).write(delivery(1, ["x", "y", "x"]))
     assert stored(nats, f"{base}.x") == ["x", "x"]
     assert stored(nats, f"{base}.y") == ["y"]
+
+
+def made_stream(server: NatsServer, *subjects: str) -> None:
+    client = NatsClient(server.url)
+    client.call(lambda nc: ensure_stream(nc, stream_config(uuid4().hex, [*subjects])))
+    client.close()
+
+
+def streams(server: NatsServer) -> set[str]:
+    client = NatsClient(server.url)
+    found = client.call(lambda nc: api(nc, "STREAM.NAMES", {}))
+    client.close()
+    return set(found["streams"] or ())
+
+
+def test_finding_11_no_stream_is_made_for_a_subject_that_a_row_chooses(nats: NatsServer, tmp_path: Path) -> None:
+    base = uuid4().hex[:8]
+    made_stream(nats, f"{base}.known")
+    before = streams(nats)
+    target = sink(nats, base + ".{{name}}", tmp_path, on_error="STORE")
+    refused = target.write(delivery(1, ["known", "new", "known", *(f"n{i}" for i in range(50))])).refused
+    assert [r.index for r in refused] == [1, *range(3, 53)]
+    assert refused[0].reason == f"no stream of the server holds the subject '{base}.new'"
+    assert streams(nats) == before
+    assert stored(nats, f"{base}.known") == ["known", "known"]
+    made_stream(nats, f"{base}.new")
+    assert target.write(delivery(2, ["new"], first=53)).refused == ()
+    assert stored(nats, f"{base}.new") == ["new"]
+
+
+BAD_SUBJECTS = ["", "a b", "a\r\nPUB x 0\r\n", "a..b", ".a", "a.", "a.*", ">", "a\0b", "x" * 3_000]
+
+
+@pytest.mark.parametrize("bad", BAD_SUBJECTS)
+def test_finding_11_a_row_with_a_bad_subject_is_refused_and_the_next_one_is_published(
+    nats: NatsServer, bad: str, tmp_path: Path
+) -> None:
+    base = uuid4().hex[:8]
+    made_stream(nats, f"{base}.>")
+    target = sink(nats, base + ".{{name}}", tmp_path, on_error="LOG")
+    (refused,) = target.write(delivery(1, ["a", bad, "b"])).refused
+    assert (refused.index, "is no subject" in refused.reason) == (1, True)
+    assert stored(nats, f"{base}.>") == ["a", "b"]
+    with pytest.raises(NadiError) as e:
+        sink(nats, base + ".{{name}}", tmp_path / "other").write(delivery(1, [bad]))
+    assert e.value.condition == "REFUSED"
+
+
+@pytest.mark.parametrize("subject", ["$JS.API.STREAM.PURGE.S", "_INBOX.x", "$SYS.REQ.SERVER.PING"])
+def test_finding_11_an_event_does_not_speak_to_the_server_itself(
+    nats: NatsServer, subject: str, tmp_path: Path
+) -> None:
+    target = sink(nats, "{{name}}", tmp_path, on_error="LOG")
+    (refused,) = target.write(delivery(1, [subject])).refused
+    assert "the server has it for itself" in refused.reason
+
+
+def test_a_destination_that_is_no_subject_is_refused_before_the_app_runs(nats: NatsServer, tmp_path: Path) -> None:
+    with pytest.raises(NadiError, match="is no subject") as e:
+        sink(nats, "a..b", tmp_path)
+    assert e.value.condition == "OPTION_INVALID"
 
 
 def test_buckets_do_not_take_each_others_rows_for_their_own(nats: NatsServer, subject: str, tmp_path: Path) -> None:

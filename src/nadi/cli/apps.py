@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nadi.cli.run import read_app
 from nadi.errors import NadiError
+from nadi.errors.readable import readable
 from nadi.pipeline.node import AppText, NodeOptions
 from nadi.pipeline.nodesocket import Asked, Told, ask_node
 from nadi.pipeline.spec import Connectors, Engine
@@ -71,5 +72,5 @@ def remove(app: str, state: Path) -> int:
         return STOPPED
     print(sentence(told))
     if told.last_error:
-        print(told.last_error, file=sys.stderr)
+        print(readable(told.last_error, "\n"), file=sys.stderr)
     return 0

@@ -11,6 +11,7 @@ import typer
 
 from nadi.cli.run import read_app, settings
 from nadi.errors import did_you_mean, error
+from nadi.errors.readable import readable
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.history.backtest import Difference, backtest, difference, history, outputs_of, time_column
 from nadi.pipeline.query import named_failure
@@ -59,7 +60,7 @@ def run(
         finally:
             end_session(session)
     for line in told(found, against.name, app.name):
-        print(line)
+        print(readable(line))
     return 0 if all(d.equal for d in found.values()) else 1
 
 

@@ -13,10 +13,12 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from nadi.cli.query import known_apps, running
 from nadi.config.deployment import read_deployment, state_lookups
 from nadi.errors import error
+from nadi.errors.readable import readable
 from nadi.io.controllog import control_path, sent_again, shown_time
 from nadi.io.errorfile import FileErrorStore
 from nadi.io.errorstore import KINDS, ErrorStore, Row, Wanted, row_of
@@ -93,7 +95,7 @@ def show_list(of: Errors, wanted: Wanted, limit: int, as_json: bool) -> int:
     sent = of.sent()
     if as_json:
         rows = [{**row, "replayed": sent.get(row["id"])} for row in of.store.rows(wanted, limit)]
-        print(json.dumps(rows, ensure_ascii=False, indent=2))
+        print(readable(json.dumps(rows, ensure_ascii=False, indent=2), "\n"))
         return 0
     rows = [*of.store.rows(wanted, limit)]
     console = Console()
@@ -108,7 +110,7 @@ def show_list(of: Errors, wanted: Wanted, limit: int, as_json: bool) -> int:
         time = datetime.fromtimestamp(row["time"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         mark = "replayed" if row["id"] in sent else ""
         cells = (row["id"], time, row["origin"], _position(row), row["reason"], str(row["payload"]), mark)
-        table.add_row(*cells)
+        table.add_row(*(Text(readable(cell)) for cell in cells))
     console.print(table, markup=False)
     return 0
 
@@ -122,12 +124,12 @@ def show_row(of: Errors, id_: str, as_json: bool) -> int:
     row = row_of(of.store, of.app, id_)
     when = of.sent().get(id_)
     if as_json:
-        print(json.dumps({**row, "replayed": when}, ensure_ascii=False, indent=2))
+        print(readable(json.dumps({**row, "replayed": when}, ensure_ascii=False, indent=2), "\n"))
         return 0
     for name, value in _told(row, when).items():
-        print(f"{name:10}{value}")
+        print(f"{name:10}{readable(str(value))}")
     print()
-    print(row["payload"])
+    print(readable(str(row["payload"]), "\n\t"))
     return 0
 
 
@@ -161,7 +163,7 @@ def replay(
     if done.before:
         print(f"{_rows(len(done.before))} left out: sent again before")
     for id_, reason in (done.impossible or {}).items():
-        print(f"{id_} left out: {reason}")
+        print(f"{id_} left out: {readable(reason)}")
     return 0
 
 

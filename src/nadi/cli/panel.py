@@ -12,6 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from nadi.errors.readable import readable
 from nadi.metrics import Circuit
 from nadi.pipeline.node import AppProgress
 
@@ -80,7 +81,7 @@ def plain(p: AppProgress) -> str:
     parts += [line.splitlines()[0] for line in p.warnings]
     if p.last_error:
         parts.append(p.last_error.splitlines()[0])
-    return " · ".join(parts)
+    return readable(" · ".join(parts))
 
 
 def circuit(c: Circuit) -> str:
@@ -111,14 +112,14 @@ def panel(p: AppProgress) -> RenderableType:
     table.add_row("circuits", f"{sum(c.state == 'closed' for c in p.circuits)} of {len(p.circuits)} closed")
     for c in p.circuits:
         if c.state != "closed":
-            table.add_row("", Text(circuit(c), style="yellow"))
+            table.add_row("", Text(readable(circuit(c)), style="yellow"))
     for name, why in p.away.items():
-        table.add_row("away", Text(f"{name}: {why}", style="yellow"))
+        table.add_row("away", Text(readable(f"{name}: {why}"), style="yellow"))
     for line in p.warnings:
-        table.add_row("warning", Text(line.splitlines()[0], style="yellow"))
+        table.add_row("warning", Text(readable(line.splitlines()[0]), style="yellow"))
     if p.last_error:
-        table.add_row("last error", Text(p.last_error.splitlines()[0], style="red"))
-    title = Text.assemble((p.app, "bold"), "  ", (p.state, STYLES.get(p.state, "cyan")))
+        table.add_row("last error", Text(readable(p.last_error.splitlines()[0]), style="red"))
+    title = Text.assemble((readable(p.app), "bold"), "  ", (p.state, STYLES.get(p.state, "cyan")))
     return Panel(table, title=title, title_align="left")
 
 
@@ -138,12 +139,12 @@ class LivePanel:
 
     def show(self, progress: AppProgress) -> None:
         for line in progress.said:
-            self.say(line)
+            self.say(readable(line))
         self._apps[progress.app] = progress
         self._live.update(Group(*(panel(p) for p in self._apps.values())))
 
     def say(self, line: str) -> None:
-        self._live.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._live.console.print(readable(line, "\n"), markup=False, highlight=False, soft_wrap=True)
 
 
 class Lines:
@@ -161,7 +162,7 @@ class Lines:
 
     def show(self, progress: AppProgress) -> None:
         for line in progress.said:
-            self.say(line)
+            self.say(readable(line))
         at, state, batches = self._told.get(progress.app, (0.0, ("", frozenset()), -1))
         broken = (c.connector for c in progress.circuits if c.state != "closed")
         now_state = progress.state, frozenset((*progress.away, *broken))
@@ -172,7 +173,7 @@ class Lines:
             self.say(plain(progress))
 
     def say(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(readable(line, "\n"), markup=False, highlight=False, soft_wrap=True)
 
 
 def screen(console: Console | None = None) -> Screen:

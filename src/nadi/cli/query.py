@@ -9,8 +9,10 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from nadi.errors import did_you_mean, error
+from nadi.errors.readable import readable
 from nadi.pipeline.live import Live, read_live
 from nadi.pipeline.node import is_locked
 from nadi.pipeline.ondemand import LOOK, Found, ask
@@ -49,7 +51,8 @@ def known_apps(app: str, state: Path) -> str:
 
 def as_objects(found: Found) -> str:
     """The rows as a JSON list."""
-    return json.dumps([dict(zip(found.names, row, strict=True)) for row in found.rows], ensure_ascii=False)
+    rows = [dict(zip(found.names, row, strict=True)) for row in found.rows]
+    return readable(json.dumps(rows, ensure_ascii=False))
 
 
 def show(found: Found) -> None:
@@ -57,7 +60,7 @@ def show(found: Found) -> None:
     if sys.stdout.isatty():
         table = Table(*found.names)
         for row in found.rows:
-            table.add_row(*map(text_of, row))
+            table.add_row(*map(Text, map(text_of, row)))
         Console().print(table, f"{len(found.rows)} row{'' if len(found.rows) == 1 else 's'}")
         return
     print("\t".join(found.names))
@@ -66,11 +69,11 @@ def show(found: Found) -> None:
 
 
 def text_of(value: object) -> str:
-    """A value as people read it.
+    """A value as people read it, on one line and without tabs.
 
     >>> text_of(None), text_of(True), text_of(2.5)
     ('null', 'true', '2.5')
     """
     if value is None:
         return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(value).lower() if isinstance(value, bool) else readable(str(value))

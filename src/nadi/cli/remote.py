@@ -16,6 +16,7 @@ from rich.table import Table
 
 from nadi.cli.apptext import app_text
 from nadi.errors import error
+from nadi.errors.readable import readable
 
 USER, PASSWORD = "NADI_USER", "NADI_PASSWORD"
 WITHIN = 60.0  # seconds for an answer
@@ -93,7 +94,7 @@ def show_all(worker: Remote, as_json: bool) -> int:
             into,
             out,
             str(row["errors"]),
-            escape(row["reason"].splitlines()[0] if row["reason"] else ""),
+            escape(readable(row["reason"].splitlines()[0]) if row["reason"] else ""),
         )
     Console().print(table)
     return 0
@@ -108,7 +109,7 @@ def show(worker: Remote, app: str, as_json: bool) -> int:
         print(worker.ask("GET", f"/siddhi-apps/{app}").json()["content"])
         print(f"{app}: {details['status']}", file=sys.stderr)
         if details["reason"]:
-            print(details["reason"], file=sys.stderr)
+            print(readable(details["reason"], "\n"), file=sys.stderr)
     return 0 if details["status"] == "active" else 1
 
 
@@ -145,4 +146,4 @@ def _reason(answer: httpx.Response) -> str:
 def _json(value: Any) -> str:
     import json
 
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    return readable(json.dumps(value, ensure_ascii=False, indent=2), "\n")

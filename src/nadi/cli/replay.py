@@ -16,6 +16,7 @@ from nadi.cli.query import known_apps
 from nadi.cli.revision import opened
 from nadi.cli.run import read_app, settings
 from nadi.errors import error
+from nadi.errors.readable import readable
 from nadi.io.natsserver import NatsServer
 from nadi.persistence.revisions import read_revision
 from nadi.pipeline.admission import needs_journal
@@ -56,7 +57,7 @@ def replay(
         with output.open("wb") as out:
             report = rerun(spec, Stretch(begin, end), out, start)
     for line in told(spec.app, report, output):
-        print(line)
+        print(readable(line))
     return 1 if report.differs else 0
 
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from nadi.cli.panel import size
 from nadi.config.deployment import Deployment, read_deployment, state_lookups
 from nadi.errors import NadiError, did_you_mean, error
+from nadi.errors.readable import readable
 from nadi.persistence.contract import Store, time_of_name
 from nadi.persistence.revisions import Revision, StoredRevision, delete_revision, newest_good, read_revision
 from nadi.persistence.stores import store_of
@@ -127,7 +128,7 @@ def _print_revision(shown: dict[str, Any]) -> None:
         table.add_row(element, keys, size(held["bytes"]), size(held["stored"]))
     console.print(table)
     if shown["problem"]:
-        console.print(shown["problem"], style="red", markup=False)
+        console.print(readable(shown["problem"]), style="red", markup=False)
 
 
 def delete(app: str, name: str, config: Path | None, state: Path) -> int:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nadi.errors import NadiError, error
+from nadi.errors.readable import readable
 from nadi.testing.report import Difference, headline, lines, origin_lines
 from nadi.testing.rows import shown
 from nadi.testing.scenarios import Case, Outcome, cases, files_in, run, told
@@ -35,7 +36,7 @@ def run_all(places: Sequence[Path], only: str, as_json: bool, console: Console |
     if as_json:
         records = [as_record(outcome) for outcome in outcomes]
         made = {"passed": len(outcomes) - failed, "failed": failed, "scenarios": records}
-        print(json.dumps(made, indent=2, ensure_ascii=False))
+        print(readable(json.dumps(made, indent=2, ensure_ascii=False), "\n"))
     else:
         _print(outcomes, console or Console())
     return 1 if failed else 0
@@ -64,7 +65,7 @@ def _print(outcomes: Sequence[Outcome], console: Console) -> None:
         if console.is_terminal:
             _draw(outcome, console)
         else:
-            print("\n".join(_lines(outcome)), file=console.file)
+            print("\n".join(map(readable, _lines(outcome))), file=console.file)
     failed = sum(not outcome.passed for outcome in outcomes)
     scenarios = f"{len(outcomes)} scenario{'s' if len(outcomes) != 1 else ''}"
     end = f"{scenarios}, {failed} failed" if failed else f"{scenarios} passed"
@@ -85,9 +86,9 @@ def _lines(outcome: Outcome) -> Iterator[str]:
 def _draw(outcome: Outcome, console: Console) -> None:
     console.print(Text(_title(outcome), style="green" if outcome.passed else "bold red"))
     if outcome.error is not None:
-        console.print(Padding(Text(str(outcome.error)), (0, 0, 0, 2)))
+        console.print(Padding(Text(readable(str(outcome.error), "\n")), (0, 0, 0, 2)))
     for found in outcome.differences:
-        console.print(Padding(Text(f"{outcome.file}:{found.line}: {headline(found)}"), (0, 0, 0, 2)))
+        console.print(Padding(Text(readable(f"{outcome.file}:{found.line}: {headline(found)}")), (0, 0, 0, 2)))
         if found.pairs:
             console.print(Padding(_table(found), (0, 0, 0, 4)))
         console.print(Text("\n".join(f"  {line}" for line in origin_lines(found))))
@@ -96,7 +97,9 @@ def _draw(outcome: Outcome, console: Console) -> None:
 def _table(found: Difference) -> Table:
     table = Table("", "expected", "came", pad_edge=False)
     for mark, wanted, came in lines(found):
-        table.add_row(mark, Text(wanted, overflow="fold"), Text(came, overflow="fold"), style=_STYLES[mark])
+        table.add_row(
+            mark, Text(readable(wanted), overflow="fold"), Text(readable(came), overflow="fold"), style=_STYLES[mark]
+        )
     return table
 
 

@@ -9,6 +9,7 @@ import structlog
 
 from nadi.cli.interrupts import stops
 from nadi.config.deployment import Deployment, environment_lookups, read_deployment
+from nadi.errors.readable import readable
 from nadi.server.home import open_home
 from nadi.server.worker import Worker
 
@@ -30,4 +31,4 @@ def worker(config: Path | None, home: Path) -> int:
 
 def say(text: str) -> None:
     """A line for the operator."""
-    print(text, file=sys.stderr, flush=True)
+    print(readable(text, "\n"), file=sys.stderr, flush=True)

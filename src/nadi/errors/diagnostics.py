@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from nadi.errors.readable import readable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -74,13 +76,13 @@ class Diagnostic:
 
     def render(self) -> str:
         """The diagnostic as a person reads it: place, message, excerpt, what to do next."""
-        place = self.file
+        place = readable(self.file)
         if self.span != NOWHERE:
             place += f"{':' if place else 'line '}{self.span.line}:{self.span.column}"
         head = f"{place}: " if place else ""
-        tail = f" ({self.next_step})" if self.next_step else ""
-        excerpt = self.excerpt
-        return f"{head}[{self.condition}] {self.message}{tail}" + (f"\n{excerpt}" if excerpt else "")
+        tail = f" ({readable(self.next_step)})" if self.next_step else ""
+        excerpt = readable(self.excerpt, "\n")
+        return f"{head}[{self.condition}] {readable(self.message)}{tail}" + (f"\n{excerpt}" if excerpt else "")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nadi.errors import error
+from nadi.errors.readable import readable
 from nadi.functions.arithmetic import java_text
 from nadi.functions.entries import StreamFunctionSpec
 from nadi.functions.signatures import Arguments, Parameter, constant, match
@@ -47,7 +48,7 @@ def _make_log(types: tuple[Type, ...]) -> Callable[[tuple[Any, ...]], tuple[Any,
         level = _LEVELS[str(values[0]).upper()] if has_priority else logging.INFO
         texts = [java_text(v) for v, t in zip(values, types, strict=True) if t is Type.STRING]
         if level:
-            LOGGER.log(level, "%s", texts[-1] if texts else "")
+            LOGGER.log(level, "%s", readable(texts[-1]) if texts else "")
         return ()
 
     return log

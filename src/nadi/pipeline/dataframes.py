@@ -25,6 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor, StatefulProcessorHandle
 
 from nadi.errors import did_you_mean, error
+from nadi.errors.readable import readable
 from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.contract import ARRIVAL_COLUMNS, OUTPUT_COLUMNS, TS, Outputs
 from nadi.lang.tree import Type
@@ -219,7 +220,9 @@ def _typed(batch: pa.RecordBatch, width: int) -> pa.Table:
 
 def _tell_failures(failures: Sequence[str], count: int) -> None:
     if count:
-        _LOG.warning("%d events could not be processed, the first: %s", count, failures[0] if failures else "")
+        _LOG.warning(
+            "%d events could not be processed, the first: %s", count, readable(failures[0]) if failures else ""
+        )
 
 
 def _whole_kernel(spec: AppSpec, order: Sequence[str], output: str) -> Callable[..., pa.Table]:

@@ -86,7 +86,7 @@ class HttpSink:
 
     def _request(self, url: str, method: str, payload: bytes, about: Mapping[str, str]) -> httpx.Request | str:
         """The request for a payload, or why there can be none."""
-        written = {name: value.encode() for name, value in {**self._target.headers, **about}.items()}
+        written = {name.encode(): value.encode() for name, value in {**self._target.headers, **about}.items()}
         try:
             checked = httptarget.checked_url(url)
             if self._target.url.safe:

@@ -21,10 +21,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from nadi.errors import NadiError, error
+from nadi.errors import NadiError, Span, error
 from nadi.io import kafkaproperties
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, fenced, name_of, settings, translated
@@ -33,7 +35,17 @@ from nadi.io.options import Option
 from nadi.io.registry import SinkKind
 from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
-from nadi.io.sinks.kafka_writers import ObjectWriter, Rows, Writer, loop_writer, partitions
+from nadi.io.sinks.kafka_writers import (
+    ANY,
+    LAST_PARTITION,
+    WRONG,
+    ObjectWriter,
+    Rows,
+    Writer,
+    loop_writer,
+    partition_of,
+    partitions,
+)
 from nadi.io.sinks.numbers import producer, text_option
 from nadi.io.sinks.refusals import Refusals, named
 
@@ -59,6 +71,7 @@ class _Bucket:
     done: int
     lock: threading.Lock
     writer: Writer
+    partitions: int = 0  # of the topic, as far as was asked
 
 
 class KafkaSink:
@@ -160,7 +173,7 @@ class KafkaSink:
         """Write all but what is refused, which is noted first: a cut that its group has is not written again."""
         keys = self._key.texts(delivery) if self._key else None
         made_by = producer(self._connector, self._place, delivery.bucket)
-        rows = Rows(delivery, made_by, keys, partitions(self._partition, delivery))
+        rows = Rows(delivery, made_by, keys, self._placed(bucket, delivery, refused))
         bucket.producer.begin_transaction()
         self._produce(self._writer(bucket, len(delivery.payloads)), rows, refused)
         self._refusals.keep(delivery, refused)
@@ -168,6 +181,21 @@ class KafkaSink:
         group = bucket.group.consumer_group_metadata()
         _in_time(lambda: bucket.producer.send_offsets_to_transaction(done, group, OFFSETS_WITHIN), OFFSETS_WITHIN)
         bucket.producer.commit_transaction(TRANSACTION_WITHIN)
+
+    def _placed(self, bucket: _Bucket, delivery: Delivery, refused: dict[int, str]) -> npt.NDArray[np.int32]:
+        """The partition of each payload; those that the topic does not have are refused: the client would wait for them to be made, and all others with it."""
+        placed = partitions(self._partition, delivery)
+        if self._partition is None or not self._partition.template.attributes:
+            return placed
+        if placed.max(initial=ANY) >= bucket.partitions:
+            found = bucket.producer.list_topics(self._topic, WITHIN).topics.get(self._topic)
+            bucket.partitions = len(found.partitions) if found is not None else 0
+        bound = bucket.partitions or LAST_PARTITION + 1  # 0: the client did not learn it
+        for i in np.flatnonzero((placed == WRONG) | (placed >= bound)).tolist():
+            refused.setdefault(i, f"partition.no is no partition of the topic: it has {bucket.partitions}")
+            if not self._refusals.goes_on:
+                raise KafkaException(KafkaError(KafkaError._INVALID_ARG, refused[i]))
+        return placed
 
     def _writer(self, bucket: _Bucket, payloads: int) -> Writer:
         """The bucket's writer, from now on the one that works in a loop, if that is worth it for so many payloads."""
@@ -222,8 +250,17 @@ def _in_time(call: Callable[[], object], within: float) -> None:
 
 
 def _open(connector: Connector, place: Place) -> Sink:
+    _check(connector, connector.map.span)
     kafkaproperties.check_files(connector, place.files)
     return KafkaSink(connector, place)
+
+
+def _check(connector: Connector, span: Span) -> None:
+    kafkaproperties.check(connector, span)
+    number = connector.options.get("partition.no", "0")
+    if not text_option(connector, "partition.no", number, span).template.attributes and partition_of(number) == WRONG:
+        where = f"@sink of {connector.stream} (kafka)"
+        raise error("OPTION_INVALID", span, where=where, name="partition.no", value=number, wanted="a whole number")
 
 
 KIND = SinkKind(
@@ -235,5 +272,5 @@ KIND = SinkKind(
         Option("sequence.id"),  # Siddhi's; the headers carry numbers here
     ),
     _open,
-    check=kafkaproperties.check,
+    check=_check,
 )

@@ -20,6 +20,9 @@ FULL_WAIT = 0.1
 """Seconds that a producer with a full queue is waited for at a time."""
 ANY = -1
 """The partition of rows for which the client is to choose one."""
+WRONG = -2
+"""The partition of rows whose attributes make no number of one."""
+LAST_PARTITION = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +167,23 @@ def loop_writer(producer: Producer, topic: str, library: Library) -> LoopWriter 
 
 
 def partitions(option: TextOption | None, delivery: Delivery) -> npt.NDArray[np.int32]:
-    """The partition of each payload, as an option says."""
+    """The partition of each payload, as an option says; WRONG where it says none."""
     if option is None:
         return np.full(len(delivery.payloads), ANY, np.int32)
     texts = option.texts(delivery).dictionary_encode()
-    found: npt.NDArray[np.int32] = np.array([int(text) for text in texts.dictionary.to_pylist()], np.int32)
+    found: npt.NDArray[np.int32] = np.array([partition_of(text) for text in texts.dictionary.to_pylist()], np.int32)
     chosen: npt.NDArray[np.int32] = found[texts.indices.to_numpy()]
     return chosen
+
+
+def partition_of(text: str) -> int:
+    """The number of a partition; WRONG for a text that is none.
+
+    >>> partition_of("3"), partition_of("-1") == ANY, partition_of("null") == WRONG, partition_of("99999999999") == WRONG
+    (3, True, True, True)
+    """
+    number = int(text) if len(text) < 12 and text.removeprefix("-").isdecimal() else WRONG
+    return number if ANY <= number <= LAST_PARTITION else WRONG
 
 
 def _block(texts: pa.StringArray) -> Block:

@@ -2,7 +2,8 @@
 
 A host has no screen, so the lines of a sink go to `<state>/sinks/<ordinal>/output.log`, each cut once; the node calls `new_lines` to show what has come.
 A file begins again when it has grown beyond 16 MB. A line is `PRIORITY prefix : payload`: `prefix` is `<app> : <stream>` unless given, `priority` INFO;
-with @map passThrough (the default) the payload is written as Siddhi writes an event, else it is what the mapper makes.
+with @map passThrough (the default) the payload is written as Siddhi writes an event, else it is what the mapper makes. Either way an event is one line:
+line ends and control characters in it are written as `\\n`, `\\u001b` (`nadi.errors.readable`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from nadi.errors.readable import readable
 from nadi.io.contract import Connector, Delivery, Place, Receipt
 from nadi.io.mappers.columns import as_text
 from nadi.io.options import Option
@@ -47,7 +49,7 @@ class LogSink:
             texts = as_events(delivery.batch, self._schema)
         else:
             texts = [bytes(p).decode("utf-8", "replace") for p in delivery.payloads]
-        data = lines_of([(self._before + t).encode() for t in texts])
+        data = lines_of([readable(self._before + t).encode() for t in texts])
         return Receipt(delivery.bucket, delivery.cut, self._appender.hand(delivery.cut, delivery.bucket, data))
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
@@ -84,7 +86,7 @@ def new_lines(state: Path, seen: Mapping[str, int]) -> tuple[list[str], dict[str
             new = f.read()
         whole = new[: new.rfind(b"\n") + 1]
         now[name] = start + len(whole)
-        lines += whole.decode("utf-8", "replace").splitlines()
+        lines += whole.decode("utf-8", "replace").split("\n")[:-1]
     return lines, now
 
 

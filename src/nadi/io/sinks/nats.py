@@ -14,7 +14,8 @@ per producer, which the user's choice of subject excludes.
 
 The ledger is in `<state>/sinks/<ordinal>`, which the hosts and the driver share.
 
-A message that is larger than the server's `max_payload` is refused for good: what follows is said by `on.error` (see `nadi.io.sinks.refusals`).
+A message that is larger than the server's `max_payload`, and one whose attributes make no subject, or one that no stream holds, is refused for good: what
+follows is said by `on.error` (see `nadi.io.sinks.refusals`).
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from pathlib import Path
 
 from nats.aio.client import Client as Connection
 
-from nadi.errors import NadiError, error
+from nadi.errors import NOWHERE, NadiError, Span, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
-from nadi.io.jetstream import Outgoing, Stream, publish_all
+from nadi.io.jetstream import Outgoing, Stream, find_stream, publish_all
 from nadi.io.natsclient import NatsClient
 from nadi.io.registry import SinkKind
 from nadi.io.retry import failed, succeeded
@@ -38,6 +39,8 @@ from nadi.io.sources.nats import CONNECTION_OPTIONS, client_of, destination, str
 MESSAGE_ID = "Nats-Msg-Id"
 CHUNK = 2_000  # messages published in one call
 CHUNK_WITHIN = 60.0  # seconds
+SUBJECTS = 10_000  # of which the streams are kept in mind
+LONGEST_SUBJECT = 2_048  # bytes; a line of the protocol has 4,096
 SMALL = 4_096  # bytes: what every server takes, so that it is not asked
 
 
@@ -102,14 +105,16 @@ class NatsSink:
         self._ledger = Ledger(self._folder)
         self._refusals = Refusals(connector, place)
         self._who = f"{client.name} (sink of {connector.stream})"
-        self._streams: dict[str, Stream] = {}
+        self._streams: dict[str, Stream | None] = {}  # by subject; None: none holds it
         self._written: dict[int, int] = {}  # bucket → the last cut that was written whole
 
     def write(self, delivery: Delivery) -> Receipt:
         """Publish what the streams do not have; all of it is stored on return. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
         refused = self._refusals.known(delivery)
-        messages = self._taken(self._messages(delivery), refused)
         follows = self._written.pop(delivery.bucket, None) == delivery.cut - 1
+        if not follows or len(self._streams) > SUBJECTS or None in self._streams.values():
+            self._streams.clear()
+        messages = self._taken(self._messages(delivery), refused)
         sequences: dict[str, int] = {}
         for stream in {self._stream(m.subject) for m in messages}:
             start = self._ledger.start(stream, delivery.cut)  # before the first publish
@@ -128,6 +133,10 @@ class NatsSink:
 
     def _taken(self, messages: Sequence[Outgoing], refused: dict[int, str]) -> list[Outgoing]:
         """The messages that the server will take; the others get into `refused`. Errors: REFUSED, CONNECTION_UNAVAILABLE (where `on.error` says to wait)."""
+        if self._destination.template.attributes:
+            for i, m in enumerate(messages):
+                if i not in refused and (reason := wrong_subject(m.subject) or self._unheld(m.subject)):
+                    refused[i] = reason
         large = {i: size for i, m in enumerate(messages) if (size := size_of(m)) > SMALL}
         bound = self._client.call(_bound) if large else 0
         for i, size in large.items():
@@ -166,10 +175,20 @@ class NatsSink:
         return self._client.call(lambda nc: publish_all(nc, messages), CHUNK_WITHIN)
 
     def _stream(self, subject: str) -> Stream:
+        found = self._held(subject)
+        assert found is not None, "else its messages were refused"
+        return found
+
+    def _unheld(self, subject: str) -> str:
+        """Why a subject that a row chose is not to be had, "" where a stream holds it. None is made for it: whoever sends events could fill the server."""
+        return "" if self._held(subject) else f"no stream of the server holds the subject '{subject}'"
+
+    def _held(self, subject: str) -> Stream | None:
         if subject not in self._streams:
-            name = self._client.call(lambda nc: stream_for(nc, subject))
-            known = next((s for s in self._streams.values() if s.name == name), None)
-            self._streams[subject] = known or Stream(self._client, name)
+            look = find_stream if self._destination.template.attributes else stream_for
+            name = self._client.call(lambda nc: look(nc, subject))
+            known = next((s for s in self._streams.values() if s is not None and s.name == name), None)
+            self._streams[subject] = (known or Stream(self._client, name)) if name else None
         return self._streams[subject]
 
     def _present(self, stream: Stream, start: int) -> tuple[set[str], int]:
@@ -193,14 +212,51 @@ def size_of(message: Outgoing) -> int:
     return len(message.data) + about + len("NATS/1.0\r\n\r\n")
 
 
+def wrong_subject(subject: str) -> str:
+    """Why nothing can be published to a subject, "" where it can.
+
+    >>> wrong_subject("plant.hot.m1"), wrong_subject("plant..m1")
+    ('', "'plant..m1' is no subject: a part of it is empty")
+    >>> wrong_subject("$JS.API.STREAM.PURGE.Orders")
+    "'$JS.API.STREAM.PURGE.Orders' is no subject for events: the server has it for itself"
+    """
+    shown = f"'{subject[:80]}'"
+    if len(subject.encode(errors="replace")) > LONGEST_SUBJECT:
+        return f"{shown}… is no subject: it is longer than {LONGEST_SUBJECT} bytes"
+    if any(c.isspace() or not c.isprintable() for c in subject):
+        return f"{shown} is no subject: there is white space or a control character in it"
+    parts = subject.split(".")
+    if "" in parts:
+        return f"{shown} is no subject: a part of it is empty"
+    if not {"*", ">"}.isdisjoint(parts):
+        return f"{shown} is no subject to publish to: '*' and '>' stand for many"
+    if subject.startswith("$") or parts[0] == "_INBOX":
+        return f"{shown} is no subject for events: the server has it for itself"
+    return ""
+
+
 async def _bound(connection: Connection) -> int:
     return connection.max_payload
 
 
 def _open(connector: Connector, place: Place) -> Sink:
-    subject = destination(f"@sink of {connector.stream} (nats)", connector.options)
-    option = text_option(connector, "destination", subject)
-    return NatsSink(client_of(connector.options), option, connector, place)
+    return NatsSink(client_of(connector.options), _subject(connector), connector, place)
 
 
-KIND = SinkKind(CONNECTION_OPTIONS, _open, local=True)
+def _subject(connector: Connector, span: Span = NOWHERE) -> TextOption:
+    """The checked destination. Errors: OPTION_MISSING, OPTION_INVALID."""
+    where = f"@sink of {connector.stream} (nats)"
+    subject = destination(where, connector.options)
+    option = text_option(connector, "destination", subject, span)
+    wrong = "" if option.template.attributes else wrong_subject(subject)
+    if wrong:
+        wanted = f"a subject ({wrong})"
+        raise error("OPTION_INVALID", span, where=where, name="destination", value=subject, wanted=wanted)
+    return option
+
+
+def _check(connector: Connector, span: Span) -> None:
+    _subject(connector, span)
+
+
+KIND = SinkKind(CONNECTION_OPTIONS, _open, local=True, check=_check)
