@@ -66,8 +66,8 @@ def check_own(folder: Path) -> None:
         found = folder.stat()
     except FileNotFoundError:
         return
-    except OSError as reason:
-        raise _refused(folder, f"cannot be looked at: {reason.strerror}") from reason
+    except OSError as problem:
+        raise _refused(folder, f"cannot be looked at: {problem.strerror}") from problem
     if reason := _wrong(found, (os.geteuid(), _ROOT)):
         raise _refused(folder, reason)
 
