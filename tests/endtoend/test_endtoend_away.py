@@ -96,8 +96,8 @@ def backed_off(said: str, app: str, seconds: float) -> None:
 
 
 def test_http_and_nats_that_are_away_are_shown_and_get_everything_when_they_are_back(tmp_path: Path, numbers: str):
-    http, nats = free_port(), free_port()
-    subject = f"type = 'nats', destination = 'n', bootstrap.servers = 'nats://127.0.0.1:{nats}'"
+    http, nats = free_port(), NatsServer(tmp_path / "nats", port=free_port())
+    subject = f"type = 'nats', destination = 'n', bootstrap.servers = '{nats.url}'"
     apps = [
         relay(tmp_path, "ToHttp", numbers, f"type = 'http', publisher.url = 'http://127.0.0.1:{http}/in'"),
         relay(tmp_path, "ToNats", numbers, subject),
@@ -109,7 +109,7 @@ def test_http_and_nats_that_are_away_are_shown_and_get_everything_when_they_are_
         node.until(lambda: "ToNats: waiting" in node.said())
         node.until(lambda: "ToHttp: waiting" in node.said())
         away = time.monotonic() - began
-        with Receiver(http) as receiver, NatsServer(tmp_path / "nats", port=nats):
+        with Receiver(http) as receiver, nats:
             node.until(lambda: len({n for _, n in receiver.seen}) == COUNT)
             node.until(lambda: len(events(tmp_path / "out.jsonl")) == COUNT)
             node.until(lambda: node.taken("ToHttp") == node.taken("ToNats") == COUNT)

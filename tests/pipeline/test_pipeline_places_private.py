@@ -35,6 +35,11 @@ def test_the_folder_of_the_sockets_is_private_all_the_way(temp: Path):
     assert [p.stat().st_mode & 0o777 for p in (folder, folder.parent)] == [0o700, 0o700]
 
 
+def test_a_place_whose_sockets_would_have_too_long_names_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("x" * 40)))
+    assert own_folder() == Path("/tmp") / f"nadi-{os.getuid()}"
+
+
 def test_a_link_that_somebody_put_there_is_not_followed(temp: Path, tmp_path: Path):
     (tmp_path / "target").mkdir(0o700)
     mine(temp).symlink_to(tmp_path / "target")

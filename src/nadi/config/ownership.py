@@ -37,9 +37,9 @@ def make_private(folder: Path) -> bool:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(OWN_FOLDER, exist_ok=True)
         found = folder.lstat()
-        wrong = _wrong(found, (os.geteuid(),))
-        if wrong:
-            raise _refused(folder, wrong)
+        reason = _wrong(found, (os.geteuid(),))
+        if reason:
+            raise _refused(folder, reason)
         opened = bool(found.st_mode & _OTHERS)
         if opened or found.st_mode & OWN_FOLDER != OWN_FOLDER:
             folder.chmod(OWN_FOLDER)
@@ -66,10 +66,10 @@ def check_own(folder: Path) -> None:
         found = folder.stat()
     except FileNotFoundError:
         return
-    except OSError as reason:
-        raise _refused(folder, f"cannot be looked at: {reason.strerror}") from reason
-    if wrong := _wrong(found, (os.geteuid(), _ROOT)):
-        raise _refused(folder, wrong)
+    except OSError as problem:
+        raise _refused(folder, f"cannot be looked at: {problem.strerror}") from problem
+    if reason := _wrong(found, (os.geteuid(), _ROOT)):
+        raise _refused(folder, reason)
 
 
 def is_own(folder: Path) -> bool:

@@ -175,8 +175,11 @@ class NatsClient:
         try:
             proof = self._proof(connection)
         except OSError as reason:
-            self._gate.failed(str(reason))
-            raise self._unavailable(str(reason)) from reason
+            said = (
+                f"its key {self._identity} cannot be read ({reason.strerror}): the node that it belongs to does not run"
+            )
+            self._gate.failed(said)
+            raise self._unavailable(said) from reason
         try:
             async with asyncio.timeout(CONNECT_WITHIN):
                 await connection.connect(

@@ -84,7 +84,7 @@ class NatsServer:
     def __init__(self, folder: Path, port: int = 0, policy: Policy = Policy(50, 5_000)) -> None:  # noqa: B008 (frozen)
         self._folder = folder
         self._port = port
-        self._name = f"nats-{os.getpid()}-{os.urandom(3).hex()}"
+        self._name = f"nats-{os.getpid()}-{os.urandom(12).hex()}"
         self._gate = Gate(f"nats-server {folder}", policy)
         self._child: Guarded | None = None
         self._stopping = threading.Event()

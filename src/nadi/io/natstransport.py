@@ -21,13 +21,13 @@ class SecuredTransport(TcpTransport):
     """Implements nats-py's Transport."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._context = context
         self._tried = False
 
     def __bool__(self) -> bool:
         """Whether it is to be used: nats-py makes another one where it finds none to begin with."""
-        return not self._tried or super().__bool__()
+        return not self._tried or self._io_writer is not None
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
         """Connect; whoever listens has proved who he is on return."""

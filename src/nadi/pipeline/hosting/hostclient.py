@@ -33,6 +33,7 @@ STARTS_WITHIN = 60.0  # seconds
 TOLD_WITHIN = 5.0  # seconds for hosts to do what they are told when an app ends or moves
 ATTEMPTS = 6
 _SOCKET_PATH = 100  # bytes; the system's limit is 107
+_LONGEST = 44  # of the names in the folder: Spark's sockets are called `.<UUID>.sock`
 
 
 def jvm_pid() -> int:
@@ -70,7 +71,7 @@ def hosts_folder(jvm: int) -> Path:
 def own_folder() -> Path:
     """Where this user's sockets are. Errors: HOST_UNAVAILABLE, where others hold all places for it."""
     temp, runtime = Path(tempfile.gettempdir()), os.environ.get("XDG_RUNTIME_DIR", "")
-    if len(os.fsencode(temp / f"nadi-{os.getuid()}" / "4194304" / "000.sock")) > _SOCKET_PATH:
+    if len(os.fsencode(temp / f"nadi-{os.getuid()}")) + _LONGEST > _SOCKET_PATH:
         temp = Path("/tmp")
     places = [temp / f"nadi-{os.getuid()}"]
     if runtime.startswith("/") and is_own(Path(runtime)):
