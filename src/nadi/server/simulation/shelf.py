@@ -54,11 +54,11 @@ class Shelf:
     def opened(self, name: str) -> Iterator[BinaryIO]:
         """A file to be read. Errors: SIMULATION_FILE."""
         if not is_name(name):
-            raise error("SIMULATION_FILE", file=name[:100], reason="it has no name that a file may have here")
+            raise error("SIMULATION_FILE", name=name[:100], reason="it has no name that a file may have here")
         try:
             descriptor = os.open(self._path(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as reason:
-            raise error("SIMULATION_FILE", file=name, reason=reason.strerror) from reason
+            raise error("SIMULATION_FILE", name=name, reason=reason.strerror) from reason
         with os.fdopen(descriptor, "rb") as file:
             yield file
 
@@ -70,7 +70,7 @@ class Shelf:
     def write(self, name: str, data: bytes) -> None:
         """Put a file in place, whole or not at all, and on the disk. Errors: SIMULATION_FILE."""
         if not is_name(name):
-            raise error("SIMULATION_FILE", file=name[:100], reason="it has no name that a file may have here")
+            raise error("SIMULATION_FILE", name=name[:100], reason="it has no name that a file may have here")
         fresh = self._folder / f".{secrets.token_hex(8)}.new"
         try:
             try:
@@ -84,7 +84,7 @@ class Shelf:
             finally:
                 fresh.unlink(missing_ok=True)
         except OSError as reason:
-            raise error("SIMULATION_FILE", file=name, reason=reason.strerror) from reason
+            raise error("SIMULATION_FILE", name=name, reason=reason.strerror) from reason
 
     def remove(self, name: str) -> bool:
         """Remove a file; whether it was there. Errors: SIMULATION_FILE."""
@@ -94,7 +94,7 @@ class Shelf:
             self._path(name).unlink(missing_ok=True)
             sync_folder(self._folder)
         except OSError as reason:
-            raise error("SIMULATION_FILE", file=name, reason=reason.strerror) from reason
+            raise error("SIMULATION_FILE", name=name, reason=reason.strerror) from reason
         return True
 
     def _path(self, name: str) -> Path:

@@ -133,16 +133,16 @@ class Simulations:
         return wanted.name
 
     def replace(self, name: str, body: bytes) -> None:
-        """Change a simulation, its name too; its feed is stopped. Errors: as `add`; SIMULATION_NOT_THERE."""
+        """Change a simulation, its name too; its feed is stopped. Errors: SIMULATION_NOT_THERE, SIMULATION_INVALID, SIMULATION_FILE."""
         with self._lock:
             before = self._of(name)
         kept = None if before.wanted is None else before.wanted.document
         wanted = configuration_of(body, kept)
         with self._lock:
-            if self._of(name) is not before:  # somebody else has changed it meanwhile
-                raise error("SIMULATION_EXISTS", name=name)
+            if self._of(name) is not before:
+                raise error("SIMULATION_INVALID", reason="somebody else has just changed it")
             if wanted.name != name and wanted.name in self._known:
-                raise error("SIMULATION_EXISTS", name=wanted.name)
+                raise error("SIMULATION_INVALID", reason=f"there is a simulation '{wanted.name}' already")
             made = self._keep(wanted)
             if wanted.name != name:
                 self._shelf.remove(name)
