@@ -19,9 +19,8 @@ from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema
 from nadi.server.rest import simulation
 from nadi.server.rest.application import make_routes
-from nadi.server.simulation.shelf import Shelf
-from nadi.server.simulation.simulations import Simulations
-from nadi.server.simulation.simulator import CONFIGURATIONS, Simulator, make_simulator
+from nadi.server.simulation.feed import MachineClock
+from nadi.server.simulation.simulator import Simulator, make_simulator
 
 WITHIN = 30.0
 
@@ -142,11 +141,7 @@ class StillClock:
 
 def simulator(folder: Path, targets: FakeTargets, clock: Callable[[], Any] | None = None) -> Simulator:
     """A started simulator; with a clock of the test."""
-    made = make_simulator(folder, targets)
-    if clock is not None:
-        sources = made.simulations._sources
-        simulations = Simulations(targets, Shelf(folder / CONFIGURATIONS, ".json"), sources, clock)
-        made = Simulator(targets, simulations, made.csv, made.databases, made.questions, made.files)
+    made = make_simulator(folder, targets, clock or MachineClock)
     made.start()
     return made
 

@@ -7,11 +7,13 @@ simulator.close()
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from nadi.server.simulation.csvfiles import CsvFiles
 from nadi.server.simulation.databases import Databases, Questions
+from nadi.server.simulation.feed import Clock, MachineClock
 from nadi.server.simulation.shelf import Shelf
 from nadi.server.simulation.simulations import Simulations
 from nadi.server.simulation.sources import Sources
@@ -47,10 +49,10 @@ class Simulator:
         self.questions.close()
 
 
-def make_simulator(deployment: Path, targets: Targets) -> Simulator:
+def make_simulator(deployment: Path, targets: Targets, make_clock: Callable[[], Clock] = MachineClock) -> Simulator:
     """The simulator whose files are below the folder of a deployment. It is started by whoever has made it."""
     files = Shelf(deployment / FILES)
     databases, questions = Databases(deployment), Questions()
     sources = Sources(targets, files, databases, questions)
-    simulations = Simulations(targets, Shelf(deployment / CONFIGURATIONS, ".json"), sources)
+    simulations = Simulations(targets, Shelf(deployment / CONFIGURATIONS, ".json"), sources, make_clock)
     return Simulator(targets, simulations, CsvFiles(files, simulations.wake), databases, questions, files)
