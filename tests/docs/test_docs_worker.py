@@ -69,9 +69,9 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
-def commands() -> Iterator[tuple[str, str]]:
-    """(command, what it is shown to print) of the page's first part."""
-    for block in (b for b in blocks(PAGE) if b.kind == "console"):
+def commands(page: Path) -> Iterator[tuple[str, str]]:
+    """(command, what it is shown to print) of a page's first part."""
+    for block in (b for b in blocks(page) if b.kind == "console"):
         for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
             if "<<'END'" in part:
                 yield part.rstrip(), ""
@@ -106,7 +106,7 @@ def test_the_way_from_zero_to_a_running_app_is_as_it_is_shown(tmp_path: Path):
     }
     shell, ran = Shell(tmp_path), 0
     try:
-        for command, shown in commands():
+        for command, shown in commands(PAGE):
             for old, new in changes.items():
                 command = command.replace(old, new)
             until = time.monotonic() + WITHIN

@@ -77,6 +77,7 @@ class Worker:
         """Run until asked to stop. Errors: those of `Node.run`, SERVER_NOT_STARTED."""
         with contextlib.ExitStack() as started:
             self._simulator.start()
+            started.callback(self._simulator.close)
             for what, listener, server in self._servers():
                 server.start()
                 started.callback(server.stop)
@@ -84,7 +85,6 @@ class Worker:
             self._say(f"apps: {self._home.apps}")
             self._deployer.start(self._node)
             started.callback(self._deployer.close)
-            started.callback(self._simulator.close)
             return self._node.run()
 
     # ---- servers
