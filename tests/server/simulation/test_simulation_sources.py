@@ -224,7 +224,10 @@ def test_properties_that_are_numbers_fit_attributes_that_are(name: str, kind: st
     assert len(values({"type": "PROPERTY_BASED", "property": name}, kind)) == 50
 
 
-@pytest.mark.parametrize("pattern", ["[A-Z]{3}-[0-9]{1,4}", "(a|bc)*x", r"\w+@\w{2,5}\.(com|org)", "(ab)\\1", "x?y+?"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["[A-Z]{3}-[0-9]{1,4}", "(a|bc)*x", r"\w+@\w{2,5}\.(com|org)", "(ab)\\1", "x?y+?", "a{150}", "[a-c]{101,120}b{2,}"],
+)
 def test_texts_match_their_pattern(pattern: str):
     assert all(re.fullmatch(pattern, value) for value in values({"type": "REGEX_BASED", "pattern": pattern}, "string"))
 
@@ -242,6 +245,10 @@ def test_texts_match_their_pattern(pattern: str):
         "",
         "a" * 1_001,
         "(?P=x)",
+        "(?=a)ab",
+        "(?<!a)b",
+        "(?>a*)b",
+        "a*+",
     ],
 )
 def test_a_pattern_that_would_take_long_or_cannot_be_written_from_is_refused(pattern: str):

@@ -17,8 +17,23 @@ from nadi.server.simulation.values import converted, text_of
 LONGEST_PATTERN = 1_000  # characters
 LONGEST_TEXT = 10_000  # characters that a value may have
 LONGEST_LIST = 100_000
-STARS = 100  # how often * and + repeat at most, in rstr
+STARS = 100  # how often * and + repeat at most
 MOST_PRECISE = 17
+
+_WRITTEN = frozenset(
+    {
+        opcodes.LITERAL,
+        opcodes.NOT_LITERAL,
+        opcodes.ANY,
+        opcodes.IN,
+        opcodes.AT,
+        opcodes.BRANCH,
+        opcodes.SUBPATTERN,
+        opcodes.GROUPREF,
+        opcodes.MAX_REPEAT,
+        opcodes.MIN_REPEAT,
+    }
+)
 
 Make = Callable[[], Any]
 _LETTERS = string.ascii_letters + string.digits
@@ -84,8 +99,6 @@ def _primitive(entry: Mapping[str, Any], column: Column, chance: random.Random) 
 
 
 def _matching(pattern: object, chance: random.Random) -> Make:
-    from rstr import Rstr
-
     if not isinstance(pattern, str) or not 1 <= len(pattern) <= LONGEST_PATTERN:
         raise ValueError(f"'pattern' is a regular expression of 1 to {LONGEST_PATTERN:,} characters")
     try:
@@ -93,11 +106,23 @@ def _matching(pattern: object, chance: random.Random) -> Make:
         size = longest(parsed)
         if size > LONGEST_TEXT:
             raise ValueError(f"'pattern' may make texts of more than {LONGEST_TEXT:,} characters")
-        writer = Rstr(chance)
+        writer = _writer(chance)
         writer.xeger(pattern)
     except (KeyError, IndexError, TypeError, AttributeError, RecursionError, OverflowError, patterns.error) as reason:
         raise ValueError(f"'pattern' cannot be written from: {reason!r}") from reason
     return lambda: writer.xeger(pattern)
+
+
+def _writer(chance: random.Random) -> Any:
+    """rstr, which cannot write what is to be repeated more than 100 times."""
+    from rstr import Rstr
+
+    class Writer(Rstr):
+        def _handle_repeat(self, start_range: int, end_range: int, value: Any) -> str:
+            times = chance.randint(start_range, max(start_range, min(end_range, STARS)))
+            return "".join(str(self._handle_state(part)) for _ in range(times) for part in value)
+
+    return Writer(chance)
 
 
 def longest(parsed: Any) -> int:
@@ -113,7 +138,7 @@ def longest(parsed: Any) -> int:
 
     def one(item: tuple[Any, Any]) -> int:
         code, value = item
-        if code in (opcodes.MAX_REPEAT, opcodes.MIN_REPEAT, opcodes.POSSESSIVE_REPEAT):
+        if code in (opcodes.MAX_REPEAT, opcodes.MIN_REPEAT):
             low, high, inner = value
             return max(int(low), min(int(high), STARS)) * max(1, of(inner))
         if code is opcodes.SUBPATTERN:
@@ -123,8 +148,8 @@ def longest(parsed: Any) -> int:
             return size
         if code is opcodes.BRANCH:
             return max(map(of, value[1]), default=0)
-        if code in (opcodes.ASSERT, opcodes.ASSERT_NOT):
-            return of(value[1])
+        if code not in _WRITTEN:
+            raise ValueError(f"'pattern' has {str(code).lower()}, which texts cannot be made from")
         return sizes.get(value, 0) if code is opcodes.GROUPREF else 1
 
     return of(parsed)

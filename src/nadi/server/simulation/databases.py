@@ -131,14 +131,14 @@ def _tables(connection: sa.Connection) -> list[str]:
 
 def _columns(connection: sa.Connection, table: str) -> list[str]:
     if table not in _tables(connection):
-        raise error("SIMULATION_INVALID", reason=f"the database lists no table '{table[:100]}'")
+        raise error("SIMULATION_INVALID", reason=f"the database lists no table {table[:100]!r}")
     return [column["name"] for column in sa.inspect(connection).get_columns(table)]
 
 
 def _check_known(source: DatabaseSource, columns: tuple[str, ...], known: list[str]) -> None:
     for name in (*columns, *((source.timestamp,) if source.timestamp else ())):
         if name not in known:
-            raise error("SIMULATION_INVALID", reason=f"the table '{source.table}' has no column '{name[:100]}'")
+            raise error("SIMULATION_INVALID", reason=f"the table '{source.table}' has no column {name[:100]!r}")
 
 
 def _select(source: DatabaseSource, wanted: tuple[str, ...], start: int, end: int) -> sa.Select[Any]:

@@ -67,5 +67,5 @@ def timestamp_of(value: object) -> int:
     except ValueError:
         found = -1
     if not 0 <= found < 1 << 62:
-        raise BadRow(f"'{str(value)[:60]}' is no timestamp in ms")
+        raise BadRow(f"{str(value)[:60]!r} is no timestamp in ms")
     return found

@@ -65,7 +65,7 @@ class Sources:
             known = self._questions.ask(partial(self._databases.columns, source.address, source.table))
             for name in (*columns, *((source.timestamp,) if source.timestamp else ())):
                 if name not in known:
-                    raise ValueError(f"the table '{source.table}' has no column '{name[:100]}'")
+                    raise ValueError(f"the table '{source.table}' has no column {name[:100]!r}")
 
     def _events(
         self, source: Source, schema: Schema, wanted: Configuration, begin: int, seed: int | None

@@ -68,7 +68,7 @@ class AppTargets:
 
     def of(self, app: str) -> Target:
         if not self._apps.is_active(app):
-            raise error("SIMULATION_INVALID", reason=f"there is no active Siddhi App '{app[:100]}'")
+            raise error("SIMULATION_INVALID", reason=f"there is no active Siddhi App {app[:100]!r}")
         live = self._apps.live(app)
         with self._lock:
             known = self._known.get(app)
@@ -89,7 +89,7 @@ def schema_of(targets: Targets, app: str, stream: str) -> Schema:
     found = target.streams.get(stream)
     if found is None:
         raise error(
-            "SIMULATION_INVALID", reason=f"the Siddhi App '{app}' has no stream '{stream[:100]}' that takes events"
+            "SIMULATION_INVALID", reason=f"the Siddhi App '{app}' has no stream {stream[:100]!r} that takes events"
         )
     if problem := target.problem(stream):
         raise error("SIMULATION_INVALID", reason=problem)

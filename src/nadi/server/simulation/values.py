@@ -38,7 +38,7 @@ def _converted(value: object, kind: Type, name: str) -> Any:
     try:
         return _of_text(value, kind)
     except (ValueError, OverflowError):
-        raise ValueError(f"the attribute '{name}' is a {kind.value}, and '{str(value)[:_SHOWN]}' is none") from None
+        raise ValueError(f"the attribute '{name}' is a {kind.value}, and {str(value)[:_SHOWN]!r} is none") from None
 
 
 def _of_text(value: object, kind: Type) -> Any:
