@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
 from simulation_build import STOCK, Client, FakeTarget, FakeTargets, StillClock, chance, config, schema, simulator
 
+from nadi.server.rest import simulation
+from nadi.server.security.permissions import SIM, Needed, needed_of
 from nadi.server.simulation import databases
 from nadi.server.simulation.csvfiles import LARGEST
 from nadi.server.simulation.databases import Questions
@@ -416,3 +419,34 @@ def test_passwords_are_not_shown_and_stay_where_a_simulation_is_changed(
     elsewhere = {**shown, "sources": [{**shown["sources"][0], "dataSourceLocation": "jdbc:mysql://evil/x"}]}
     assert client.code("PUT", "/feed/feed", elsewhere) == 500
     assert client.code("POST", "/feed", {**shown, "properties": {"simulationName": "other"}}) == 500
+
+
+# ---- who may ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_route_says_which_permission_of_the_simulator_it_takes(client: Client):
+    view, manage = [Needed((SIM.view, SIM.manage))], [Needed((SIM.manage,))]
+    found = {
+        f"{method} {route.path.removeprefix('/simulation')}": needed_of(route.dependencies)
+        for route in simulation.routes(client.simulator).routes
+        if isinstance(route, APIRoute)
+        for method in route.methods
+    }
+    assert found == {
+        "POST /single": [Needed(lets="users")],
+        "POST /feed": manage,
+        "GET /feed": view,
+        "GET /feed/{name}": view,
+        "PUT /feed/{name}": manage,
+        "DELETE /feed/{name}": manage,
+        "POST /feed/{name}": manage,
+        "GET /feed/{name}/status": view,
+        "GET /feed/{name}/details": view,
+        "POST /files": manage,
+        "PUT /files/{file}": manage,
+        "GET /files": view,
+        "DELETE /files/{file}": manage,
+        "POST /connectToDatabase": view,
+        "POST /connectToDatabase/retrieveTableNames": view,
+        "POST /connectToDatabase/{table}/retrieveColumnNames": view,
+    }
