@@ -129,6 +129,8 @@ class Simulations:
             if before is not None and not before.reason:
                 raise error("SIMULATION_EXISTS", name=wanted.name)
             made = self._keep(wanted)
+        if before is not None and before.feed is not None:
+            before.feed.stop()
         self._check(wanted.name, made)
         return wanted.name
 
