@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from nadi.config.ownership import OWN_FOLDER
 from nadi.errors import error
-from nadi.io.staging import sync_folder
+from nadi.io.staging import sync_folder, write_atomically
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\- ]{0,99}")
 
@@ -35,7 +35,7 @@ class Shelf:
     def make(self) -> None:
         """Make the folder, for this user alone. Errors: FOLDER_NOT_MADE."""
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=OWN_FOLDER, parents=True, exist_ok=True)
         except OSError as reason:
             raise error("FOLDER_NOT_MADE", folder=self._folder, reason=reason.strerror) from reason
 
@@ -68,21 +68,11 @@ class Shelf:
             return file.read()
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file in place, whole or not at all, and on the disk. Errors: SIMULATION_FILE."""
+        """Put a file in place, whole or not at all, and on the disk. Errors: SIMULATION_FILE, DISK_FULL."""
         if not is_name(name):
             raise error("SIMULATION_FILE", name=name[:100], reason="it has no name that a file may have here")
-        fresh = self._folder / f".{secrets.token_hex(8)}.new"
         try:
-            try:
-                descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                fresh.replace(self._path(name))
-                sync_folder(self._folder)
-            finally:
-                fresh.unlink(missing_ok=True)
+            write_atomically(self._path(name), data)
         except OSError as reason:
             raise error("SIMULATION_FILE", name=name, reason=reason.strerror) from reason
 
