@@ -106,7 +106,7 @@ def test_the_way_from_zero_to_a_running_app_is_as_it_is_shown(tmp_path: Path):
     }
     shell, ran = Shell(tmp_path), 0
     try:
-        for command, shown in commands():
+        for command, shown in commands(PAGE):
             for old, new in changes.items():
                 command = command.replace(old, new)
             until = time.monotonic() + WITHIN

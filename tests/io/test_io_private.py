@@ -10,7 +10,7 @@ import pytest
 
 from nadi.io import staging
 from nadi.io.errorfile import FileErrorStore
-from nadi.io.linefile import append_lines
+from nadi.io.linefile import LineAppender, append_lines
 from nadi.io.sinks import ledger
 from nadi.io.sinks.appender import Appender, Output
 from nadi.io.sinks.parts import Parts
@@ -72,6 +72,7 @@ def test_files_that_are_replaced_or_added_to_are_private(tmp_path: Path):
     staging.write_atomically(tmp_path / "atomic", b"x")
     staging.append_durably(tmp_path / "durable", b"x")
     append_lines(tmp_path / "lines", lambda _content: [b"x"])
+    LineAppender(tmp_path / "more lines").append(lambda _last: [b"x"])
     ledger.replace(tmp_path / "sinks" / "0" / "run.json", "x")
     staging.make_folder(tmp_path / "deep" / "er")
     assert open_to_others(tmp_path) == []

@@ -159,3 +159,26 @@ def test_the_node_begins_with_the_files_that_are_right(files: AppFiles, host: Fa
     assert made.starting() == []
     made.close()
     assert host.asked == []  # the node has it already
+
+
+def test_who_wants_to_know_is_told_of_apps_that_come_change_fail_and_go(
+    deployer: Deployer, files: AppFiles, host: FakeHost
+):
+    seen: list[str] = []
+
+    def told() -> None:
+        found = deployer.status("A")
+        seen.append("gone" if found is None else found.state)
+
+    deployer.tell(told)
+    files.write("A", "one")
+    assert settled(deployer, "A") == "active"
+    waits(lambda: seen[-1:] == ["active"])
+    count = len(seen)
+    deployer.note(AppProgress("A", "running", batches=1))
+    assert len(seen) == count  # progress is no news
+    deployer.note(AppProgress("A", "waiting", last_error="it broke"))
+    assert seen[count:] == ["inactive"]
+    files.remove("A")
+    deployer.look()
+    waits(lambda: seen[-1] == "gone")

@@ -12,11 +12,16 @@ STOPPED_AT_ONCE = 130
 
 
 @contextmanager
-def stops(request_stop: Callable[[], object], say: Callable[[str], object], sentence: str) -> Iterator[None]:
-    """The first SIGINT or SIGTERM says a sentence and asks to stop, the second ends the process at once."""
+def stops(
+    request_stop: Callable[[], object],
+    say: Callable[[str], object],
+    sentence: str,
+    then: str = "the next start goes on where this one was",
+) -> Iterator[None]:
+    """The first SIGINT or SIGTERM says a sentence and asks to stop, the second ends the process at once; `then` says what comes of that."""
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        say(f"{sentence} (once more: at once; the next start goes on where this one was)")
+        say(f"{sentence} (once more: at once; {then})")
         request_stop()
         for again in (signal.SIGINT, signal.SIGTERM):
             signal.signal(again, lambda *_: os._exit(STOPPED_AT_ONCE))

@@ -12,6 +12,7 @@ from nadi.cli.configcommands import config_commands
 from nadi.cli.errorcommands import errors
 from nadi.cli.remotecommands import add_remote_commands
 from nadi.cli.secretcommands import secret_commands
+from nadi.cli.simulatecommands import simulate
 from nadi.errors import NadiError
 
 cli = typer.Typer(
@@ -31,6 +32,7 @@ cli.add_typer(apps)
 cli.add_typer(errors)
 cli.add_typer(config_commands)
 cli.add_typer(secret_commands)
+cli.add_typer(simulate)
 add_remote_commands(apps)
 
 Apps = Annotated[list[Path], typer.Argument(help="Siddhi apps: files, one app each.", exists=True, dir_okay=False)]

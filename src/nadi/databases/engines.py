@@ -75,8 +75,9 @@ class Address:
         return re.sub(r"//[^/@]*@", "//", self.url)
 
 
-def connect(address: Address) -> Engine:
-    """The engine of a database: connections are made when first used, checked before they are used again, and made anew where they broke.
+def connect(address: Address, answers_within: float | None = None) -> Engine:
+    """The engine of a database: connections are made when first used, checked before they are used again, and made anew where they broke. What a server does
+    not answer within so many seconds is an error, where that is said.
 
     Errors: DATABASE_UNKNOWN. That the database cannot be reached shows with the first use: see `translated`.
     """
@@ -85,7 +86,16 @@ def connect(address: Address) -> Engine:
         made = create_engine(url, connect_args={"timeout": BUSY_WITHIN, "check_same_thread": False})
         event.listen(made, "connect", _durable)
         return made
-    return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_WITHIN})
+    bounds = {} if answers_within is None else _bounds(url.get_backend_name(), answers_within)
+    return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_WITHIN, **bounds})
+
+
+def _bounds(backend: str, seconds: float) -> dict[str, object]:
+    """What makes the driver give up on an answer."""
+    if backend == "mysql":
+        return {"read_timeout": seconds, "write_timeout": seconds}
+    ms = round(seconds * 1000)
+    return {"options": f"-c statement_timeout={ms}", "tcp_user_timeout": ms}
 
 
 def make_tables(engine: Engine, *tables: Table) -> None:

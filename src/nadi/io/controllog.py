@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from nadi.errors import NadiError, error
 from nadi.io.contract import Connector, Decoded, Messages
-from nadi.io.linefile import LineAppender, append_lines
+from nadi.io.linefile import LineAppender
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.lang.tree import Annotation
 
@@ -170,8 +170,8 @@ def append_again(
     added: list[Again] = []
     before: list[str] = []
 
-    def made(content: bytes) -> Sequence[bytes]:
-        known = {} if repeat else _sent(content)
+    def made(last: bytes) -> Sequence[bytes]:
+        known = {} if repeat else sent_again(path)  # under the lock of who appends
         for again in chosen:
             when = known.get(again.error)
             if when is None:
@@ -180,20 +180,23 @@ def append_again(
                 before.append(again.error)
             else:
                 raise error("ERROR_REPLAYED", id=again.error, time=shown_time(when))
-        stamp = max(wall, _time_of_last(content))
+        stamp = max(wall, _time_of_last(last))
         return [msgspec.json.encode(Record(stamp, f"again-{a.error}", _query_of(a), a)) for a in added]
 
-    first = append_lines(path, made)
+    first = LineAppender(path).append(made)
     return Appended(first + len(added) - 1 if added else None, tuple(before))
 
 
 def sent_again(path: Path) -> dict[str, int]:
     """What was sent again: id of the error → when (ms) for the last time."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            marked = [
+                msgspec.json.decode(line, type=_Marked) for line in file if b'"again"' in line and line[-1:] == b"\n"
+            ]
     except FileNotFoundError:
         return {}
-    return _sent(content[: content.rfind(b"\n") + 1])
+    return {record.again.error: record.time for record in marked if record.again is not None}
 
 
 def shown_time(ms: int) -> str:
@@ -214,11 +217,6 @@ class _Marked(msgspec.Struct, frozen=True):
 
     time: int
     again: _Mark | None = None
-
-
-def _sent(content: bytes) -> dict[str, int]:
-    records = (msgspec.json.decode(line, type=_Marked) for line in content.splitlines() if b'"again"' in line)
-    return {record.again.error: record.time for record in records if record.again is not None}
 
 
 def _query_of(again: Again) -> str:

@@ -61,7 +61,7 @@ class LineAppender:
     def append(self, made: Made) -> int:
         """Adds lines; -> how many the file had before. `made` gets the last whole line (b"" where there is none). Errors: DISK_FULL, those of `made`."""
         try:
-            with self._path.open("a+b") as file:
+            with open(self._path, "a+b", opener=own_file) as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 size = self._catch_up(file)
                 lines = made(self._last)

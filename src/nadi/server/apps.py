@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from nadi.errors import error
-from nadi.pipeline.live import read_live
+from nadi.pipeline.live import Live, read_live
 from nadi.pipeline.node import AppText
 from nadi.pipeline.ondemand import Found, ask
 from nadi.pipeline.revision.restore import Planned as Updates
@@ -123,10 +123,14 @@ class Apps:
 
     def ask(self, name: str, query: str) -> Found | None:
         """An on-demand query against an active app. Errors: those of `nadi.pipeline.ondemand.ask`, APP_NOT_RUNNING."""
+        return ask(self.live(name), query, ANSWERS_WITHIN)
+
+    def live(self, name: str) -> Live:
+        """An active app as it runs. Errors: APP_NOT_RUNNING."""
         live = read_live(self._home.state / name)
         if live is None:
             raise error("APP_NOT_RUNNING", app=name, folder=self._home.state)
-        return ask(live, query, ANSWERS_WITHIN)
+        return live
 
     # ---- readiness
 

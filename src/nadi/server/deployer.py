@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -98,6 +98,7 @@ class Deployer:
         self._looking = threading.Lock()
         self._woken = threading.Event()
         self._over = False
+        self._told: Callable[[], object] = lambda: None
         self._workers = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="deploy")
         self._thread = threading.Thread(target=self._run, name="deployer", daemon=True)
 
@@ -127,6 +128,10 @@ class Deployer:
         self._refuse(name, file, reason, final=False)
 
     # ---- its life
+
+    def tell(self, told: Callable[[], object]) -> None:
+        """Tell whenever an app was deployed, updated or undeployed, or has become active or inactive; the call has to return at once."""
+        self._told = told
 
     def start(self, host: Host) -> None:
         """Begin to look, for what runs the apps."""
@@ -187,12 +192,15 @@ class Deployer:
             entry = self._entries.get(progress.app)
             if entry is None:
                 return
+            changed = entry.progress.state != progress.state
             entry.progress = progress
             if progress.state == "failed" and entry.has and not entry.busy:
                 entry.refused, entry.has = entry.has, ""
                 entry.reason = progress.last_error or "it failed"
                 self._retry_later(entry)
             self._changed.notify_all()
+        if changed:
+            self._told()
 
     # ---- looking
 
@@ -269,6 +277,7 @@ class Deployer:
                     self._entries.pop(name, None)
                 self._changed.notify_all()
             self._woken.set()
+            self._told()
 
     def _undeploy(self, name: str, entry: _Entry) -> None:
         self._stop(name, entry)

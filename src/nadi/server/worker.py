@@ -21,12 +21,14 @@ from nadi.server.apps import Apps
 from nadi.server.deployer import Deployer
 from nadi.server.home import Home, make_folder
 from nadi.server.preparation import AppPreparation
-from nadi.server.rest import login, permissions, siddhiapps, storequery
+from nadi.server.rest import login, permissions, siddhiapps, simulation, storequery
 from nadi.server.rest.application import guarded, make_routes
 from nadi.server.rest.node import NodeFacts, health_routes, node_routes
 from nadi.server.security.attempts import Attempts
 from nadi.server.security.certificate import certificate_of
 from nadi.server.security.identity import Identity, make_identity
+from nadi.server.simulation.simulator import make_simulator
+from nadi.server.simulation.targets import AppTargets
 
 LARGEST_APP = 5_000_000  # bytes of a text
 OPEN = ("/health", "/health/*", "/login/*", "/logout/*")
@@ -63,6 +65,8 @@ class Worker:
         self._deployer = Deployer(files, preparation, sections.deployment.update_interval)
         self._node = Node(self._deployer.first(), options, self._deployer.note, self._deployer.refused)
         self._apps = Apps(home, files, self._deployer, self._node, preparation)
+        self._simulator = make_simulator(home.deployment, AppTargets(self._apps))
+        self._deployer.tell(self._simulator.wake)
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
 
     def request_stop(self) -> None:
@@ -73,6 +77,8 @@ class Worker:
         """Run until asked to stop. Errors: those of `Node.run`, SERVER_NOT_STARTED."""
         with contextlib.ExitStack() as started:
             started.callback(self._identity.close)
+            self._simulator.start()
+            started.callback(self._simulator.close)
             for what, listener, server in self._servers():
                 server.start()
                 started.callback(server.stop)
@@ -95,6 +101,7 @@ class Worker:
                 node_routes(self._facts),
                 login.routes(login.LoginApi(identity.provider, self._attempts, identity.sso)),
                 permissions.routes(identity.permissions, identity.provider),
+                simulation.routes(self._simulator),
             ],
         )
         query = make_routes("nadi on-demand queries", [health_routes(self._apps), storequery.routes(self._apps)])

@@ -1,0 +1,1 @@
+"""The event simulator of a worker: single events, and feeds of events from files, databases and chance."""
