@@ -99,7 +99,7 @@ class Worker:
                 health_routes(self._apps),
                 siddhiapps.routes(self._apps),
                 node_routes(self._facts),
-                login.routes(login.LoginApi(identity.provider, self._attempts, identity.sso)),
+                login.routes(login.LoginApi(identity.provider, self._attempts, identity.sso, identity.grant)),
                 permissions.routes(identity.permissions, identity.provider),
                 simulation.routes(self._simulator),
             ],

@@ -141,7 +141,7 @@ def routes_of(identity: Identity, attempts: Attempts) -> FastAPI:
     async def change() -> str:
         return "changed"
 
-    api = login.LoginApi(identity.provider, attempts, identity.sso)
+    api = login.LoginApi(identity.provider, attempts, identity.sso, identity.grant)
     return make_routes("test", [router, login.routes(api), permissions.routes(identity.permissions, identity.provider)])
 
 

@@ -273,6 +273,15 @@ def test_a_wrong_secret_is_the_deployments_mistake_and_no_wrong_password(tmp_pat
         assert "invalid_client" in str(raised.value)
 
 
+def test_a_login_that_names_no_grant_is_what_the_deployment_says(tmp_path: Path):
+    with identity_server() as idp:
+        made = make_identity(tmp_path, deployment_of({"auth.configs": auth_of(idp)}))
+        with serving(application_of(made)) as client:
+            form = {"username": "ada", "password": "right"}
+            assert client.post("/login/portal", data=form).json()["authUser"] == "ada"
+        made.close()
+
+
 # ---- logins on a page of the provider
 
 

@@ -276,11 +276,17 @@ def test_a_page_of_another_origin_changes_nothing(ada: Browser, origin: str):
     assert ada.client.post("/login/portal", data={"grantType": "refresh_token"}, headers=refresh).status_code == 403
     assert ada.client.post("/logout/portal", headers=ada.headers("PID", "JID") | headers).status_code == 403
     assert ada.client.post("/own", headers=ada.headers() | headers).status_code == 403
+    assert ada.client.post("/own", auth=("ada", "right"), headers=headers).status_code == 403
     assert ada.get().status_code == 200
 
 
 def test_a_browser_that_says_that_another_site_asks_is_believed(ada: Browser):
     assert ada.client.post("/own", headers=ada.headers() | {"Sec-Fetch-Site": "cross-site"}).status_code == 403
+
+
+def test_a_stranger_may_send_a_form_and_no_more(client: httpx.Client):
+    for path in ("/login/portal", "/logout/portal", "/login/callback/portal"):
+        assert client.post(path, content=b"x" * 20_000).status_code == 413
 
 
 def test_a_page_of_the_same_origin_is_let_through(ada: Browser):

@@ -76,7 +76,7 @@ def guarded(
 
     Without `grants` only administrators have permissions; without `tokens` only names and passwords are taken.
     """
-    limited = Limits(Changes(routes))
+    limited = Limits(Changes(routes), little=("/login/*", "/logout/*"))
     if users is None:
         return PlainPaths(limited)
     return PlainPaths(Guard(limited, users, tokens or NoTokens(), attempts, open_paths, grants or NoGrants()))

@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from nadi.io.httpserver import Application, Receive, Scope, Send
 from nadi.server.rest.answers import send_text
 
 BODY = 10_000_000  # bytes
+LITTLE = 16_384  # bytes of what strangers may send
 COMES_WITHIN = 30.0  # seconds from the first byte of a body to its last
 _SLASHES = re.compile("//+")
 
@@ -32,9 +34,11 @@ class PlainPaths:
 class Limits:
     """See the module's text. A body is read before the application sees it."""
 
-    def __init__(self, inner: Application, most: int = BODY) -> None:
+    def __init__(self, inner: Application, most: int = BODY, little: Iterable[str] = ()) -> None:
+        """`little` are patterns of paths that take no more than a form of a few fields."""
         self._inner = inner
         self._most = most
+        self._little = tuple(little)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -46,13 +50,14 @@ class Limits:
                 send, 415, "Bodies are taken as they are, without Content-Encoding.", {"connection": "close"}
             )
             return
+        most = LITTLE if any(fnmatchcase(scope["path"], pattern) for pattern in self._little) else self._most
         try:
-            body = await _body(receive, self._most)
+            body = await _body(receive, most)
         except TimeoutError:
             await send_text(send, 408, f"The body did not come within {COMES_WITHIN:.0f} s.", {"connection": "close"})
             return
         if body is None:
-            await send_text(send, 413, f"A body may have {self._most:,} bytes.", {"connection": "close"})
+            await send_text(send, 413, f"A body may have {most:,} bytes.", {"connection": "close"})
             return
         await self._inner(scope, _again(body, receive), send)
 

@@ -36,7 +36,6 @@ from nadi.server.security.sessions import Replayed
 
 LOGOUT, REFRESH, ID_TOKEN, USER, BROWSER = "JID", "ASID", "FID", "USER_DTO", "LOGIN_STATE"
 REMEMBERED = 7 * 86_400  # seconds that a browser keeps the refresh token's half, with rememberMe
-LONGEST = 16_384  # bytes of a form
 _APP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 CREDENTIALS, GRANT, INTERNAL = "Invalid_Credentials", "Grant_Type_Not_Supported", "Internal_Server_Error"
@@ -79,10 +78,13 @@ class _Form:
 
 
 class LoginApi:
-    """The paths, over a provider. `sso`: users may log in on a page of the provider."""
+    """The paths, over a provider. `sso`: users may log in on a page of the provider; `grant`: what a form without `grantType` means."""
 
-    def __init__(self, provider: Provider, attempts: Attempts, sso: SingleSignOn | None = None) -> None:
+    def __init__(
+        self, provider: Provider, attempts: Attempts, sso: SingleSignOn | None = None, grant: str = ""
+    ) -> None:
         self._provider = provider
+        self._grant = grant
         self._entrance = Entrance(attempts)
         self._sso = sso
 
@@ -94,7 +96,7 @@ class LoginApi:
         """A login by password, a refresh, or the beginning of a login on a page of the provider."""
         _check(app, request)
         form = await _form(request)
-        match form.grant:
+        match form.grant or self._grant:
             case "password":
                 return _logged_in(app, await self._by_password(app, form, request), form.remember)
             case "refresh_token":
@@ -265,8 +267,6 @@ def _bearer(request: Request) -> str:
 
 
 async def _form(request: Request) -> _Form:
-    if len(await request.body()) > LONGEST:
-        raise _Refused(413, REQUEST, f"A form may have {LONGEST:,} bytes.")
     try:
         given = await request.form(max_files=0, max_fields=20)
     except HTTPException as reason:

@@ -4,7 +4,7 @@
 |---|---|
 | 400 | no header `Authorization`, one that cannot be read, or a scheme other than Basic and Bearer |
 | 401 | nobody has this name and password; the token is not known, or has expired |
-| 403 | a page of another origin wants to change something with the cookie of a user |
+| 403 | a page of another origin wants to change something with what the browser of a user keeps |
 | 429 | too many wrong passwords for this name from this address; `Retry-After` says when to come back |
 | 500 | the identity provider cannot be asked |
 
@@ -77,7 +77,7 @@ NO_TOKEN = Refusal(
     "The token is not known, or has expired.",
     {"WWW-Authenticate": 'Bearer realm="nadi", error="invalid_token"'},
 )
-FOREIGN = Refusal(403, "A page of another origin may not change anything with the cookies of this one.")
+FOREIGN = Refusal(403, "A page of another origin may not change anything here.")
 FAILED = Refusal(500, "The server cannot tell who this is; its log has the reason.")
 
 
@@ -123,6 +123,10 @@ class Guard:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         if not given:
             return MISSING
+        # browsers add cookies, and passwords that were typed into their own box, to what any page asks for
+        if scope["method"] not in SAFE and is_foreign(scope["headers"]):
+            note("foreign origin", Origin("", address, scope["path"]), "refused")
+            return FOREIGN
         match authorization(given[0]) if len(given) == 1 else None:
             case Basic(name, password):
                 return await self._by_password(name, password, Origin(name, address, scope["path"]))
@@ -138,9 +142,6 @@ class Guard:
 
     async def _by_token(self, token: str, scope: Scope, origin: Origin) -> User | Refusal:
         half = cookie(scope["headers"], ACCESS)
-        if half and scope["method"] not in SAFE and is_foreign(scope["headers"]):
-            note("foreign origin", origin, "refused")
-            return FOREIGN
         for whole in (token + half, token) if half else (token,):
             user = await asyncio.get_running_loop().run_in_executor(None, self._tokens.user_of, whole)
             if user is not None:

@@ -27,7 +27,8 @@ _APPLICATIONS = "oauthapps.db"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the REST APIs need. `password` is that of the administrator where this start has made it ("": it has not)."""
+    """What the REST APIs need. `password` is that of the administrator where this start has made it ("": it has not); `grant` is what a login is that does not
+    say it ("": none)."""
 
     provider: Provider
     sso: SingleSignOn | None
@@ -35,6 +36,7 @@ class Identity:
     grants: Grants
     notices: tuple[str, ...]
     password: str = ""
+    grant: str = ""
 
     def close(self) -> None:
         """Close the connections to the provider and to databases."""
@@ -53,7 +55,7 @@ def make_identity(folder: Path, deployment: Deployment) -> Identity:
     if auth.type == "external":
         source = _source(deployment, auth.properties.database_name, OAUTH_APP_DB, _OAUTH)
         provider, sso = make_external(folder, auth, source)
-        return Identity(provider, sso, store, grants, ())
+        return Identity(provider, sso, store, grants, (), grant=auth.properties.grant_type)
     made = make_users(folder, auth.user_manager)
     sessions = Sessions(auth.properties.session_timeout, auth.properties.refresh_session_timeout)
     return Identity(LocalProvider(made.users, sessions), None, store, grants, made.notices, made.password)

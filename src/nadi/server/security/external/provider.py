@@ -69,7 +69,7 @@ class ExternalProvider:
         if not name or not password:
             return None
         client = self._applications.client(app)
-        grant = {"grant_type": "password", "username": name, "password": password, "scope": "openid"}
+        grant = {"grant_type": "password", "username": name, "password": password}
         return self.logged_in(self._service.grant(client, grant))
 
     def renew(self, refresh: str, app: str) -> Login | None:
