@@ -11,11 +11,15 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from security_build import Browser, Clock, local_identity, serving_identity, users_section
+from security_build import Browser, Clock, local_identity, serving, serving_identity, users_section
 from structlog.testing import capture_logs
 
-from nadi.server.security.attempts import FREE
+from nadi.server.apps import AppExists, AppNotThere
+from nadi.server.rest import siddhiapps
+from nadi.server.rest.application import guarded, make_routes
+from nadi.server.security.attempts import FREE, Attempts
 from nadi.server.security.audit import LONGEST, Origin, note, plain
+from nadi.server.worker import OPEN
 
 
 @pytest.fixture
@@ -92,6 +96,62 @@ def test_what_was_changed_is_noted_with_who_changed_it(client: httpx.Client):
         ("ada", "ok", 200, f"grant {named} role 2"),
         ("ada", "refused", 404, f"grant {named} role 9"),
     ]
+
+
+class FakeApps:
+    """Takes every text but an empty one; `Orders` is there already."""
+
+    def deploy(self, body: bytes) -> str:
+        if body == b"again":
+            raise AppExists("Orders")
+        return body.decode()
+
+    def update(self, body: bytes) -> tuple[str, bool]:
+        return body.decode(), True
+
+    def undeploy(self, name: str) -> None:
+        if name != "Orders":
+            raise AppNotThere(name)
+
+    def restart(self, name: str) -> None:
+        self.undeploy(name)
+
+
+def test_deployments_are_noted_with_the_app_and_the_answer(tmp_path: Path):
+    identity = local_identity(tmp_path, Clock(), {"auth.configs": users_section(vic="2")})
+    routes = make_routes("test", [siddhiapps.routes(FakeApps())])  # type: ignore[arg-type]
+    with (
+        serving(guarded(routes, identity.provider, Attempts(), OPEN, identity.grants)) as client,
+        capture_logs() as logs,
+    ):
+        client.auth = ("ada", "right")
+        client.post("/siddhi-apps", content="Orders")
+        client.post("/siddhi-apps", content="again")
+        client.put("/siddhi-apps", content="Orders")
+        client.post("/siddhi-apps/Orders/restart")
+        client.delete("/siddhi-apps/Orders")
+        client.delete("/siddhi-apps/Nothing")
+        client.delete("/siddhi-apps/Orders", auth=("vic", "right"))
+    identity.close()
+    found = [(one["method"], one["path"], one["status"], one.get("about")) for one in entries(logs, "change")]
+    assert found == [
+        ("POST", "/siddhi-apps", 201, "Orders"),
+        ("POST", "/siddhi-apps", 409, "Orders"),
+        ("PUT", "/siddhi-apps", 200, "Orders"),
+        ("POST", "/siddhi-apps/Orders/restart", 200, None),
+        ("DELETE", "/siddhi-apps/Orders", 200, None),
+        ("DELETE", "/siddhi-apps/Nothing", 404, None),
+    ]
+    assert {one["user"] for one in entries(logs, "change")} == {"ada"}
+    assert [one["user"] for one in entries(logs, "not permitted")] == ["vic"]
+
+
+def test_changes_are_noted_without_authentication_too(tmp_path: Path):
+    routes = make_routes("test", [siddhiapps.routes(FakeApps())])  # type: ignore[arg-type]
+    with serving(guarded(routes, None, Attempts(), OPEN)) as client, capture_logs() as logs:
+        client.delete("/siddhi-apps/Orders")
+    (found,) = entries(logs, "change")
+    assert (found["user"], found["address"], found["outcome"]) == ("", "127.0.0.1", "ok")
 
 
 def test_a_page_of_another_origin_is_noted(client: httpx.Client):
