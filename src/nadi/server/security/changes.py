@@ -34,17 +34,13 @@ class Changes:
             await self._inner(scope, receive, send)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
-        status = 500
 
         async def seen(event: MutableMapping[str, Any]) -> None:
-            nonlocal status
-            status = event.get("status", status)
+            if event["type"] == "http.response.start":  # noted before the client can know of it
+                self._note(scope, state, event["status"])
             await send(event)
 
-        try:
-            await self._inner(scope, receive, seen)
-        finally:
-            self._note(scope, state, status)
+        await self._inner(scope, receive, seen)
 
     def _note(self, scope: Scope, state: dict[str, Any], status: int) -> None:
         needed: Needed | None = state.get(NEEDED)
