@@ -14,13 +14,13 @@ that are open to all need none. Who asks is in the scope's state as `caller`; wh
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 import structlog
+from starlette.concurrency import run_in_threadpool
 
 from nadi.errors import NadiError
 from nadi.io.httpserver import Application, Receive, Scope, Send
@@ -143,7 +143,7 @@ class Guard:
     async def _by_token(self, token: str, scope: Scope, origin: Origin) -> User | Refusal:
         half = cookie(scope["headers"], ACCESS)
         for whole in (token + half, token) if half else (token,):
-            user = await asyncio.get_running_loop().run_in_executor(None, self._tokens.user_of, whole)
+            user = await run_in_threadpool(self._tokens.user_of, whole)
             if user is not None:
                 return user
         note("token", origin, "refused")

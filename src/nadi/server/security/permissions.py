@@ -128,7 +128,7 @@ def needed_of(dependencies: Iterable[Dependency]) -> list[Needed]:
     return [one.dependency for one in dependencies if isinstance(one.dependency, Needed)]
 
 
-def else_admins(request: Request) -> None:
+async def else_admins(request: Request) -> None:
     """A dependency of all routes of a server: those that say nothing are for administrators. Errors: NotPermitted."""
     if not needed_of(getattr(request.scope.get("route"), "dependencies", ())):
         Needed()(request)
