@@ -2,6 +2,7 @@
 
 Source: a message is an Arrow IPC stream (all its rows are one chunk), or a row of a typed log (parquet files). Columns belong to attributes by
 name, or as `@attributes(a='column')` says; ints are widened, whole numbers must be in range; dates and timestamps become ms for a long.
+A message without a column, or with one of another kind, is one failure; a number out of range fails its row.
 Sink: an IPC stream per chunk. Parquet is for files, whose sink writes whole batches.
 """
 
@@ -13,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from nadi.io.contract import Connector, Decoded, Messages, Undecodable
+from nadi.io.mappers.arrow_message import Unsound, batches_of
 from nadi.io.mappers.columns import chunk_bounds
 from nadi.io.mappers.mapping import attribute_mapping, invalid, payload_annotation
 from nadi.io.mappers.stretch import Stretch
-from nadi.io.mappers.typed_rows import decode_typed, fit, row_text
+from nadi.io.mappers.typed_rows import decode_typed, fit, misfit, row_text
 from nadi.io.registry import MapperKind, map_type
 
 
@@ -34,10 +36,13 @@ class ArrowSource:
         for i, payload in enumerate(messages.payloads):
             position = int(messages.positions[i])
             try:
-                with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
-                    batches = list(reader)
-            except (pa.ArrowException, OSError, ValueError) as e:
-                found.fail(Undecodable(position, f"not an Arrow IPC stream: {e}", bytes(payload)))
+                batches = batches_of(payload)
+            except Unsound as e:
+                found.fail(Undecodable(position, str(e), bytes(payload)))
+                continue
+            reason = misfit(self._schema, batches[0], self._names) if batches else ""
+            if reason:  # said once: a few bytes may be many rows
+                found.fail(Undecodable(position, reason, bytes(payload)))
                 continue
             for rows in batches:
                 self._add(i, position, rows, found)

@@ -36,6 +36,7 @@ from nadi.io.options import flag
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema
 
+SPARE_FIELDS = 1_000
 _BOM = b"\xef\xbb\xbf"
 _NUMBER_LIKE = re.compile(r"\s*[+-]?[0-9.].*")
 _SHAPES = {
@@ -153,11 +154,13 @@ class CsvSource:
         return self._regular_record.fullmatch(payload) is not None and _BOM not in payload and is_utf8(payload)
 
     def _width(self, layout: Layout, payload: bytes) -> int:
-        """How many fields the records have: without a header, as many as the first one (others are looked at alone)."""
+        """How many fields the records have: without a header, as many as the first one (others are looked at alone, and the first one too where it has far
+        more than are wanted: a column is made for each, and a message of a megabyte may have a million)."""
         if layout.exact:
             return layout.width
         try:
-            return max(layout.width, len(records(payload.decode(), self._delimiter, self._quote)[0]))
+            found = len(records(payload.decode(), self._delimiter, self._quote)[0])
+            return max(layout.width, found) if found <= layout.width + SPARE_FIELDS else layout.width
         except (UnicodeDecodeError, csv.Error, IndexError):
             return layout.width
 

@@ -43,22 +43,46 @@ def decode_typed(
 
 
 def row_text(rows: pa.RecordBatch, index: int) -> bytes:
-    """One row as a person can read it, for the error store."""
-    return repr(rows.slice(index, 1).to_pylist()[0]).encode()
+    """One row as a person can read it, for the error store; a value that Python has no form for (a time after the year 9999) as its type."""
+    shown = {name: _shown(column[index]) for name, column in zip(rows.schema.names, rows.columns, strict=True)}
+    return repr(shown).encode(errors="backslashreplace")
+
+
+def _shown(value: pa.Scalar) -> object:
+    try:
+        return value.as_py()
+    except (pa.ArrowException, ValueError, ArithmeticError, LookupError):
+        return f"({value.type})"
+
+
+def misfit(schema: Schema, rows: pa.RecordBatch, names: Mapping[str, str] | None = None) -> str:
+    """Why no row can be an event, whatever is in it; "" where the columns are as the schema wants them."""
+    called = names or {}
+    reasons = (_misfit(c, called.get(c.name, c.name), rows.schema) for c in schema.columns)
+    return next(filter(None, reasons), "")
+
+
+def _misfit(column: Column, name: str, given: pa.Schema) -> str:
+    position = given.get_field_index(name)
+    if position < 0:
+        twice = len(given.get_all_field_indices(name)) > 1
+        return f"there are several columns '{name}'" if twice else f"there is no column '{name}'"
+    kind = given.field(position).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    is_time = column.type is Type.LONG and (pa.types.is_timestamp(kind) or pa.types.is_date(kind))
+    return "" if is_time or _allowed(kind, column.type) else f"column '{name}' is {kind}, not {column.type}"
 
 
 def _column(column: Column, name: str, rows: pa.RecordBatch, faults: dict[int, str]) -> pa.Array:
     target = ARROW[column.type]
-    position = rows.schema.get_field_index(name)
-    if position < 0:
-        return _all_wrong(rows, target, faults, f"there is no column '{name}'")
-    given = rows.column(position)
+    reason = _misfit(column, name, rows.schema)
+    if reason:
+        return _all_wrong(rows, target, faults, reason)
+    given = rows.column(rows.schema.get_field_index(name))
     if pa.types.is_dictionary(given.type):
         given = given.dictionary_decode()
     if pa.types.is_temporal(given.type) and column.type is Type.LONG:
         given = _milliseconds(given)
-    if not _allowed(given.type, column.type):
-        return _all_wrong(rows, target, faults, f"column '{name}' is {given.type}, not {column.type}")
     try:
         return given.cast(target, safe=_is_safe(given.type, target))
     except pa.ArrowInvalid:

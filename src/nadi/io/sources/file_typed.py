@@ -55,6 +55,9 @@ def typed_rows(
             continue
         try:
             table = file.block(number)
+            table.validate(
+                full=True
+            )  # offsets and texts are as the file's maker has them: to read wrong ones later would end the process
         except BROKEN as e:
             if start <= low:
                 yield low, f"rows {low} to {high - 1} of the file cannot be read: {e}"
