@@ -72,6 +72,21 @@ def test_simulated_events_come_one_by_one_with_their_own_timestamps(tmp_path: Pa
     assert injection.taken() == 2
 
 
+def test_what_waits_for_a_batch_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    node = LocalNode(spec_of(tmp_path, COUNTS), monkeypatch)
+    injection = Injection(Live(node.spec, 0))
+    rung = threading.Event()
+    watch = injection.watch(rung.set)
+    for n in range(3):
+        injection.send([events("In", ("a", n))])
+    assert (injection.is_behind(2), injection.is_behind(3)) == (True, False)
+    node.run()
+    assert (injection.is_behind(0), injection.taken()) == (False, 3)
+    if watch is not None:  # the machine tells of files
+        assert rung.wait(30)
+        watch.close()
+
+
 def test_what_comes_of_events_does_not_depend_on_how_they_were_gathered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
