@@ -72,6 +72,21 @@ def test_simulated_events_come_one_by_one_with_their_own_timestamps(tmp_path: Pa
     assert injection.taken() == 2
 
 
+def test_what_waits_for_a_batch_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    node = LocalNode(spec_of(tmp_path, COUNTS), monkeypatch)
+    injection = Injection(Live(node.spec, 0))
+    rung = threading.Event()
+    watch = injection.watch(rung.set)
+    for n in range(3):
+        injection.send([events("In", ("a", n))])
+    assert (injection.is_behind(2), injection.is_behind(3)) == (True, False)
+    node.run()
+    assert (injection.is_behind(0), injection.taken()) == (False, 3)
+    if watch is not None:  # the machine tells of files
+        assert rung.wait(30)
+        watch.close()
+
+
 def test_what_comes_of_events_does_not_depend_on_how_they_were_gathered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -232,6 +247,35 @@ def test_many_threads_share_a_write_and_each_hears_the_place_of_its_event(
     assert {n: place for n, place in places.items() if written[place].simulated != events("In", (f"k{n}", n))} == {}
     assert sorted(places.values()) == list(range(1, 20))
     assert len(syncs) == 3  # the first write, the folder of a new file, the second write
+
+
+def test_what_cannot_be_written_fails_alone_and_a_write_that_fails_fails_for_all_who_waited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "control.jsonl"
+    writer = SimulatedAppender(path)
+    with pytest.raises(UnicodeEncodeError):
+        writer.append([events("In", ("\ud800", 1))])
+    assert not path.exists()
+    begun, go = threading.Event(), threading.Event()
+
+    def breaks(_made: object) -> int:
+        begun.set()
+        go.wait(30)
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(4) as pool:
+        patch.setattr(writer._file, "append", breaks)
+        first = pool.submit(writer.append, [events("In", ("k", 0))])
+        begun.wait(30)
+        asked = [pool.submit(writer.append, [events("In", ("k", n))]) for n in range(3)]
+        while len(writer._waiting) < 3:
+            pass
+        go.set()
+        for each in (first, *asked):
+            with pytest.raises(ZeroDivisionError):
+                each.result(30)
+    assert writer.append([events("In", ("k", 9))]) == 0
 
 
 def test_an_appender_goes_on_after_what_others_added_and_drops_what_a_crash_left(tmp_path: Path):

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from nadi.errors import NadiError, error
+from nadi.errors import error
 from nadi.io.contract import Connector, Decoded, Messages
 from nadi.io.linefile import LineAppender
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
@@ -113,7 +113,10 @@ class SimulatedAppender:
 
     def append(self, events: Sequence[Simulated], now: int | None = None) -> int:
         """Add a record for each; -> the position of the last one, once all are on the disk. `now` is the time, ms. Errors: DISK_FULL; then none is there."""
-        mine = _Adding(events, _wall(now))
+        encoded = [
+            msgspec.Raw(msgspec.json.encode(each)) for each in events
+        ]  # here, where what cannot be encoded fails alone
+        mine = _Adding(encoded, _wall(now))
         with self._coming:
             self._waiting.append(mine)
         with self._writing:  # whoever has it writes for all who came before
@@ -131,14 +134,12 @@ class SimulatedAppender:
         def made(last: bytes) -> Sequence[bytes]:
             stamp = max(wall, _time_of_last(last))
             return [
-                msgspec.json.encode(Record(stamp, SIMULATED, "", simulated=each))
-                for one in together
-                for each in one.events
+                msgspec.json.encode(_Encoded(stamp, SIMULATED, "", each)) for one in together for each in one.events
             ]
 
         try:
             position = self._file.append(made)
-        except NadiError as reason:
+        except BaseException as reason:  # nobody may take for written what is not
             for one in together:
                 one.done, one.failure = True, reason
             return
@@ -151,11 +152,20 @@ class SimulatedAppender:
 class _Adding:
     """What one thread wants to be added, and what became of it."""
 
-    events: Sequence[Simulated]
+    events: Sequence[msgspec.Raw]
     wall: int
     done: bool = False
     last: int = -1
-    failure: NadiError | None = None
+    failure: BaseException | None = None
+
+
+class _Encoded(msgspec.Struct, frozen=True):
+    """A record whose events are encoded."""
+
+    time: int
+    id: str
+    query: str
+    simulated: msgspec.Raw
 
 
 def append_again(

@@ -30,6 +30,7 @@ class Injection:
         self._app = app
         self._ordinal = control_ordinal(live.spec, app)
         self._appender = SimulatedAppender(control_path(self._state))
+        self._sent = self._seen = 0  # positions: behind what was sent, behind what batches had when they were looked at
         self.streams: Mapping[str, Schema] = {
             key: stream.schema
             for key, stream in app.streams.items()
@@ -46,7 +47,15 @@ class Injection:
 
     def send(self, events: Sequence[Simulated]) -> int:
         """Have events taken, in this order; -> the position of the last record, once all are on the disk. Errors: DISK_FULL."""
-        return self._appender.append(events)
+        last = self._appender.append(events)
+        self._sent = max(self._sent, last + 1)
+        return last
+
+    def is_behind(self, most: int) -> bool:
+        """Whether more than so many records, of those that were sent from here and all before them, wait for a batch. Batches are looked at only then."""
+        if self._sent - self._seen > most:
+            self._seen = self.taken()
+        return self._sent - self._seen > most
 
     def taken(self) -> int:
         """Before which position of the control log batches that are done have all records."""

@@ -69,6 +69,9 @@ class FakeTarget:
         for tell in tells:
             tell()
 
+    def is_behind(self, most: int) -> bool:
+        return self._position - self._taken > most
+
     def taken(self) -> int:
         return self._taken
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from simulation_build import STOCK, Client, FakeTarget, FakeTargets, StillClock, chance, config, simulator
 
 from nadi.server.simulation import targets as module
+from nadi.server.simulation.events import Event
 from nadi.server.simulation.feed import STOPS_WITHIN, Feed
+from nadi.server.simulation.targets import AppOutlet
 
 
 @pytest.fixture
@@ -200,3 +203,19 @@ def test_events_for_several_apps_go_to_each(tmp_path: Path, targets: FakeTargets
     other.until(lambda: len(other.sent) == 25)
     assert [stamp for _, stamp, _ in app.sent] == [1 + 1_000 * n for n in range(25)]
     client.simulator.close()
+
+
+def test_a_feed_that_waits_for_what_does_not_come_back_is_about_to_stop(targets: FakeTargets, clock: StillClock):
+    silent = threading.Event()
+
+    @contextmanager
+    def events() -> Iterator[Iterator[Event]]:
+        silent.wait(60)
+        yield iter(())
+
+    feed = Feed("feed", events, AppOutlet(targets, ["Stocks"], clock.ring), 1.0, clock)
+    feed.start()
+    feed.stop(0.0)
+    assert feed.status == "PENDING_STOP"
+    silent.set()
+    assert ended(feed) == "STOP"

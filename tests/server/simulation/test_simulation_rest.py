@@ -17,6 +17,7 @@ from simulation_build import STOCK, Client, FakeTarget, FakeTargets, StillClock,
 from nadi.server.rest import simulation
 from nadi.server.security.permissions import SIM, Needed, needed_of
 from nadi.server.simulation import databases
+from nadi.server.simulation import targets as targets_module
 from nadi.server.simulation.csvfiles import LARGEST
 from nadi.server.simulation.databases import Questions
 
@@ -103,6 +104,17 @@ def test_post_single_is_500_for_a_body_that_is_no_object(client: Client, body: b
 def test_a_stream_whose_state_cannot_be_found_is_500(client: Client, app: FakeTarget):
     app.problems["In"] = "may differ"
     assert "may differ" in client.ask("POST", "/single", EVENT).json()["message"]
+
+
+def test_post_single_is_500_while_the_app_takes_nothing_and_much_waits(
+    client: Client, app: FakeTarget, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(targets_module, "WAITING", 2)
+    app.holds = True
+    codes = [client.code("POST", "/single", EVENT) for _ in range(4)]
+    assert codes == [200, 200, 200, 500]
+    app.take()
+    assert client.code("POST", "/single", EVENT) == 200
 
 
 # ---- /feed -----------------------------------------------------------------------------------------------------------

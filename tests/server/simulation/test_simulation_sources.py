@@ -241,6 +241,7 @@ def test_texts_match_their_pattern(pattern: str):
         "((((){1000}){1000}){1000})",
         "(a{5000})\\1\\1",
         "[a",
+        "[\\ud800-\\udfff]",
         "(",
         "",
         "a" * 1_001,

@@ -18,7 +18,8 @@ from nadi.plan.nodes import Schema
 from nadi.server.simulation.events import Event
 from nadi.server.simulation.values import converted
 
-WAITING = 10_000  # events of a feed that an app has not taken: then the feed waits for it
+WAITING = 10_000
+"""Events of a feed, or records of all, that an app may not have taken: behind that feeds wait, and single events are refused."""
 
 ACTIVE, STARTING, AWAY = "active", "starting", "away"
 
@@ -31,6 +32,7 @@ class Target(Protocol):
 
     def problem(self, stream: str) -> str: ...
     def send(self, events: Sequence[Simulated]) -> int: ...
+    def is_behind(self, most: int) -> bool: ...
     def taken(self) -> int: ...
     def watch(self, tell: Callable[[], None]) -> Watch | None: ...
 
@@ -97,13 +99,19 @@ def schema_of(targets: Targets, app: str, stream: str) -> Schema:
 
 
 def send_single(targets: Targets, app: str, stream: str, timestamp: int, values: Sequence[object]) -> None:
-    """Send an event, its values in their text form; it is durable on return. Errors: SIMULATION_INVALID, DISK_FULL, those of the app's text."""
+    """Send an event, its values in their text form; it is durable on return.
+
+    Errors: SIMULATION_INVALID, SIMULATION_BEHIND, DISK_FULL, those of the app's text.
+    """
     schema = schema_of(targets, app, stream)
     try:
         fitting = converted(values, schema)
     except ValueError as reason:
         raise error("SIMULATION_INVALID", reason=reason) from reason
-    targets.of(app).send(list(_records([Event(timestamp, app, stream, fitting)])))
+    target = targets.of(app)
+    if target.is_behind(WAITING):
+        raise error("SIMULATION_BEHIND", app=app, most=WAITING)
+    target.send(list(_records([Event(timestamp, app, stream, fitting)])))
 
 
 class AppOutlet:

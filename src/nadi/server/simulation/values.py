@@ -46,6 +46,7 @@ def _of_text(value: object, kind: Type) -> Any:
         raise ValueError
     text = text_of(value)
     if kind is Type.STRING:
+        text.encode()  # half of a pair of surrogates is no text
         return text
     if kind is Type.BOOL:
         if isinstance(value, int) and value in (0, 1):  # as some databases have them
