@@ -91,6 +91,10 @@ class Apps:
         """The names of all apps, or of those that are (not) active."""
         return [s.name for s in self._deployer.all() if active is None or (s.state == ACTIVE) == active]
 
+    def statuses(self) -> list[AppStatus]:
+        """All apps, by name."""
+        return self._deployer.all()
+
     def status(self, name: str) -> AppStatus | None:
         """One app; None where there is none."""
         return self._deployer.status(name)
