@@ -75,31 +75,35 @@ class Statistics:
         self._reading = threading.Lock()
         self._enabled = enabled
         self._open = False
+        self._is_there: Callable[[str], bool] = lambda _app: True
         self.levels.mute(not enabled)
 
     # ---- its life
 
-    def start(self) -> None:
-        """Have reporters tell from now on, where metrics are enabled."""
+    def start(self, is_there: Callable[[str], bool]) -> None:
+        """Have reporters tell from now on, where metrics are enabled; of apps that are not there any more they do not."""
         with self._switching:
+            self._is_there = is_there
             self._open = True
-            self._settle()
+        self._settle()
 
     def close(self) -> None:
         """Reporters tell once more, and end."""
         with self._switching:
             self._open = False
-            self._settle()
+        self._settle()
 
     def _settle(self) -> None:
-        """Reporters are at work while they are to be."""
-        wanted = self._open and self._enabled
-        if wanted and not self._reporters:
-            self._reporters = [start(self.snapshot) for start in self._starts]
-        elif not wanted:
-            reporters, self._reporters = self._reporters, []
-            for reporter in reporters:
-                reporter.close()
+        """Reporters are at work while they are to be. Those that end tell once more, for which they need the lock."""
+        with self._switching:
+            wanted = self._open and self._enabled
+            ending: list[Polling] = []
+            if not wanted:
+                ending, self._reporters = self._reporters, []
+            elif not self._reporters:
+                self._reporters = [start(self.snapshot) for start in self._starts]
+        for reporter in ending:
+            reporter.close()
 
     # ---- apps
 
@@ -108,6 +112,7 @@ class Statistics:
         app = self._engine.plan_app(text.text)
         annotated = statistics_of(app.annotations)
         with self._switching:
+            self._let_go()
             known = self._apps.get(app.name)
             if known is not None and known.text == text.text:
                 return
@@ -117,10 +122,11 @@ class Statistics:
             self._apps[app.name] = _Entered(text.text, annotated, AppMeters(app, annotated, self._registry))
             self.levels.set(app.name, annotated.level)
 
-    def leave(self, name: str) -> None:
-        """The node has an app no more."""
+    def _let_go(self) -> None:
+        """Forget apps that are not there any more."""
         with self._switching:
-            self._drop(name)
+            for name in [name for name in self._apps if not self._is_there(name)]:
+                self._drop(name)
 
     def _drop(self, name: str) -> None:
         self._apps.pop(name, None)
@@ -158,7 +164,7 @@ class Statistics:
             self.levels.mute(not enabled)
             for name in self._apps:
                 self.levels.set(name, Level.DETAIL if enabled else Level.OFF)
-            self._settle()
+        self._settle()
         return changed
 
     def level(self, name: str) -> Level:
@@ -173,6 +179,7 @@ class Statistics:
 
     def snapshot(self) -> Snapshot:
         """All metrics now: those of the node, and of each app those of its level."""
+        self._let_go()
         with self._reading:
             gauges = self._gauges.read()
         return self._registry.snapshot(

@@ -71,7 +71,7 @@ class Worker:
         for text in first:
             self._statistics.enter(text)
         self._node = Node(first, options, self._note, self._deployer.refused)
-        self._apps = Apps(home, files, self._deployer, self._node, preparation)
+        self._apps = Apps(home, files, self._deployer, self._node, preparation, self._statistics.asked)
         self._simulator = make_simulator(home.deployment, AppTargets(self._apps))
         self._deployer.tell(self._simulator.wake)
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
@@ -91,7 +91,7 @@ class Worker:
                 started.callback(server.stop)
                 self._say(f"{what}: {listener.scheme}://{listener.host}:{server.port}")
             self._say(f"apps: {self._home.apps}")
-            self._statistics.start()
+            self._statistics.start(lambda name: self._apps.status(name) is not None)
             started.callback(self._statistics.close)
             self._deployer.start(MeasuredHost(self._node, self._statistics))
             started.callback(self._deployer.close)

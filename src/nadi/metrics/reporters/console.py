@@ -20,11 +20,20 @@ class ConsoleReporter:
         """Write all of it at once."""
         when = datetime.fromtimestamp(snapshot.at / 1000).astimezone().isoformat(timespec="seconds")
         lines = [f"---- metrics {when}"]
-        lines += [f"{name.full} {line_of(fields_of(value))}" for name, value in snapshot.values]
+        lines += [f"{in_line(name.full)} {line_of(fields_of(value))}" for name, value in snapshot.values]
         print("\n".join(lines), file=self._out, flush=True)
 
     def close(self) -> None:
         """There is nothing to close."""
+
+
+def in_line(name: str) -> str:
+    """A name without what would end its line: users choose parts of it.
+
+    >>> in_line("a\\nb")
+    'a?b'
+    """
+    return "".join(c if c.isprintable() else "?" for c in name)
 
 
 def line_of(fields: dict[str, float | str]) -> str:

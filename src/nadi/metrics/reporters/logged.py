@@ -12,7 +12,7 @@ class LogReporter:
     """Logs as `name`."""
 
     def __init__(self, name: str) -> None:
-        self._log = structlog.get_logger(name, logger=name)
+        self._log = structlog.get_logger(name).bind(logger=name)
 
     def report(self, snapshot: Snapshot) -> None:
         """Log all of it."""

@@ -18,10 +18,12 @@ from nadi.metrics.reporters.exposition import CONTENT_TYPE, exposition
 from nadi.server.apps import Apps
 from nadi.server.deployer import ACTIVE
 from nadi.server.rest.answers import VALIDATION, coded, message, no_app
+from nadi.server.security.permissions import SAPP, needs
 from nadi.server.statistics import Statistics
 
 OK = 4  # the code of what went well, in answers about the node
 SINGLE = "Single Node Deployments"
+VIEW, MANAGE = [needs(SAPP.view, SAPP.manage)], [needs(SAPP.manage)]
 
 
 class Switch(BaseModel):
@@ -43,7 +45,11 @@ def app_routes(apps: Apps, statistics: Statistics) -> APIRouter:
     """What is measured of the apps. To be included before the routes of `/siddhi-apps/{app}`."""
     found = APIRouter(prefix="/siddhi-apps", tags=["Statistics"])
 
-    @found.get("/statistics", summary="The state of all apps, of those that are active, or of those that are not")
+    @found.get(
+        "/statistics",
+        dependencies=VIEW,
+        summary="The state of all apps, of those that are active, or of those that are not",
+    )
     async def listed(isActive: str = "") -> Response:  # noqa: N803 - the contract's name
         known = apps.statuses()
         if not known:
@@ -62,7 +68,7 @@ def app_routes(apps: Apps, statistics: Statistics) -> APIRouter:
         ]
         return JSONResponse(rows)
 
-    @found.put("/statistics", summary="How much is measured of all apps")
+    @found.put("/statistics", dependencies=MANAGE, summary="How much is measured of all apps")
     async def switch_all(switch: Switch) -> Response:
         level = switch.wanted()
         if level is None:
@@ -71,7 +77,7 @@ def app_routes(apps: Apps, statistics: Statistics) -> APIRouter:
             statistics.switch(status.name, level)
         return message(200, f"Successfully set the statistics level of all Siddhi Apps to {level.name}")
 
-    @found.put("/{app}/statistics", summary="How much is measured of an app")
+    @found.put("/{app}/statistics", dependencies=MANAGE, summary="How much is measured of an app")
     async def switch_one(app: str, switch: Switch) -> Response:
         if apps.status(app) is None:
             return no_app(app)
@@ -89,7 +95,7 @@ def node_routes(statistics: Statistics, last_revision: Callable[[], int]) -> API
     """What is measured of the node; `last_revision` says when the last one was made (ms, 0: never)."""
     found = APIRouter(tags=["Statistics"])
 
-    @found.get("/statistics", summary="How the node is")
+    @found.get("/statistics", dependencies=VIEW, summary="How the node is")
     async def node() -> Response:
         measured = await run_in_threadpool(statistics.worker_metrics) if statistics.is_enabled else None
         body: dict[str, Any] = {
@@ -111,7 +117,7 @@ def node_routes(statistics: Statistics, last_revision: Callable[[], int]) -> API
             }
         return JSONResponse(body)
 
-    @found.put("/statistics", summary="Have the node measure itself and all its apps, or nothing")
+    @found.put("/statistics", dependencies=MANAGE, summary="Have the node measure itself and all its apps, or nothing")
     async def switch(switch: Switch) -> Response:
         level = switch.wanted()
         if level is None:
@@ -122,7 +128,7 @@ def node_routes(statistics: Statistics, last_revision: Callable[[], int]) -> API
             return JSONResponse({"code": OK, "type": "ok", "message": f"Metrics are {word} already."})
         return JSONResponse({"code": OK, "type": "ok", "message": f"Successfully {word} the metrics."})
 
-    @found.get("/metrics", summary="All metrics, in the text format of Prometheus")
+    @found.get("/metrics", dependencies=VIEW, summary="All metrics, in the text format of Prometheus")
     async def metrics() -> Response:
         told = await run_in_threadpool(lambda: exposition(statistics.snapshot()))
         return Response(told, media_type=CONTENT_TYPE)
