@@ -69,6 +69,13 @@ def test_the_shipped_sections_find_their_database_by_its_jndi_name():
     assert (place.jdbc_url, place.username, place.password) == ("jdbc:postgresql://db/WSO2_METRICS_DB", "a", "b")
 
 
+def test_a_reporter_whose_database_is_nowhere_does_not_matter_while_nothing_is_measured():
+    text = "wso2.metrics: {enabled: false}\nwso2.metrics.jdbc: {reporting: {jdbc: [{name: J}]}}"
+    assert of(text).metrics_places == ()
+    with pytest.raises(NadiError, match="WSO2MetricsDB"):
+        of(text.replace("false", "true"))
+
+
 def test_a_reporter_stands_alone_or_in_a_list_and_levels_are_words_also_without_quotes():
     found = of("""
 wso2.metrics:

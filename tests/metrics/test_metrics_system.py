@@ -41,6 +41,11 @@ def test_loads_are_shares_since_the_reading_before_and_of_the_whole_tree(tmp_pat
     assert found["jvm.os.virtual.memory.committed.size"] == 3_000
     assert found["nadi.node.processes.count"] == 3
     assert found["nadi.node.threads.count"] == 15
+    now[0] = 110.5
+    made_proc(proc, ticks=9 * per_second, busy=90, idle=70)
+    assert gauges.read() == found  # who asks again at once hears the same
+    now[0] = 111.0
+    assert gauges.read()["jvm.os.cpu.load.system"] == 1.0
 
 
 def test_levels_decide_which_gauges_there_are(tmp_path: Path):

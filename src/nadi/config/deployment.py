@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -248,12 +248,19 @@ def deployment_of(content: Mapping[str, Any], lookups: Mapping[str, Lookup] | No
         sections=sections,
         persistence=sections.persistence.resolved(sections.datasources),
         error_store=sections.errors.resolved(sections.datasources),
-        metrics_places=sections.metrics_jdbc.places(sections.datasources.source),
+        metrics_places=sections.metrics_jdbc.places(_metrics_source(sections)),
         notices=tuple(_notices(sections)),
         secrets=frozenset(filter(None, secrets)),
     )
     read_settings(found.conf)
     return found
+
+
+def _metrics_source(sections: Sections) -> Callable[[str, str], DataSource | None]:
+    """Finds the data sources of reporters. The shipped file has a reporter that nobody has to have a database for as long as nothing is measured."""
+    if sections.metrics.enabled:
+        return sections.datasources.source
+    return lambda name, _key: sections.datasources.find(name)
 
 
 def _noting(lookups: Mapping[str, Lookup], secrets: set[str]) -> dict[str, Lookup]:

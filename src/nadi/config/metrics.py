@@ -173,15 +173,18 @@ class Jdbc(Section):
     reporting: JdbcReporting = JdbcReporting()
 
     def places(
-        self, named: Callable[[str, str], DataSource]
+        self, named: Callable[[str, str], DataSource | None]
     ) -> tuple[tuple[JdbcReporter, JdbcSource, DataSource], ...]:
-        """The reporters that are enabled, each with its database; `named(name, key)` finds a data source that a key names. Errors: INVALID_SETTING."""
+        """The reporters that are enabled, each with its database; `named(name, key)` finds the data source that a key names; where it is None there is no such
+        reporter. Errors: INVALID_SETTING."""
         found = []
         for i, reporter in enumerate(self.reporting.jdbc):
             if reporter.enabled:
                 key = f"wso2.metrics.jdbc.reporting.jdbc[{i}].dataSource"
                 source = self._source(reporter, key)
-                found.append((reporter, source, named(source.name, key)))
+                place = named(source.name, key)
+                if place is not None:
+                    found.append((reporter, source, place))
         return tuple(found)
 
     def _source(self, reporter: JdbcReporter, key: str) -> JdbcSource:

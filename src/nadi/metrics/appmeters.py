@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nadi.metrics.annotation import Statistics
+from nadi.metrics.levels import Level
 from nadi.metrics.measured import Key
 from nadi.metrics.names import LATENCY, MEMORY, THROUGHPUT, MetricName
 from nadi.metrics.progress import AppProgress
@@ -26,8 +27,11 @@ class AppMeters:
         self._names: dict[tuple[Key, str], MetricName | None] = {}
         self._batches: int | None = None
 
-    def take(self, progress: AppProgress, now: float) -> None:
-        """Feed what a snapshot of the app tells; `now` is in seconds."""
+    def take(self, progress: AppProgress, level: Level, now: float) -> None:
+        """Feed what a snapshot of the app tells; `now` is in seconds. At level OFF nothing is fed."""
+        before, self._batches = self._batches, progress.batches
+        if level is Level.OFF:
+            return
         measured = progress.measured
         for key, events in measured.marks.items():
             self._mark(key, LATE if key.type == INPUTS else THROUGHPUT, events, now)
@@ -37,9 +41,8 @@ class AppMeters:
                 self._registry.time(name, pairs, now)
         if measured.delays and (name := self._name(Key(OWN, "events"), LATENCY)) is not None:
             self._registry.time(name, measured.delays, now)
-        if self._batches is not None and progress.batches > self._batches:
-            self._mark(Key(OWN, "cuts"), THROUGHPUT, progress.batches - self._batches, now)
-        self._batches = progress.batches
+        if before is not None and progress.batches > before:
+            self._mark(Key(OWN, "cuts"), THROUGHPUT, progress.batches - before, now)
         self._gauges(progress)
 
     def _mark(self, key: Key, metric: str, events: int, now: float) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 JvmFacts = Callable[[], Mapping[str, float]]
 """What Spark's JVM tells of itself, by name; nothing where there is none."""
 
+FRESH = 1.0  # seconds for which a reading is good: several may ask at once, and a share of no time is none
 DEBUG = ("jvm.gc", "jvm.threads")
 _ORDER = ("OFF", "INFO", "DEBUG", "TRACE", "ALL")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -70,10 +71,15 @@ class NodeGauges:
         self._ticks: dict[int, int] = {}
         self._machine = (0, 0)
         self._at = clock()
-        self.read()
+        self._known = self._read()
 
     def read(self) -> dict[str, float]:
-        """All gauges. Loads of processors are shares (0 to 1) since the reading before."""
+        """All gauges. Loads of processors are shares (0 to 1) since the reading before, which was a second ago or more."""
+        if self._clock() - self._at >= FRESH:
+            self._known = self._read()
+        return self._known
+
+    def _read(self) -> dict[str, float]:
         found = {**self._os(), **self._jvm()}
         return {name: value for name, value in sorted(found.items()) if self._shown.of(name)}
 

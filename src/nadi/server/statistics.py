@@ -138,9 +138,9 @@ class Statistics:
         """What the node tells of an app."""
         self._minutes.note(progress, int(time.time()))
         entered = self._apps.get(progress.app)
-        if entered is not None and self.levels.of(progress.app) is not Level.OFF:
+        if entered is not None:
             with entered.lock:
-                entered.meters.take(progress, time.monotonic())
+                entered.meters.take(progress, self.levels.of(progress.app), time.monotonic())
 
     def asked(self, name: str, seconds: float) -> None:
         """An on-demand query was answered, which took so long."""
