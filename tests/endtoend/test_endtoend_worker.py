@@ -225,6 +225,92 @@ def test_the_commands_for_people_do_the_same(worker: Worker, tmp_path: Path):
     assert "WORKER_NOT_REACHED" in nadi("app", "list", "--url", https, **secret).stderr  # it is nobody's that we trust
 
 
+def test_what_is_measured_of_an_app_is_switched_while_it_runs(worker: Worker):
+    at = free_ports(1)[0]
+    text = (
+        f"@App:name('Measured') @source(type='http', receiver.url='http://127.0.0.1:{at}/in', @map(type='json')) "
+        "define stream In (k string, n long); define table Last (k string, n long); "
+        f"@sink(type='file', file.uri='{worker.folder}/measured.jsonl', @map(type='json')) "
+        "define stream Out (k string, n long); "
+        "@info(name='sums') from In select k, sum(n) as n group by k insert into Out; "
+        "from In select k, n update or insert into Last on Last.k == k;"
+    )
+
+    def feed(count: int) -> None:
+        for n in range(count):
+            body = {"event": {"k": "a", "n": n}}
+            assert httpx.post(f"http://127.0.0.1:{at}/in", json=body).status_code == 202
+
+    def scraped() -> dict[str, float]:
+        lines = worker.ask("GET", "/metrics").text.splitlines()
+        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+
+    def events(kind: str, element: str, function: str = "") -> float:
+        name = f'nadi_events_total{{app="Measured",element="{element}",function="{function}",type="{kind}"}}'
+        return scraped().get(name, 0.0)
+
+    def listed() -> dict[str, Any]:
+        return {row["appName"]: row for row in worker.ask("GET", "/siddhi-apps/statistics").json()}["Measured"]
+
+    assert worker.ask("POST", "/siddhi-apps", content=text).status_code == 201
+    worker.node.until(lambda: worker.active("Measured"))
+    assert listed()["isStatEnabled"] == "OFF"
+    assert listed()["status"] == "active"
+    assert listed()["age"] >= 0
+    feed(2)
+    worker.node.until(lambda: (worker.folder / "measured.jsonl").read_text().count("\n") == 2)
+    assert 'app="Measured"' not in worker.ask("GET", "/metrics").text
+
+    answer = worker.ask("PUT", "/siddhi-apps/Measured/statistics", json={"enabledStatLevel": "BASIC"})
+    assert (answer.status_code, answer.json()["type"]) == (200, "success")
+    assert listed()["isStatEnabled"] == "BASIC"
+    feed(3)
+    worker.node.until(lambda: events("Sources", "In", "http") == 3 and events("Sinks", "Out", "file") == 3)
+    assert events("Tables", "Last", "updateOrInsert") == 3
+    assert events("Streams", "In") == 0
+
+    assert worker.ask("PUT", "/siddhi-apps/statistics", json={"statsEnable": True}).status_code == 200
+    assert listed()["isStatEnabled"] == "DETAIL"
+    feed(4)
+    worker.node.until(lambda: events("Streams", "Out") == 4 and events("Sources", "In", "http") == 7)
+    found = scraped()
+    query = 'app="Measured",element="sums",function="",type="Queries"'
+    delays = 'app="Measured",element="events",function="",type="App"'
+    assert found[f"nadi_latency_seconds_count{{{query}}}"] == 4
+    assert found[f"nadi_latency_seconds_count{{{delays}}}"] == 7
+    assert 0 < found[f"nadi_latency_seconds_sum{{{query}}}"] < 1
+    assert found['nadi_memory_bytes{app="Measured",element="Last",function="",type="Tables"}'] > 0
+    assert found["jvm_memory_heap_used"] > 10_000_000
+    asked = {"query": "from Last select k, n"}
+    assert worker.ask("POST", "/siddhi-apps/Measured/query", json=asked).json() == {"records": [["a", 3]]}
+    stores = 'app="Measured",element="query",function="",type="StoreQueries"'
+    assert scraped()[f"nadi_latency_seconds_count{{{stores}}}"] == 1
+
+    node = worker.ask("GET", "/statistics").json()
+    assert (node["runningStatus"], node["isStatsEnabled"], node["message"]) == ("Reachable", True, "")
+    assert 0 < node["workerMetrics"]["memoryUsage"] < 1
+    for enable, said in (
+        (True, "Metrics are enabled already."),
+        (False, "Successfully disabled the metrics."),
+        (False, "Metrics are disabled already."),
+    ):
+        answer = worker.ask("PUT", "/statistics", json={"statsEnable": enable})
+        assert (answer.status_code, answer.json()) == (200, {"code": 4, "type": "ok", "message": said})
+    node = worker.ask("GET", "/statistics").json()
+    assert (node["isStatsEnabled"], node["message"]) == (False, "Metrics are disabled.")
+    assert "workerMetrics" not in node
+    assert listed()["isStatEnabled"] == "OFF"
+    assert 'app="Measured"' not in worker.ask("GET", "/metrics").text
+    assert worker.ask("PUT", "/statistics", json={"statsEnable": True}).json()["message"] == (
+        "Successfully enabled the metrics."
+    )
+    assert listed()["isStatEnabled"] == "DETAIL"
+    feed(1)
+    worker.node.until(lambda: events("Streams", "In") == 5)
+    assert worker.ask("DELETE", "/siddhi-apps/Measured").status_code == 200
+    assert 'app="Measured"' not in worker.ask("GET", "/metrics").text
+
+
 def test_strangers_hear_of_health_only(worker: Worker):
     assert httpx.get(worker.url("/health")).json() == {"status": "healthy"}
     assert httpx.get(worker.url("/health", "query")).json() == {"status": "healthy"}

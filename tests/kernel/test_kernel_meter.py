@@ -105,3 +105,36 @@ def test_without_a_meter_the_receivers_are_those_of_the_queries() -> None:
     assert receivers == [s.receive for s in of._assembly.queries["first"].subscriptions]
     of.measure(count().__next__)
     assert receivers != plain
+
+
+def test_a_meter_that_is_stopped_leaves_everything_as_it_was_and_another_one_can_follow() -> None:
+    of = kernel(APP)
+    plain = {key: [*junction.receivers] for key, junction in of._assembly.wiring.junctions.items()}
+    woken = [timer.woken for timer in of.flow.timers.all()]
+    first = of.measure(count().__next__)
+    of.deliver("S", [Event(CURRENT, 0, ("a", 1))])
+    first.stop()
+    assert {key: j.receivers for key, j in of._assembly.wiring.junctions.items()} == plain
+    assert [timer.woken for timer in of.flow.timers.all()] == woken
+    of.deliver("S", [Event(CURRENT, 0, ("a", 1))])
+    assert first.parts["query fill"].events == 1
+    again = of.measure(count().__next__)
+    of.deliver("S", [Event(CURRENT, 0, ("a", 1))])
+    assert again.parts["query fill"].events == again.parts["window W"].events == 1
+    assert first.parts["query fill"].events == 1
+
+
+def test_what_queries_do_to_tables_is_charged_to_these_and_without_detail_nothing_else() -> None:
+    text = """define stream S (k string, n long); define table T (k string, n long);
+    @info(name='put') from S[n > 0] select k, n insert into T;
+    @info(name='set') from S[n == 0] select k, n update T set T.n = n on T.k == k;
+    @info(name='drop') from S[n < 0] select k, n delete T on T.k == k;
+    @info(name='both') from S select k, n update or insert into T on T.k == k;
+    """
+    for detail in (True, False):
+        of = kernel(text)
+        meter = of.measure(count().__next__, detail=detail)
+        of.deliver("S", [Event(CURRENT, 0, ("a", n)) for n in (1, 2, 0, -1)])
+        told = {label: part.events for label, part in meter.parts.items() if label.startswith("table")}
+        assert told == {"table insert T": 2, "table update T": 1, "table delete T": 1, "table updateOrInsert T": 4}
+        assert any(label.startswith("query") for label in meter.parts) is detail

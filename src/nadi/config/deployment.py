@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,9 +23,10 @@ from nadi.config import clusters, extensions
 from nadi.config.auth import Auth, Permissions
 from nadi.config.datasources import DataSources
 from nadi.config.extensions import ExtensionEntry, RefEntry, properties_of
+from nadi.config.metrics import Jdbc, JdbcReporter, JdbcSource, Metrics, Otlp
 from nadi.config.persistence import ErrorStoreSection, StatePersistence
 from nadi.config.placeholders import Lookup, fill
-from nadi.config.places import ErrorStoring, Persistence
+from nadi.config.places import DataSource, ErrorStoring, Persistence
 from nadi.config.secrets import secret_lookup
 from nadi.config.section import Section, invalid, is_secret, notices_of, unknown, unused
 from nadi.config.settings import read_settings
@@ -114,6 +115,7 @@ class Own(Section):
 
     variables: Mapping[str, str] = Field(default_factory=dict)
     tls: Tls = Tls()
+    otlp: Otlp = Otlp()
 
     @property
     def conf(self) -> dict[str, str]:
@@ -141,6 +143,8 @@ class Sections(Section):
     deployment: ArtifactDeployment = Field(default=ArtifactDeployment(), alias="wso2.artifact.deployment")
     auth: Auth = Field(default=Auth(), alias="auth.configs")
     permissions: Permissions = Field(default=Permissions(), alias="wso2.analytics.permissions")
+    metrics: Metrics = Field(default=Metrics(), alias="wso2.metrics")
+    metrics_jdbc: Jdbc = Field(default=Jdbc(), alias="wso2.metrics.jdbc")
     own: Own = Field(default=Own(), alias="nadi")
     spark: Spark = Spark()
     persistence: StatePersistence = Field(default=StatePersistence(), alias="state.persistence")
@@ -160,6 +164,7 @@ class Deployment:
     sections: Sections = field(default_factory=Sections)
     persistence: Persistence = field(default_factory=Persistence)
     error_store: ErrorStoring = field(default_factory=ErrorStoring)
+    metrics_places: tuple[tuple[JdbcReporter, JdbcSource, DataSource], ...] = ()
     notices: tuple[str, ...] = ()
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
@@ -243,11 +248,19 @@ def deployment_of(content: Mapping[str, Any], lookups: Mapping[str, Lookup] | No
         sections=sections,
         persistence=sections.persistence.resolved(sections.datasources),
         error_store=sections.errors.resolved(sections.datasources),
+        metrics_places=sections.metrics_jdbc.places(_metrics_source(sections)),
         notices=tuple(_notices(sections)),
         secrets=frozenset(filter(None, secrets)),
     )
     read_settings(found.conf)
     return found
+
+
+def _metrics_source(sections: Sections) -> Callable[[str, str], DataSource | None]:
+    """Finds the data sources of reporters. The shipped file has a reporter that nobody has to have a database for as long as nothing is measured."""
+    if sections.metrics.enabled:
+        return sections.datasources.source
+    return lambda name, _key: sections.datasources.find(name)
 
 
 def _noting(lookups: Mapping[str, Lookup], secrets: set[str]) -> dict[str, Lookup]:
@@ -280,6 +293,7 @@ def _notices(sections: Sections) -> Iterator[str]:
     yield from extensions.notices(sections.extensions, sections.properties)
     yield from sections.datasources.notices()
     yield from sections.auth.notices()
+    yield from sections.metrics.notices()
 
 
 def _is_settled(value: object) -> bool:

@@ -55,6 +55,11 @@ class Connector:
     map: Annotation
     ordinal: int
 
+    @property
+    def map_type(self) -> str:
+        """The lower-case type of the mapper."""
+        return (self.map.get("type") or "passThrough").lower()
+
 
 # ---- inputs --------------------------------------------------------------------------------------------------------
 

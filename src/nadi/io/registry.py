@@ -147,7 +147,7 @@ def make_ingress(connector: Connector, place: Place) -> Ingress | None:
 
 def map_type(connector: Connector) -> str:
     """The lower-case type of the connector's @map."""
-    return (connector.map.get("type") or "passThrough").lower()
+    return connector.map_type
 
 
 def make_source_mapper(connector: Connector) -> SourceMapper:

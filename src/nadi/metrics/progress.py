@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nadi.metrics.measured import NOTHING, Measured
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -80,7 +82,8 @@ class AppProgress:
     per second, lately. `batch_ms` is the last batch by phase, as Spark names them ("triggerExecution" is the whole). `lag` counts messages that
     wait, per stream; `away` says which inputs cannot be reached and why, `circuits` how it is with each source and sink.
     `entries` is what each stateful element holds.
-    `warnings` are conditions that do not keep it from running. `said` are the lines that its log sinks have written since the snapshot before.
+    `warnings` are conditions that do not keep it from running. `said` are the lines that its log sinks have written since the snapshot before, `measured` is
+    what was measured since then.
     """
 
     app: str
@@ -100,3 +103,4 @@ class AppProgress:
     last_error: str = ""
     warnings: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
+    measured: Measured = NOTHING

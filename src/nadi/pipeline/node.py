@@ -21,6 +21,7 @@ from nadi.io.identity import OWN, first_numbers
 from nadi.io.registry import is_parted
 from nadi.io.remotefiles import inside
 from nadi.metrics import AppProgress
+from nadi.metrics.levels import Levels
 from nadi.pipeline.cutting.restored import settle
 from nadi.pipeline.hosting.doors import new_token
 from nadi.pipeline.session import is_cluster
@@ -55,7 +56,8 @@ class NodeOptions:
     """`state` is the state folder. `conf` has settings of Spark (`spark.…`) and of nadi (`nadi.…`, see `nadi.config.Settings`). `persistence` is about
     revisions; its relative locations begin in `state`. `error_store` says where rows of error stores go. `profile`: note where the time goes.
     `stays`: go on when no app is left, or none was there to begin with, until asked to stop; somebody will add one. `updates`: the state of an app whose text
-    has changed goes on as far as it fits (`nadi.pipeline.revision.update`). `token` is what the processes of this run know each other by on a cluster."""
+    has changed goes on as far as it fits (`nadi.pipeline.revision.update`). `levels` says at any moment how much hosts are
+    to measure of each app. `token` is what the processes of this run know each other by on a cluster."""
 
     state: Path = Path(".nadi")
     master: str = "local[*,4]"
@@ -68,6 +70,7 @@ class NodeOptions:
     profile: bool = False
     stays: bool = False
     updates: bool = False
+    levels: Levels = field(default_factory=Levels)
     token: str = field(default_factory=new_token, repr=False)
 
     def settings(self) -> Settings:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from nadi.errors import NadiError, error
 from nadi.io.readiness import end_of, readable
 from nadi.metrics import AppProgress
+from nadi.metrics.measured import NOTHING
 from nadi.pipeline.admission import Admission, Admitted, Planned
 from nadi.pipeline.classarchive import Later
 from nadi.pipeline.hosting.hostclient import Hosts, hosts, hosts_folder, sweep
@@ -196,7 +197,7 @@ class Node:
         self._on_progress(progress)
 
     def _say(self, app: str, what: str) -> None:
-        self._tell(dataclasses.replace(self._roster.shown(app), said=(what,)))
+        self._tell(dataclasses.replace(self._roster.shown(app), said=(what,), measured=NOTHING))
 
     def _through_crashes(self) -> ExitReport:
         """Run the apps on Spark; where its JVM dies, those that had not ended go on in a new one, from what they have committed."""
@@ -209,7 +210,7 @@ class Node:
             if self._stop.is_set() or tries >= CRASHES or not self._roster.goes_on(stays):
                 return self._roster.report()
             for progress in self._roster.crashed():
-                self._tell(dataclasses.replace(progress, state="waiting", said=()))
+                self._tell(dataclasses.replace(progress, state="waiting", said=(), measured=NOTHING))
             self._stop.wait(RESTARTS.delay(tries) / 1000)
 
     def _on_spark(self, specs: Sequence[AppSpec]) -> None:

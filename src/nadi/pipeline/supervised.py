@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nadi.errors import NadiError, error
@@ -21,6 +22,7 @@ from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.remotefiles import is_remote
 from nadi.io.retry import Policy
 from nadi.io.sinks.log import new_lines
+from nadi.metrics.measured import NOTHING
 from nadi.pipeline.circuits import Circuits
 from nadi.pipeline.coordinator.coordinator import Coordinator
 from nadi.pipeline.coordinator.group import Group
@@ -198,7 +200,8 @@ class Supervised:
             self._spec = upgraded(lambda: own_session(self._shared.session, self._spec.app), self._spec)
         settings = self._shared.options.settings()
         interval = settings.interval(is_remote(settings.state_url)) / 1000
-        group = Group(self._spec, self._told_of, self._shared.make_cuts, interval, self._placement.conduct)
+        conduct, level = self._placement.conduct, partial(self._shared.options.levels.of, self._spec.app)
+        group = Group(self._spec, self._told_of, self._shared.make_cuts, interval, conduct, level)
         try:
             if self._left is not None:
                 self._shared.own.left(self._left, group.spec)
@@ -401,6 +404,7 @@ class Supervised:
             changes["batch_ms"] = self._shared.queries.last_batch(self._running)
             if self._profiler is not None:
                 self._profiler.look(self._running.query)
+        changes["measured"] = NOTHING if group is None else group.tally.take()
         changes["circuits"] = self._circuits.look(status)
         said, self._log_seen = new_lines(folder, self._log_seen)
         self._progress = dataclasses.replace(self._progress, state=state, said=tuple(said), **changes)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 from nadi.errors import error
@@ -32,16 +34,23 @@ class AppNotThere(Exception):
 
 
 class Apps:
-    """See the module's text. All of it may be called from any thread."""
+    """See the module's text. All of it may be called from any thread. `asked` is told how long (s) an app took to answer an on-demand query."""
 
     def __init__(
-        self, home: Home, files: AppFiles, deployer: Deployer, node: Node, preparation: AppPreparation
+        self,
+        home: Home,
+        files: AppFiles,
+        deployer: Deployer,
+        node: Node,
+        preparation: AppPreparation,
+        asked: Callable[[str, float], object] = lambda _app, _seconds: None,
     ) -> None:
         self._home = home
         self._files = files
         self._deployer = deployer
         self._node = node
         self._preparation = preparation
+        self._asked = asked
         self._writing = threading.Lock()
 
     # ---- changes
@@ -91,6 +100,10 @@ class Apps:
         """The names of all apps, or of those that are (not) active."""
         return [s.name for s in self._deployer.all() if active is None or (s.state == ACTIVE) == active]
 
+    def statuses(self) -> list[AppStatus]:
+        """All apps, by name."""
+        return self._deployer.all()
+
     def status(self, name: str) -> AppStatus | None:
         """One app; None where there is none."""
         return self._deployer.status(name)
@@ -123,7 +136,10 @@ class Apps:
 
     def ask(self, name: str, query: str) -> Found | None:
         """An on-demand query against an active app. Errors: those of `nadi.pipeline.ondemand.ask`, APP_NOT_RUNNING."""
-        return ask(self.live(name), query, ANSWERS_WITHIN)
+        live, begin = self.live(name), time.monotonic()
+        found = ask(live, query, ANSWERS_WITHIN)
+        self._asked(name, time.monotonic() - begin)
+        return found
 
     def live(self, name: str) -> Live:
         """An active app as it runs. Errors: APP_NOT_RUNNING."""

@@ -14,14 +14,17 @@ from fastapi import FastAPI
 
 from nadi.config.deployment import Deployment, Listener
 from nadi.io.httpserver import HttpServer, Tls
+from nadi.metrics import AppProgress
 from nadi.pipeline.node import ExitReport, NodeOptions
 from nadi.pipeline.run import Node
 from nadi.server.appfiles import AppFiles
 from nadi.server.apps import Apps
 from nadi.server.deployer import Deployer
 from nadi.server.home import Home, make_folder
+from nadi.server.lastrevision import last_revision
+from nadi.server.measuredhost import MeasuredHost, statistics_for
 from nadi.server.preparation import AppPreparation
-from nadi.server.rest import login, permissions, siddhiapps, simulation, storequery
+from nadi.server.rest import login, permissions, siddhiapps, simulation, statistics, storequery
 from nadi.server.rest.application import guarded, make_routes
 from nadi.server.rest.node import NodeFacts, health_routes, node_routes
 from nadi.server.security.attempts import Attempts
@@ -58,13 +61,17 @@ class Worker:
             stays=True,
             updates=True,
         )
+        self._statistics = statistics_for(deployment, options, home.folder)
         preparation = AppPreparation(options, sections.own.variables, deployment.refs)
         files = AppFiles(home.apps, LARGEST_APP)
         self._identity = self._make_identity()
         self._attempts = Attempts()
         self._deployer = Deployer(files, preparation, sections.deployment.update_interval)
-        self._node = Node(self._deployer.first(), options, self._deployer.note, self._deployer.refused)
-        self._apps = Apps(home, files, self._deployer, self._node, preparation)
+        first = self._deployer.first()
+        for text in first:
+            self._statistics.enter(text)
+        self._node = Node(first, options, self._note, self._deployer.refused)
+        self._apps = Apps(home, files, self._deployer, self._node, preparation, self._statistics.asked)
         self._simulator = make_simulator(home.deployment, AppTargets(self._apps))
         self._deployer.tell(self._simulator.wake)
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
@@ -84,22 +91,32 @@ class Worker:
                 started.callback(server.stop)
                 self._say(f"{what}: {listener.scheme}://{listener.host}:{server.port}")
             self._say(f"apps: {self._home.apps}")
-            self._deployer.start(self._node)
+            self._statistics.start(lambda name: self._apps.status(name) is not None)
+            started.callback(self._statistics.close)
+            self._deployer.start(MeasuredHost(self._node, self._statistics))
             started.callback(self._deployer.close)
             return self._node.run()
+
+    def _note(self, progress: AppProgress) -> None:
+        """What the node tells of an app."""
+        self._statistics.note(progress)
+        self._deployer.note(progress)
 
     # ---- servers
 
     def _servers(self) -> list[tuple[str, Listener, HttpServer]]:
         """The servers of all listeners, not started yet, and what they are for."""
         identity = self._identity
+        state, persistence = self._home.state, self._deployment.persistence
         api = make_routes(
             "nadi worker",
             [
                 health_routes(self._apps),
+                statistics.app_routes(self._apps, self._statistics),  # before those of an app that has any name
                 siddhiapps.routes(self._apps),
                 node_routes(self._facts),
                 login.routes(login.LoginApi(identity.provider, self._attempts, identity.sso, identity.grant)),
+                statistics.node_routes(self._statistics, lambda: last_revision(persistence, state)),
                 permissions.routes(identity.permissions, identity.provider),
                 simulation.routes(self._simulator),
             ],

@@ -158,3 +158,23 @@ def test_the_setting_takes_three_values_and_rows_say_nothing_to_kernels():
     }
     with pytest.raises(NadiError, match="one of auto, rows, columns"):
         read_settings({"nadi.kernel": "fast"}).of_kernels()
+
+
+TABLED = """define stream In (k string, n int); define table T (k string, n int);
+@info(name='put') from In[n > 1] select k, n insert into T;
+@info(name='sums') from In select k, sum(n) as total insert into Out;
+"""
+
+
+@pytest.mark.parametrize("detail", [True, False])
+@pytest.mark.parametrize("mode", ["rows", "auto"])
+def test_a_meter_can_be_stopped_and_another_one_can_follow(mode, detail):
+    kernel = _begun(mode, TABLED)
+    assert kernel.on_columns is (mode == "auto")
+    rows = {"query put": 3, "query sums": 3} if detail else {}
+    for start in (0, 6):
+        meter = kernel.measure(iter(range(1000)).__next__, detail=detail)
+        _fed(kernel, 1, 2, 3, start=start)
+        meter.stop()
+        _fed(kernel, 4, 5, 6, start=start + 3)
+        assert {label: part.events for label, part in meter.parts.items()} == {"table insert T": 2} | rows

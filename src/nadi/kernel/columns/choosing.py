@@ -12,6 +12,7 @@ from nadi.kernel.columns.mixed import Makes, MixedKernel, halves_of
 from nadi.kernel.contract import Arrivals, Kernel, Outputs, Row, Segment
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.meter import Clock, Meter
+from nadi.kernel.rows.meter import Part as Charged
 from nadi.kernel.rows.payloads import elements_of
 from nadi.kernel.segments import Part, is_flat
 from nadi.plan.islands import Islands, islands
@@ -35,7 +36,9 @@ class ChosenKernel:
         self._first = able if on_columns else self._none
         self._owners = Owners(app)
         self._meter: Meter | None = None
+        self._inner: Meter | None = None
         self._clock: Clock | None = None
+        self._detail = True
         self.part = self._first
         self.kernel = _made(app, outputs, self._first, makes)
 
@@ -115,15 +118,22 @@ class ChosenKernel:
             self.kernel = _made(self._app, self._outputs, part, self._makes)
             self._measure()
 
-    def measure(self, clock: Clock) -> Meter:
-        """Charge time to queries, windows, aggregations and triggers from now on; `clock` gives ns. Not to be asked for twice."""
-        self._clock, self._meter = clock, Meter(clock)
+    def measure(self, clock: Clock, parts: dict[str, Charged] | None = None, detail: bool = True) -> Meter:
+        """Charge time to queries, windows, aggregations, triggers and tables (without `detail`: to tables) until the meter is stopped; `clock` gives ns. Not to
+        be asked for again before."""
+        self._clock, self._meter, self._detail = clock, Meter(clock, parts), detail
+        self._meter.on_stop(self._forget)
         self._measure()
         return self._meter
 
     def _measure(self) -> None:
         if self._clock is not None and self._meter is not None:
-            self.kernel.measure(self._clock, self._meter.parts)
+            self._inner = self.kernel.measure(self._clock, self._meter.parts, self._detail)
+
+    def _forget(self) -> None:
+        if self._inner is not None:
+            self._inner.stop()
+        self._clock = self._meter = self._inner = None
 
     # ---- as it is
 

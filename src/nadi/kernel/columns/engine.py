@@ -249,11 +249,13 @@ class ColumnsKernel:
             told.update(one.size())
         return {**told, _CLOCK: 1}
 
-    def measure(self, clock: Clock, parts: dict[str, Part] | None = None) -> Meter:
-        """Charge time to queries from now on, into `parts` where they are given; `clock` gives ns."""
+    def measure(self, clock: Clock, parts: dict[str, Part] | None = None, detail: bool = True) -> Meter:
+        """Charge time to queries and tables (without `detail`: to tables) until the meter is stopped, into `parts` where they are given; `clock` gives ns."""
         meter = Meter(clock, parts)
         for one in self._running:
-            one.measure(clock, meter.parts)
+            if detail or isinstance(one, Written):
+                one.measure(clock, meter.parts)
+                meter.on_stop(one.forget)
         return meter
 
     # ---- clocks, control
@@ -319,6 +321,10 @@ class _Running:
     def measure(self, clock: Clock, parts: dict[str, Part]) -> None:
         """Charge its time from now on."""
         self._meter = clock, parts.setdefault(self._label, Part())
+
+    def forget(self) -> None:
+        """Charge it no more."""
+        self._meter = None
 
     def _measured(self, given: Mapping[str, Stretch], now: int, clock: Clock, part: Part) -> Stretch | None:
         begin = clock()

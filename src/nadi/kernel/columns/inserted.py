@@ -46,6 +46,9 @@ class Inserted:
     def measure(self, _clock: Clock, _parts: dict[str, Part]) -> None:
         """Its time is nobody's."""
 
+    def forget(self) -> None:
+        """There is nothing to forget."""
+
 
 def _merged(given: Sequence[tuple[Turns, Stretch]]) -> Stretch:
     parts = [stretch for _turns, stretch in given]

@@ -11,7 +11,7 @@ from nadi.kernel.columns.turns import in_turns, together
 from nadi.kernel.contract import Arrivals, Outputs, Row, Segment
 from nadi.kernel.control import CONTROL
 from nadi.kernel.rows.engine import RowsKernel
-from nadi.kernel.rows.meter import Clock
+from nadi.kernel.rows.meter import Clock, Meter
 from nadi.kernel.rows.meter import Part as Charged
 from nadi.kernel.segments import Part, halves, is_flat, joined
 from nadi.plan.islands import Islands
@@ -138,10 +138,12 @@ class MixedKernel:
         """As `find`."""
         return self.rows.select(question, rows)
 
-    def measure(self, clock: Clock, parts: dict[str, Charged]) -> None:
-        """Charge time to queries and so on from now on."""
-        self.rows.measure(clock, parts)
-        self.columns.measure(clock, parts)
+    def measure(self, clock: Clock, parts: dict[str, Charged], detail: bool = True) -> Meter:
+        """Charge time to queries and so on, in both."""
+        meter = Meter(clock, parts)
+        for kernel in (self.rows, self.columns):
+            meter.on_stop(kernel.measure(clock, parts, detail).stop)
+        return meter
 
     def size(self) -> dict[str, int]:
         """Entries held per element of both."""

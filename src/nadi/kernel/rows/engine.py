@@ -161,10 +161,10 @@ class RowsKernel:
         """Entries held per element, by element id."""
         return self.flow.store.size()
 
-    def measure(self, clock: Clock, parts: dict[str, Part] | None = None) -> Meter:
-        """Charge time to queries, windows, aggregations and triggers from now on, into `parts` where they are given; `clock` gives ns. Not to be asked for
-        twice."""
-        return metered(self._assembly, self.flow, clock, parts)
+    def measure(self, clock: Clock, parts: dict[str, Part] | None = None, detail: bool = True) -> Meter:
+        """Charge time to queries, windows, aggregations, triggers and tables (without `detail`: to tables) until the meter is stopped, into `parts` where they
+        are given; `clock` gives ns. Not to be asked for again before."""
+        return metered(self._assembly, self.flow, clock, parts, detail)
 
     # ---- on-demand queries
 

@@ -1,11 +1,13 @@
-"""Where the kernel's time goes: wrappers around the entries of queries, put there on request. Without a request nothing is there, so it costs nothing.
+"""Where the kernel's time goes: wrappers around the entries of queries and tables, put there on request and taken away again. Without a request nothing is
+there, so it costs nothing.
 
 Delivery is depth-first: what a query emits is processed by the next ones before it goes on. Each part is charged for its own time only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nadi.kernel.rows.aggregations import AggregationRuntime
@@ -14,6 +16,7 @@ from nadi.kernel.rows.namedwindows import NamedWindowRuntime
 from nadi.kernel.rows.partitions import PartitionRuntime
 from nadi.kernel.rows.queries import QueryRuntime
 from nadi.kernel.rows.triggers import TriggerRuntime
+from nadi.plan.nodes import DeleteFromTable, InsertIntoStream, InsertIntoTable, UpdateOrInsertTable, UpdateTable
 
 if TYPE_CHECKING:
     from nadi.kernel.rows.assembly import Assembly
@@ -24,7 +27,8 @@ Clock = Callable[[], int]
 
 
 class Part:
-    """What a query, a named window, an aggregation or a trigger took: ns of its own time, how often it was entered, with how many events."""
+    """What a query, a named window, an aggregation, a trigger or an operation on a table took: ns of its own time, how often it was entered, with how many
+    events."""
 
     __slots__ = ("calls", "events", "ns")
 
@@ -33,13 +37,23 @@ class Part:
 
 
 class Meter:
-    """Charges time to parts, by label. `clock` gives ns; the kernel itself never reads the machine's clock."""
+    """Charges time to parts, by label, until it is stopped. `clock` gives ns; the kernel itself never reads the machine's clock."""
 
     def __init__(self, clock: Clock, parts: dict[str, Part] | None = None) -> None:
         self.parts: dict[str, Part] = {} if parts is None else parts
         self._clock = clock
         self._current: Part | None = None
         self._since = 0
+        self._undo: list[Callable[[], object]] = []
+
+    def on_stop(self, undo: Callable[[], object]) -> None:
+        """Have something called when it is stopped."""
+        self._undo.append(undo)
+
+    def stop(self) -> None:
+        """Charge nothing any more: everything is as it was before. Not while the kernel is at work."""
+        while self._undo:
+            self._undo.pop()()
 
     def _enter(self, part: Part) -> Part | None:
         """Begin to charge a part; -> the one that was charged before."""
@@ -94,9 +108,52 @@ class Meter:
         return timed
 
 
-def metered(assembly: Assembly, flow: Flow, clock: Clock, charged: dict[str, Part] | None = None) -> Meter:
-    """Put a meter around everything in an app that takes events or is woken; where `charged` is given its parts are charged."""
+_OPERATIONS = {
+    InsertIntoTable: "insert",
+    DeleteFromTable: "delete",
+    UpdateTable: "update",
+    UpdateOrInsertTable: "updateOrInsert",
+}
+
+
+def metered(
+    assembly: Assembly, flow: Flow, clock: Clock, charged: dict[str, Part] | None = None, detail: bool = True
+) -> Meter:
+    """Put a meter around everything in an app that takes events or is woken, without `detail` around what queries do to tables only; where `charged` is given
+    its parts are charged."""
     meter = Meter(clock, charged)
+    windows = assembly.wiring.windows
+    for query in _queries(assembly):
+        label = _target(query, windows if detail else ())
+        if label:
+            meter.on_stop(partial(setattr, query, "act", query.act))
+            query.act = meter.entry(label, query.act)
+    if detail:
+        _meter_entries(meter, assembly, flow)
+    return meter
+
+
+def _queries(assembly: Assembly) -> Iterator[QueryRuntime]:
+    """All queries, those in partitions included."""
+    for part in assembly.begins:
+        if isinstance(part, QueryRuntime):
+            yield part
+        elif isinstance(part, PartitionRuntime):
+            yield from part.queries
+
+
+def _target(query: QueryRuntime, windows: Collection[str]) -> str:
+    """What the output of a query is charged to besides the query: a table, with what is done to it, or one of the windows."""
+    output = query.query.output
+    operation = _OPERATIONS.get(type(output))
+    if operation is not None:
+        return f"table {operation} {output.target}"  # type: ignore[union-attr]  # each of them has one
+    if isinstance(output, InsertIntoStream) and output.target in windows:
+        return f"window {output.target}"
+    return ""
+
+
+def _meter_entries(meter: Meter, assembly: Assembly, flow: Flow) -> None:
     labels: dict[str, str] = {}  # of element ids
     entries: dict[Emit, str] = {}
     lists = [junction.receivers for junction in assembly.wiring.junctions.values()]
@@ -109,11 +166,12 @@ def metered(assembly: Assembly, flow: Flow, clock: Clock, charged: dict[str, Par
         elif isinstance(part, PartitionRuntime):
             lists += part.receivers.values()
     for receivers in lists:
+        meter.on_stop(partial(receivers.__setitem__, slice(None), [*receivers]))
         receivers[:] = [meter.entry(entries[r], r) if r in entries else r for r in receivers]
     clocks = [flow.timers] if flow.arrivals is flow.timers else [flow.timers, flow.arrivals]
     for timer in (timer for clock_ in clocks for timer in clock_.all()):
+        meter.on_stop(partial(setattr, timer, "woken", timer.woken))
         timer.woken = meter.woken(_label_of(timer.state.id, labels), timer.woken)
-    return meter
 
 
 def _parts(assembly: Assembly) -> Iterator[tuple[str, str, object]]:

@@ -66,7 +66,7 @@ class Subscription:
 
 
 class QueryRuntime:
-    """One query. `subscriptions` tell what to feed it; `callbacks` get each result before the output action."""
+    """One query. `subscriptions` tell what to feed it; `callbacks` get each result before the output action, `act`."""
 
     def __init__(self, query: Query, wiring: Wiring) -> None:
         self.query = query
@@ -74,7 +74,7 @@ class QueryRuntime:
         self._wiring = wiring
         self._keyed = bool(query.selection.group_by)
         self._together: list[tuple[Chunk, list[str]]] | None = None
-        self._act = output_action(query, wiring)
+        self.act = output_action(query, wiring)
         self._limited = query.rate is not None
         self._limiter = make_limiter(query, wiring.flow, self._out)
         self._selector = Selector(query, wiring.flow, wiring.searched, self._selected)
@@ -156,7 +156,7 @@ class QueryRuntime:
             ts = chunk[-1].ts if chunk else self._wiring.flow.now
             for callback in self.callbacks:
                 call_back(self._wiring.delivery, self.query.name, callback, ts, current, expired)
-        self._act(chunk)
+        self.act(chunk)
 
 
 def _live(side: JoinSide) -> bool:

@@ -20,6 +20,7 @@ from enum import Enum
 
 from nadi.errors import NadiError, error
 from nadi.metrics import Progress
+from nadi.metrics.measured import Tally
 from nadi.pipeline.coordinator.conduct import Conduct
 from nadi.pipeline.coordinator.ledger import Ledger
 from nadi.pipeline.coordinator.receipts import Receipt
@@ -60,7 +61,8 @@ class Stage(Enum):
 
 
 class Group:
-    """See the module's text. `changed` is called, from any thread, when there is something to tell of it. `conduct` is that of all its runs."""
+    """See the module's text. `changed` is called, from any thread, when there is something to tell of it. `conduct` is that of all its runs; `level` says what
+    is to be measured of its next cut."""
 
     def __init__(
         self,
@@ -69,6 +71,7 @@ class Group:
         make_cuts: MakeCuts = CutMaker,
         interval: float = 0.0,
         conduct: Conduct | None = None,
+        level: Callable[[], int] = int,
     ) -> None:
         """Take the group over: from now on no run before this one can go on with it. Errors: those of its inputs, its logs and its sinks' options."""
         self.spec = ready(replace(spec, epoch=cutlogs.take_over(spec)))
@@ -81,6 +84,8 @@ class Group:
         self.look_at = 0.0  # by the monotonic clock
         self.share = Share(time.monotonic())
         self.conduct = Conduct() if conduct is None else conduct
+        self.tally = Tally()
+        self._level = level
         self._changed = changed
         self._interval = interval
         self._cut_at = 0.0
@@ -193,7 +198,7 @@ class Group:
             self.woken = False
             self._told_all |= self._tell_all
             lines, seats = self._commits.lines(), dict(self._seats)
-            return Work(self.spec, self.at, self.cut, lines, self._tell_all, seats, self._brought)
+            return Work(self.spec, self.at, self.cut, lines, self._tell_all, seats, self._brought, self._level())
 
     def sit(self, seats: dict[int, Seat]) -> None:
         """Go on with what is known of where its buckets are on a cluster, and keep it there."""
@@ -244,7 +249,11 @@ class Group:
         self._changed()
 
     def _note(self, receipt: Receipt) -> None:
-        """What the cut has cost others. One that a host was told all for began with planning, loading and compiling: it does not count against the group."""
+        """What was measured, and what the cut has cost others. One that a host was told all for began with planning, loading and compiling: it does not count
+        against the group."""
+        told = [b[name] for b in receipt.buckets for name in ("measured", "sent") if name in b]
+        if told:
+            self.tally.add(told, time.time() * 1000)
         now = time.monotonic()
         self.share.add(now, receipt.worked)
         if not self._told_all:

@@ -30,7 +30,7 @@ class Work:
 
     `told` is whether hosts are told all that one needs that knows nothing of the group: its description and the whole lines of its buckets. `seats` is where
     its buckets are on a cluster, as far as that is known. `brought` are messages of inputs that hosts cannot reach
-    (`nadi.pipeline.inputs.brought`).
+    (`nadi.pipeline.inputs.brought`). `level` says what hosts are to measure of it (`nadi.metrics.levels`).
     """
 
     spec: AppSpec
@@ -40,6 +40,7 @@ class Work:
     told: bool
     seats: Mapping[int, Seat] = field(default_factory=dict)
     brought: bytes = b""
+    level: int = 0
 
     @property
     def host(self) -> int:
@@ -59,6 +60,7 @@ class Work:
             "ranges": [r.plain() for r in ranges],
             "at": {bucket: self._at(bucket) for bucket in range(spec.buckets)},
             **({"brought": self.brought} if self.brought else {}),
+            **({"level": int(self.level)} if self.level else {}),
         }
 
     def place(self, bucket: int) -> str:

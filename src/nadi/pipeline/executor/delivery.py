@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from nadi.io import circuits
 from nadi.io.contract import Connector, Place, Sink, SinkMapper
 from nadi.pipeline.executor.outcome import Outcome
+from nadi.pipeline.executor.probe import Told, written
 from nadi.pipeline.outputs import errorrows, sending, stagedrows
 from nadi.pipeline.outputs.refused import Refused
 from nadi.pipeline.spec import AppSpec
@@ -46,24 +48,31 @@ class Delivery:
 
     def deliver(self, bucket: int, cut: int, outcome: Outcome) -> dict[str, Any]:
         """Hand what a cut of a bucket gave to the sinks, stage its error rows and faults: `receipts` `[[sink, bucket, cut, content]]`, how many `errors` and
-        `faults`, and (`carried`) these themselves where the node's folder is elsewhere. Once more with the same is the same. Errors: those of the sinks."""
+        `faults`, and (`carried`) these themselves where the node's folder is elsewhere; where something is
+        measured, what was `sent`. Once more with the same is the same. Errors: those of the sinks."""
         receipts, refused = [], Refused(self._app, outcome.clock)
+        measured: Told = {"marks": {}, "times": {}}
         for ordinal, connector in enumerate(self._sinks):
             batch = outcome.outputs.batches.get(connector.stream)
             sends = [send for send in outcome.sends if send.sink == ordinal]
             if not sends and (batch is None or not batch.num_rows):
                 continue
             target = self._sink(ordinal)
+            begin = time.perf_counter_ns() if outcome.level else 0
             delivery = sending.delivery((bucket, cut), connector, target.mapper, batch, sends)
             assert delivery is not None
+            if outcome.level:
+                spent = time.perf_counter_ns() - begin
+                written(connector, delivery.batch.num_rows, len(delivery.payloads), spent, outcome.level, measured)
             with target.lock, circuits.watched(self._place.state, ordinal, bucket):
                 receipt = target.sink.write(delivery)
             receipts.append([ordinal, receipt.bucket, receipt.cut, dict(receipt.content)])
             refused.add(connector, delivery, receipt.refused)
         rows, faults = [*self._error_rows(outcome, cut, bucket), *refused.rows], refused.faults
+        told = {"receipts": receipts, "sent": measured} if outcome.level else {"receipts": receipts}
         if self._spec.apart:
-            return {"receipts": receipts, **stagedrows.carried(rows, faults)}
-        return {"receipts": receipts, **stagedrows.stage(self._place.state, cut, bucket, rows, faults)}
+            return {**told, **stagedrows.carried(rows, faults)}
+        return {**told, **stagedrows.stage(self._place.state, cut, bucket, rows, faults)}
 
     def _error_rows(self, outcome: Outcome, cut: int, bucket: int) -> Iterator[dict[str, object]]:
         name = self._spec.app

@@ -18,6 +18,7 @@ from nadi.pipeline.executor.delivery import Delivery
 from nadi.pipeline.executor.exchange import Exchanges
 from nadi.pipeline.executor.handover import Handover, Neighbours
 from nadi.pipeline.executor.livekernels import LiveKernels
+from nadi.pipeline.executor.probe import AppProbe
 from nadi.pipeline.executor.stopwatch import Stopwatch
 from nadi.pipeline.hosting.protocol import Frame, Part
 from nadi.pipeline.inputs.brought import unpack_brought
@@ -56,7 +57,8 @@ class LiveApp:
         self.handover = Handover(spec, self.read, near)
         host = 0 if near is None else near.index
         policy = getattr(self._engine, "LOG_POLICY", POLICY)  # that of a test has pieces of some bytes
-        self.kernels = LiveKernels(self._make_kernel, self._start, spec, scratch, host, policy)
+        probe = AppProbe(self._app, self._sources)
+        self.kernels = LiveKernels(self._make_kernel, self._start, spec, scratch, host, policy, probe)
         self._delivery = Delivery(spec, self._app, self._sources, self._place)
         delivery = self._delivery
         self.exchanges = Exchanges(self.kernels, delivery.deliver, delivery.streams, current, during, self.watch)
@@ -87,20 +89,26 @@ class LiveApp:
     def read(self, head: dict[str, Any]) -> Iterator[FatRow]:
         """The fat rows of some ranges of a cut, at last the clock rows, one per bucket."""
         told: list[list[int | None]] = []
+        reads: list[list[int]] = []
+        level = head.get("level", 0)
         total, started = 0, head["started"]
         brought = unpack_brought(head.get("brought"))
         for plain in head["ranges"]:
-            wanted, state = Range(*plain), Read()
+            wanted, state = Range(*plain), Read(measured=level > 0)
             source = self._input(wanted.ordinal)
             with source.lock:  # a task that was given up may still be reading
                 yield from read_range(source, wanted, state, brought.get(wanted.ordinal))
             told.append([wanted.ordinal, wanted.partition, wanted.split, wanted.high, state.high])
             total += state.bytes
+            if state.messages:
+                reads.append([wanted.ordinal, state.spent, state.messages, state.late])
             if state.low is not None:
                 started = min(started, state.low)  # kernels begin no later than their first message
         clock = {"k": "clock", "n": head["n"], "clock": head["clock"], "started": started, "ranges": told}
+        if level:
+            clock["level"] = level
         for bucket in range(self.spec.buckets):
-            yield FatRow(bucket, {**clock, "bytes": total if bucket == 0 else 0})
+            yield FatRow(bucket, {**clock, "bytes": total, "reads": reads} if bucket == 0 else {**clock, "bytes": 0})
 
     # ---- what other processes of the node ask
 

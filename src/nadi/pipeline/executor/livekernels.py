@@ -28,6 +28,7 @@ from nadi.pipeline.executor.bases import AnotherAtWork, BaseWork
 from nadi.pipeline.executor.feeding import uncollected
 from nadi.pipeline.executor.forked import resident
 from nadi.pipeline.executor.outcome import Outcome
+from nadi.pipeline.executor.probe import AppProbe, Probe
 from nadi.pipeline.inputs.fatrows import Gathered
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.statelog.chunks import Index, Place, write_base
@@ -80,6 +81,7 @@ class Live:
     loading: float = 0.0  # seconds, told once
     counted: float = 0.0
     used: float = 0.0
+    probe: Probe = field(default_factory=Probe)
 
     def leave_base(self) -> None:
         """Let go of a base that is being made."""
@@ -121,7 +123,7 @@ class Step:
 
 class LiveKernels:
     """Makes, loads and keeps them. `make` makes a kernel without state, `start(kernel, bucket, started)` gives it what it begins with; bases are made by
-    children that tell of it in `scratch`. Every method but `using` and `user` is called within one of these."""
+    children that tell of it in `scratch`; `probe` measures cuts, where that is asked for. Every method but `using` and `user` is called within one of these."""
 
     def __init__(
         self,
@@ -131,6 +133,7 @@ class LiveKernels:
         scratch: Path,
         host: int,
         policy: Policy = POLICY,
+        probe: AppProbe | None = None,
     ) -> None:
         self._make = make
         self._start = start
@@ -138,6 +141,7 @@ class LiveKernels:
         self._scratch = scratch
         self._host = host
         self._policy = policy
+        self._probe = probe
         self._live: dict[int, Live] = {}
         self._seen: dict[int, tuple[int, int]] = {}
         self._locks: dict[int, threading.Lock] = {}
@@ -237,6 +241,7 @@ class LiveKernels:
         if not live.begun:
             self._start(kernel, bucket, gathered.started)
             live.begun = True
+        live.probe.switch(kernel, gathered.level)
         outputs = kernel.process(gathered.arrivals, gathered.clock)
         delta = kernel.delta()
         live.used = time.monotonic()
@@ -247,7 +252,7 @@ class LiveKernels:
                 live.leave_base()
         elif line.tip and (heavy(line, self._policy) or pins(line, live.beside, self._policy)):
             due = self._within(live, bucket, gathered.n, len(delta))
-        outcome = Outcome(outputs, gathered.clock, gathered.errors, gathered.sends)
+        outcome = Outcome(outputs, gathered.clock, gathered.errors, gathered.sends, gathered.level)
         facts = self._facts(live, gathered, outcome)
         return Step(live, bucket, epoch, gathered.n, line, outcome, facts, delta, not line.tip, due, base)
 
@@ -289,6 +294,8 @@ class LiveKernels:
             "snapshot": "" if live.base is None else "dumping",
         }
         live.loading = 0.0
+        if gathered.level and self._probe is not None:
+            facts["measured"] = self._probe.of_cut(gathered, outcome.outputs.counts, live.probe)
         return facts
 
     def taken(self, bucket: int, epoch: int) -> Step:

@@ -3,7 +3,8 @@
 Columns `bk` (int, the label of the bucket), `head` (MessagePack map), `body` (bytes). By `head["k"]`:
 
 - `"clock"`: one per task and bucket, so that the timers of a quiet bucket fire: `n`, `clock`, `started`, and `ranges`, what the task has read: `[ordinal,
-  partition, split, high before the cut or None, greatest log time or None]`, and `bytes` decoded;
+  partition, split, high before the cut or None, greatest log time or None]`, and `bytes` decoded; where something is measured, `level` says what, and `reads`
+  has what reading told: `[ordinal, ns of decoding, messages, late messages]`;
 - `"events"`: `i` the stream (absent: that of the ordinal), `o` ordinal, `p` partition, `s` split, `q` number within the split; `t` whether `__ts` is the
   events' own time (else it is the order time, known only where the splits meet); `at` where the events stay in a host
   (`nadi.pipeline.executor.handover`). Body, unless there is `at`: an Arrow IPC stream with the stream's attributes and
@@ -83,7 +84,7 @@ def to_arrow(rows: Iterable[tuple[int, bytes, Part]]) -> pa.RecordBatch:
 class Gathered:
     """The rows of one bucket in one cut, put together: what the kernel is given.
 
-    `highs` are the running maxima of log times after the cut. `errors` are as in the rows.
+    `highs` are the running maxima of log times after the cut. `errors` and `reads` are as in the rows; `level` is what is measured.
     """
 
     n: int
@@ -95,6 +96,8 @@ class Gathered:
     sends: list[Send] = field(default_factory=list)
     events: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
+    level: int = 0
+    reads: list[list[int]] = field(default_factory=list)
 
 
 def gather(rows: Sequence[tuple[Mapping[str, Any], Body]], streams: Mapping[int, str]) -> Gathered:
@@ -107,6 +110,8 @@ def gather(rows: Sequence[tuple[Mapping[str, Any], Body]], streams: Mapping[int,
         raise ValueError("no clock row among the fat rows")
     found = Gathered(max(c["n"] for c in clocks), max(c["clock"] for c in clocks), min(c["started"] for c in clocks))
     found.bytes = sum(c.get("bytes", 0) for c in clocks)
+    found.level = max(c.get("level", 0) for c in clocks)
+    found.reads = [told for c in clocks for told in c.get("reads", ())]
     carried = _carry(clocks, found.highs)
     events = [(head, body) for head, body in rows if head["k"] == "events"]
     for head, body in sorted(events, key=lambda e: (e[0]["o"], e[0]["p"], e[0]["s"], e[0]["q"])):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,12 +52,17 @@ def open_input(spec: AppSpec, app: App, source: Connector, place: Place | None =
 
 @dataclass(slots=True)
 class Read:
-    """What a reading has met so far: the least and the greatest log time, bytes, fat rows."""
+    """What a reading has met so far: the least and the greatest log time, bytes, fat rows; where it is `measured`, ns of decoding, messages, and how many of
+    these are late: their log time is before that of an earlier one."""
 
     low: int | None = None
     high: int | None = None
     bytes: int = 0
     sequence: int = field(default=0)
+    measured: bool = False
+    spent: int = 0
+    messages: int = 0
+    late: int = 0
 
 
 def read_range(
@@ -80,7 +86,12 @@ def read_range(
         least = int(messages.times.min())
         state.low = least if state.low is None else min(state.low, least)
         state.bytes += bytes_of(messages.payloads)
+        begin = time.perf_counter_ns() if state.measured else 0
         taken = source.take(messages, wanted.partition)
+        if state.measured:
+            state.spent += time.perf_counter_ns() - begin
+            state.messages += len(messages)
+            state.late += int(np.count_nonzero(messages.times < running))
         for piece in taken.pieces:
             yield from _event_rows(wanted, piece, messages, running, state)
         yield from _error_rows(wanted, messages, taken)

@@ -15,6 +15,7 @@ from nadi.plan.nodes import App, Query
 from nadi.plan.tabling import Write
 from nadi.plan.touching import turns, writes
 
+OPERATIONS = {"insert": "insert", "update": "update", "upsert": "updateOrInsert", "delete": "delete"}
 KINDS = {"insert": INSERT, "update": UPDATE, "upsert": UPSERT, "delete": DELETE}
 
 
@@ -43,6 +44,11 @@ class Writing:
         self._kind = KINDS[write.kind]
         self._set = sum(1 << column for column in write.set)
         self._looked = sum(1 << column for column in write.by)
+
+    @property
+    def operation(self) -> str:
+        """What it does, as metrics name it."""
+        return OPERATIONS[self._write.kind]
 
     def given(self, stretch: Stretch) -> Asked:
         """What it asks for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,26 @@ class Written:
         self._changing = changing
         self._refused: list[tuple[int, Failure]] = []
         self._meter: tuple[Clock, Part] | None = None
+        self._charged: tuple[Clock, Mapping[str, Part]] | None = None
 
     def run(self, streams: dict[str, Stretch], _now: int) -> None:
         """Write."""
         self._held.settle()
         given = [(w, streams.pop(key)) for key, w in self._writers.items() if key in streams]
+        if self._charged is None:
+            self._write(streams, given)
+            return
+        clock, parts = self._charged
+        begin = clock()
+        self._write(streams, given)
+        spent, whole = clock() - begin, sum(len(stretch) for _writing, stretch in given)
+        for writing, stretch in given:
+            part = parts[writing.operation]
+            part.ns += spent * len(stretch) // whole if whole else 0
+            part.calls += 1
+            part.events += len(stretch)
+
+    def _write(self, streams: Mapping[str, Stretch], given: Sequence[tuple[Writing, Stretch]]) -> None:
         asked = joined([writing.given(stretch) for writing, stretch in given]) if given else None
         failed: Any = ()
         if self._changing is not None and self._changing.source in streams:
@@ -63,9 +78,16 @@ class Written:
         return made.others
 
     def measure(self, clock: Clock, parts: dict[str, Part]) -> None:
-        """Charge the time of the query that changes what it finds from now on; that of others is their own."""
+        """Charge the time of what is done to the table from now on, and that of the query that changes what it finds; that of others is their own."""
+        name = self._held.table.name
+        operations = sorted({writing.operation for writing in self._writers.values()})
+        self._charged = clock, {one: parts.setdefault(f"table {one} {name}", Part()) for one in operations}
         if self._changing is not None:
             self._meter = clock, parts.setdefault(f"query {self._changing.name}", Part())
+
+    def forget(self) -> None:
+        """Charge it no more."""
+        self._meter = self._charged = None
 
     def take_refused(self) -> list[tuple[int, Failure]]:
         """The batch is over: rows that could not be inserted, each with its turn."""

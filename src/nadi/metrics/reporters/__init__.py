@@ -1,0 +1,1 @@
+"""Where a node tells of its metrics: databases, files, logs, collectors."""

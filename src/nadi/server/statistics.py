@@ -1,0 +1,205 @@
+"""What a node measures of itself and of its apps, for those who ask over REST, and for its reporters.
+
+node ── progress ──► note ──► meters, last minutes ◄── snapshot ── reporters, /metrics, pages
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+
+import structlog
+
+from nadi.metrics import AppProgress
+from nadi.metrics.annotation import Statistics as Annotated
+from nadi.metrics.annotation import statistics_of
+from nadi.metrics.appmeters import AppMeters
+from nadi.metrics.lastminutes import LastMinutes, Point
+from nadi.metrics.levels import Level, Levels
+from nadi.metrics.names import LATENCY, MetricName
+from nadi.metrics.registry import Registry, Snapshot
+from nadi.metrics.reporters.polling import Polling
+from nadi.metrics.system import NodeGauges
+from nadi.pipeline.node import AppText, NodeOptions
+from nadi.pipeline.spec import Engine
+
+log = structlog.get_logger("nadi.metrics")
+
+Starts = Callable[[Callable[[], Snapshot]], Polling]
+"""Starts a reporter, which is given what makes a snapshot."""
+
+
+@dataclass(slots=True)
+class _Entered:
+    """An app that the node has, or is about to get."""
+
+    text: str
+    annotated: Annotated
+    meters: AppMeters
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerMetrics:
+    """As `GET /statistics` has them: shares of 0 to 1."""
+
+    process_cpu: float
+    system_cpu: float
+    load_average: float
+    memory_usage: float
+
+
+class Statistics:
+    """See the module's text; of one node, from any thread. `options.levels` is what hosts are told; `reporters` are started while metrics are enabled."""
+
+    def __init__(
+        self,
+        options: NodeOptions,
+        registry: Registry,
+        gauges: NodeGauges,
+        reporters: Sequence[Starts] = (),
+        enabled: bool = True,
+    ) -> None:
+        self.levels: Levels = options.levels
+        self._engine: Engine = import_module(options.engine)
+        self._registry = registry
+        self._gauges = gauges
+        self._starts = tuple(reporters)
+        self._reporters: list[Polling] = []
+        self._minutes = LastMinutes()
+        self._apps: dict[str, _Entered] = {}
+        self._switching = threading.RLock()
+        self._reading = threading.Lock()
+        self._enabled = enabled
+        self._open = False
+        self._is_there: Callable[[str], bool] = lambda _app: True
+        self.levels.mute(not enabled)
+
+    # ---- its life
+
+    def start(self, is_there: Callable[[str], bool]) -> None:
+        """Have reporters tell from now on, where metrics are enabled; of apps that are not there any more they do not."""
+        with self._switching:
+            self._is_there = is_there
+            self._open = True
+        self._settle()
+
+    def close(self) -> None:
+        """Reporters tell once more, and end."""
+        with self._switching:
+            self._open = False
+        self._settle()
+
+    def _settle(self) -> None:
+        """Reporters are at work while they are to be. Those that end tell once more, for which they need the lock."""
+        with self._switching:
+            wanted = self._open and self._enabled
+            ending: list[Polling] = []
+            if not wanted:
+                ending, self._reporters = self._reporters, []
+            elif not self._reporters:
+                self._reporters = [start(self.snapshot) for start in self._starts]
+        for reporter in ending:
+            reporter.close()
+
+    # ---- apps
+
+    def enter(self, text: AppText) -> None:
+        """The node is about to get an app. One that comes again with the same text keeps its level. Errors: those of the text."""
+        app = self._engine.plan_app(text.text)
+        annotated = statistics_of(app.annotations)
+        with self._switching:
+            self._let_go()
+            known = self._apps.get(app.name)
+            if known is not None and known.text == text.text:
+                return
+            for notice in annotated.notices:
+                log.info(notice, app=app.name)
+            self._drop(app.name)
+            self._apps[app.name] = _Entered(text.text, annotated, AppMeters(app, annotated, self._registry))
+            self.levels.set(app.name, annotated.level)
+
+    def _let_go(self) -> None:
+        """Forget apps that are not there any more."""
+        with self._switching:
+            for name in [name for name in self._apps if not self._is_there(name)]:
+                self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        self._apps.pop(name, None)
+        self.levels.forget(name)
+        self._minutes.forget(name)
+        self._registry.drop(lambda metric: metric.app == name)
+
+    def note(self, progress: AppProgress) -> None:
+        """What the node tells of an app."""
+        self._minutes.note(progress, int(time.time()))
+        entered = self._apps.get(progress.app)
+        if entered is not None:
+            with entered.lock:
+                entered.meters.take(progress, self.levels.of(progress.app), time.monotonic())
+
+    def asked(self, name: str, seconds: float) -> None:
+        """An on-demand query was answered, which took so long."""
+        entered = self._apps.get(name)
+        metric = MetricName(name, "StoreQueries", "query", "", LATENCY)
+        if entered is not None and self.levels.of(name) >= metric.level and entered.annotated.includes(metric.full):
+            self._registry.time(metric, [(seconds * 1000, 1)], time.monotonic())
+
+    # ---- levels
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether the node measures anything."""
+        return self._enabled
+
+    def enable(self, enabled: bool) -> bool:
+        """Have the node measure, all its apps in detail, or nothing at all, and its reporters tell; whether that was otherwise before."""
+        with self._switching:
+            changed = self._enabled is not enabled
+            self._enabled = enabled
+            self.levels.mute(not enabled)
+            for name in self._apps:
+                self.levels.set(name, Level.DETAIL if enabled else Level.OFF)
+        self._settle()
+        return changed
+
+    def level(self, name: str) -> Level:
+        """What an app was given."""
+        return self.levels.given(name)
+
+    def switch(self, name: str, level: Level) -> bool:
+        """Give an app a level, from its next cut on; whether it had another one."""
+        return self.levels.set(name, level)
+
+    # ---- what there is to tell
+
+    def snapshot(self) -> Snapshot:
+        """All metrics now: those of the node, and of each app those of its level."""
+        self._let_go()
+        with self._reading:
+            gauges = self._gauges.read()
+        return self._registry.snapshot(
+            int(time.time() * 1000),
+            time.monotonic(),
+            lambda name: name.level <= self.levels.of(name.app),
+            gauges.items(),
+        )
+
+    def worker_metrics(self) -> WorkerMetrics:
+        """How the node is."""
+        with self._reading:
+            found = self._gauges.read()
+        return WorkerMetrics(
+            found.get("jvm.os.cpu.load.process", 0.0),
+            found.get("jvm.os.cpu.load.system", 0.0),
+            found.get("jvm.os.system.load.average", 0.0),
+            found.get("jvm.memory.heap.usage", 0.0),
+        )
+
+    def last_minutes(self, name: str) -> list[Point]:
+        """The last seconds of an app, one point each, up to now."""
+        return self._minutes.of(name, int(time.time()))
