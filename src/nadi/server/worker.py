@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fastapi import FastAPI
 
-from nadi.config.deployment import Deployment, Listener
+from nadi.config.deployment import Deployment, Listener, hidden
 from nadi.io.httpserver import HttpServer, Tls
 from nadi.pipeline.node import ExitReport, NodeOptions
 from nadi.pipeline.run import Node
@@ -21,9 +21,10 @@ from nadi.server.apps import Apps
 from nadi.server.deployer import Deployer
 from nadi.server.home import Home, make_folder
 from nadi.server.preparation import AppPreparation
-from nadi.server.rest import login, permissions, siddhiapps, simulation, storequery
+from nadi.server.rest import elements, login, permissions, revisions, siddhiapps, simulation, storequery
 from nadi.server.rest.application import guarded, make_routes
 from nadi.server.rest.node import NodeFacts, health_routes, node_routes
+from nadi.server.revisions import AppRevisions
 from nadi.server.security.attempts import Attempts
 from nadi.server.security.certificate import certificate_of
 from nadi.server.security.identity import Identity, make_identity
@@ -58,13 +59,14 @@ class Worker:
             stays=True,
             updates=True,
         )
-        preparation = AppPreparation(options, sections.own.variables, deployment.refs)
+        self._preparation = preparation = AppPreparation(options, sections.own.variables, deployment.refs)
         files = AppFiles(home.apps, LARGEST_APP)
         self._identity = self._make_identity()
         self._attempts = Attempts()
         self._deployer = Deployer(files, preparation, sections.deployment.update_interval)
         self._node = Node(self._deployer.first(), options, self._deployer.note, self._deployer.refused)
         self._apps = Apps(home, files, self._deployer, self._node, preparation)
+        self._revisions = AppRevisions(options, self._deployer, self._node)
         self._simulator = make_simulator(home.deployment, AppTargets(self._apps))
         self._deployer.tell(self._simulator.wake)
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
@@ -97,6 +99,8 @@ class Worker:
             "nadi worker",
             [
                 health_routes(self._apps),
+                revisions.routes(self._revisions),
+                elements.routes(self._apps, self._preparation, self._hide),
                 siddhiapps.routes(self._apps),
                 node_routes(self._facts),
                 login.routes(login.LoginApi(identity.provider, self._attempts, identity.sso)),
@@ -129,6 +133,9 @@ class Worker:
                 listener,
                 HttpServer(application, listener.host, listener.port, tls if listener.scheme == "https" else None),
             )
+
+    def _hide(self, text: str) -> str:
+        return hidden(text, self._deployment.secrets)
 
     def _tls(self) -> Tls | None:
         listeners = (*self._deployment.http, *self._deployment.query)
