@@ -35,12 +35,12 @@ def edges() -> list[Edge]:
     return edges_of(APP, plan_app(APP, default_registry()))
 
 
-def ends(edge: Edge) -> tuple[str, str, str, str]:
+def ends_of(edge: Edge) -> tuple[str, str, str, str]:
     return edge.inputStreamId, edge.inputStreamType, edge.outputStreamId, edge.outputStreamType
 
 
 def test_there_is_an_element_for_each_edge_with_the_types_of_its_ends():
-    assert [ends(edge) for edge in edges()] == [
+    assert [ends_of(edge) for edge in edges()] == [
         ("http", "Source", "Orders", "Stream"),
         ("Orders", "Stream", "Alerts", "Stream"),
         ("Orders", "Stream", "Joined", "Stream"),
@@ -55,21 +55,9 @@ def test_there_is_an_element_for_each_edge_with_the_types_of_its_ends():
 
 
 def test_an_element_has_exactly_the_fields_of_the_contract():
-    names = [
-        "inputStreamId",
-        "inputStreamType",
-        "inputStreamSiddhiApp",
-        "outputStreamId",
-        "outputStreamType",
-        "outputStreamSiddhiApp",
-        "query",
-        "queryName",
-        "partitionType",
-        "partitionTypeQuery",
-        "partitionQuery",
-        "function",
-        "functionQuery",
-    ]
+    ends = [f"{side}Stream{what}" for side in ("input", "output") for what in ("Id", "Type", "SiddhiApp")]
+    partitions = ["partitionType", "partitionTypeQuery", "partitionQuery"]
+    names = [*ends, "query", "queryName", *partitions, "function", "functionQuery"]
     assert [f.name for f in fields(Edge)] == names
     assert all(list(as_json(edge)) == names for edge in edges())
 
@@ -112,10 +100,10 @@ def test_a_stream_without_a_definition_has_that_which_its_queries_give_it():
 
 def test_of_a_text_with_errors_there_is_what_can_be_read():
     assert [
-        ends(e) for e in edges_of("define stream S (a int); from S select a insert into T; define strem", None)
+        ends_of(e) for e in edges_of("define stream S (a int); from S select a insert into T; define strem", None)
     ] == [("S", "Stream", "T", "Stream")]
 
 
 def test_a_query_within_another_is_seen_through():
     text = "define stream S (a int); from (from S select a return)#window.length(2) select a insert into T;"
-    assert [ends(edge) for edge in edges_of(text, None)] == [("S", "Stream", "T", "Stream")]
+    assert [ends_of(edge) for edge in edges_of(text, None)] == [("S", "Stream", "T", "Stream")]

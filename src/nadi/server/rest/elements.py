@@ -29,10 +29,12 @@ def routes(apps: Apps, preparation: AppPreparation, hide: Callable[[str], str]) 
 
         def view() -> Response:
             try:
-                shown = hide(preparation.with_variables(text))
+                filled = preparation.with_variables(text)
             except NadiError:  # it is inactive for that, and says so elsewhere
-                shown = text
-            return JSONResponse([as_json(edge) for edge in edges_of(shown, preparation.plan(text))])
+                filled = text
+            edges = map(as_json, edges_of(filled, preparation.plan(text)))
+            shown = [{name: value and hide(value) for name, value in edge.items()} for edge in edges]
+            return JSONResponse(shown)
 
         return await run_in_threadpool(view)
 
