@@ -14,9 +14,11 @@ from fastapi import FastAPI
 
 from nadi.config.deployment import Deployment, Listener, hidden
 from nadi.io.httpserver import HttpServer, Tls
+from nadi.metrics import AppProgress
 from nadi.pipeline.node import ExitReport, NodeOptions
 from nadi.pipeline.run import Node
 from nadi.server.appfiles import AppFiles
+from nadi.server.applog import AppLog
 from nadi.server.apps import Apps
 from nadi.server.deployer import Deployer
 from nadi.server.home import Home, make_folder
@@ -39,14 +41,15 @@ Say = Callable[[str], object]
 
 
 class Worker:
-    """See the module's text. `say` is told, in sentences, what an operator wants to know."""
+    """See the module's text. `say` is told, in sentences, what an operator wants to know, `show` what no file may keep."""
 
-    def __init__(self, deployment: Deployment, home: Home, say: Say) -> None:
+    def __init__(self, deployment: Deployment, home: Home, say: Say, show: Say | None = None) -> None:
         """Errors: INVALID_SETTING, FOLDER_NOT_PRIVATE, FOLDER_NOT_MADE, USERS_DAMAGED."""
         sections = deployment.sections
         self._deployment = deployment
         self._home = home
         self._say = say
+        self._show = show or say
         home.make()
         for file in sections.datasources.files():  # SQLite makes its files, and not their folders
             make_folder(file.parent)
@@ -63,8 +66,9 @@ class Worker:
         files = AppFiles(home.apps, LARGEST_APP)
         self._identity = self._make_identity()
         self._attempts = Attempts()
+        self._app_log = AppLog()
         self._deployer = Deployer(files, preparation, sections.deployment.update_interval)
-        self._node = Node(self._deployer.first(), options, self._deployer.note, self._deployer.refused)
+        self._node = Node(self._deployer.first(), options, self._note, self._deployer.refused)
         self._apps = Apps(home, files, self._deployer, self._node, preparation)
         self._revisions = AppRevisions(options, self._deployer, self._node)
         self._simulator = make_simulator(home.deployment, AppTargets(self._apps))
@@ -89,6 +93,10 @@ class Worker:
             self._deployer.start(self._node)
             started.callback(self._deployer.close)
             return self._node.run()
+
+    def _note(self, progress: AppProgress) -> None:
+        self._app_log.note(progress)
+        self._deployer.note(progress)
 
     # ---- servers
 
@@ -149,5 +157,5 @@ class Worker:
         for notice in made.notices:
             self._say(f"warning: {notice}")
         if made.password:
-            self._say(f"user 'admin' was made, with the password {made.password} (it is not shown again)")
+            self._show(f"user 'admin' was made, with the password {made.password} (it is not shown again)")
         return made
