@@ -41,7 +41,7 @@ def test_what_changes_with_an_app_is_logged_once():
 
 
 @pytest.mark.parametrize("given", ["abc-1", "no good", ""])
-def test_a_request_has_an_id_and_what_changes_something_is_logged_without_its_query(given: str):
+def test_a_request_has_an_id_and_is_logged_for_debugging_without_its_query(given: str):
     router = APIRouter(dependencies=[EVERYBODY])
 
     @router.post("/change")
@@ -56,7 +56,7 @@ def test_a_request_has_an_id_and_what_changes_something_is_logged_without_its_qu
     assert (id_ == given) == (given == "abc-1")
     told = [r for r in found if r["event"] == "request"]
     assert [(r["log_level"], r["method"], r["path"], r["status"]) for r in told] == [
-        ("info", "POST", "/change", 200),
+        ("debug", "POST", "/change", 200),
         ("debug", "GET", "/nothing", 404),
     ]
     assert "hush" not in str(found)

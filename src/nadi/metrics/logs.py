@@ -67,7 +67,7 @@ class OneHandler(logging.Handler):
 
 
 def begin(how: Logging, hide: Hide = str) -> None:
-    """Log in this process, and in those that it starts, as `how` says. `hide` takes out of a text what is secret. Errors: OSError, where the file cannot be made."""
+    """Log in this process, and in those that it starts, as `how` says. `hide` takes out of a text what is secret. Errors: OSError, for the file."""
     os.environ[VARIABLE] = f"{how.format}:{how.level}"
     _configure(how, hide)
 

@@ -11,17 +11,16 @@ from typing import Any
 import structlog
 
 from nadi.io.httpserver import Application, Receive, Scope, Send
-from nadi.server.security.permissions import CALLER
 
 HEADER = b"x-request-id"
 _PLAIN = re.compile(rb"[A-Za-z0-9._\-]{1,64}")
-_READING = ("GET", "HEAD", "OPTIONS")
 
 log = structlog.get_logger("nadi.requests")
 
 
 class RequestIds:
-    """See the module's text. What changes something is logged with its answer, and what only looks where debugging is on; never a query or a body."""
+    """See the module's text. Where debugging is on, requests are logged with their answers, and never with a query or a body; what users change is in the audit
+    log (`nadi.server.security.changes`) whatever the level is."""
 
     def __init__(self, inner: Application) -> None:
         self._inner = inner
@@ -44,11 +43,8 @@ class RequestIds:
             try:
                 await self._inner(scope, receive, told)
             finally:
-                caller = scope.get("state", {}).get(CALLER)
-                who = {} if caller is None else {"user": caller.user.name}
                 took = round((time.monotonic() - began) * 1000)
-                say = log.debug if scope["method"] in _READING else log.info
-                say("request", method=scope["method"], path=scope["path"], status=status, ms=took, **who)
+                log.debug("request", method=scope["method"], path=scope["path"], status=status, ms=took)
 
 
 def request_id(headers: list[tuple[bytes, bytes]]) -> str:
