@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import httpx
@@ -15,10 +16,14 @@ APP = """@App:name('{name}')
 @source(type='http', receiver.url='http://127.0.0.1:{port}/in', @map(type='json'))
 define stream In (n long);
 @sink(type='file', file.uri='{out}', @map(type='json'))
+@sink(type='log', prefix='seen')
 define stream Out (n long, total long);
 @info(name='sums') from In select n, sum(n) as total insert into Out;
 """
-CONFIGURATION = "state.persistence: {enabled: true, intervalInMin: 0, revisionsToKeep: 1}\n"
+CONFIGURATION = """
+state.persistence: {enabled: true, intervalInMin: 0, revisionsToKeep: 1}
+nadi: {log: {format: json}}
+"""
 
 
 class Fed:
@@ -38,9 +43,6 @@ class Fed:
 
     def wait(self, *totals: int) -> None:
         self.worker.node.until(lambda: self.totals() == list(totals))
-
-    def restarts(self) -> int:
-        return self.worker.node.said().count(f"app updated                    app={self.name}")
 
 
 @pytest.fixture(scope="module")
@@ -136,4 +138,29 @@ def test_the_design_view_of_a_running_app(worker: WorkerNode, apps: tuple[Fed, F
         ("http", "In"),
         ("In", "Out"),
         ("Out", "file"),
+        ("Out", "log"),
     ]
+
+
+def test_the_log_in_json_has_an_object_a_line_with_app_and_batch_and_no_password(
+    worker: WorkerNode, apps: tuple[Fed, Fed]
+):
+    records = [json.loads(line) for line in worker.node.said().splitlines()]
+    worker.node.until(lambda: '"logger": "nadi.app"' in worker.node.said())
+    seen = [r for r in records if r.get("logger") == "nadi.app" and "seen" in r["event"]]
+    assert {r["app"] for r in seen} == {"Sums", "Other"}
+    assert all(r["group"] == r["app"] and r["batch"] > 0 and r["timestamp"].endswith("Z") for r in seen)
+    changes = [r for r in records if r.get("logger") == "nadi.audit" and r["event"] == "change"]
+    assert changes
+    assert all(r["user"] == "admin" and re.fullmatch("[0-9a-f]{16}", r["request"]) for r in changes)
+    assert sum(worker.password in json.dumps(r) for r in records) == 1  # where it was made
+    hosts = list((worker.home / "state/logs").glob("host-*.log"))
+    assert hosts
+    for line in (line for file in hosts for line in file.read_text().splitlines()):
+        assert "event" in json.loads(line)
+
+
+def test_every_answer_has_the_id_of_its_request(worker: WorkerNode):
+    named = worker.ask("GET", "/Sums/status", headers={"X-Request-Id": "mine-1"})
+    assert named.headers["x-request-id"] == "mine-1"
+    assert re.fullmatch("[0-9a-f]{16}", worker.ask("GET", "/Sums/status").headers["x-request-id"])
