@@ -119,3 +119,9 @@ def test_a_file_of_the_same_size_and_time_that_is_another_one_is_read(tmp_path: 
     files.write("A", "two")
     os.utime(tmp_path / "A.siddhi", (1_000_000_000, 1_000_000_000))
     assert files.scan()["A"].text == "two"
+
+
+@pytest.mark.parametrize("name", ["revisions", "statistics"])
+def test_a_name_that_a_path_of_the_rest_api_has_is_refused(tmp_path: Path, name: str):
+    with pytest.raises(NadiError, match="APP_NAME_RESERVED"):
+        AppFiles(tmp_path, 100).write(name, "x")

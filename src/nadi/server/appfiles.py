@@ -15,6 +15,8 @@ from nadi.errors import error
 from nadi.io.staging import sync_folder
 
 SUFFIX = ".siddhi"
+RESERVED = frozenset({"revisions", "statistics"})
+"""Paths of the REST API stand where the name of an app would: `DELETE /siddhi-apps/revisions` lets go of what all apps know."""
 SETTLED = 2_000_000_000  # ns after which two changes of a file have two times, on all file systems
 LONGEST = 100  # characters of a name: the tables of the reference have so many
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.\-]{{0,{LONGEST - 1}}}")
@@ -35,13 +37,15 @@ class AppFile:
 
 
 def check_name(name: str) -> str:
-    """A name that an app of a worker may have. Errors: APP_NAME_INVALID.
+    """A name that an app of a worker may have. Errors: APP_NAME_INVALID, APP_NAME_RESERVED.
 
     >>> check_name("Orders_2.eu")
     'Orders_2.eu'
     """
     if _NAME.fullmatch(name) is None:
         raise error("APP_NAME_INVALID", name=name[:LONGEST], most=LONGEST)
+    if name in RESERVED:
+        raise error("APP_NAME_RESERVED", name=name)
     return name
 
 

@@ -12,7 +12,7 @@ from nadi.pipeline.node import AppText, NodeOptions
 from nadi.pipeline.revision.revisions import ask_for
 from nadi.pipeline.run import Node
 from nadi.server.apps import AppNotThere
-from nadi.server.deployer import Deployer
+from nadi.server.deployer import ACTIVE, Deployer
 
 MADE_WITHIN = 600.0  # seconds for a revision
 STARTS_WITHIN = 60.0  # seconds that an answer waits for an app that starts again
@@ -32,6 +32,9 @@ class AppRevisions:
         Errors: NO_PERSISTENCE_STORE, APP_NOT_RUNNING, REVISION_FAILED, ANSWER_LATE; AppNotThere.
         """
         self._check(name)
+        status = self._deployer.status(name)
+        if status is None or status.state != ACTIVE:  # nobody would answer
+            raise error("APP_NOT_RUNNING", app=name, folder=self._options.state)
         return ask_for(self._options.state / name, MADE_WITHIN)
 
     def restore(self, name: str, revision: str = "", reset: bool = False) -> str:
