@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import httpx
 
 from nadi.errors import error
+from nadi.io.httpserver import Application, HttpServer
 from nadi.metrics import AppProgress
 from nadi.pipeline.node import AppText
 from nadi.server.appfiles import AppFile
 
 
 class FakeHost:
-    """Runs nothing, and notes what it was asked. An app whose text has `fails` is refused, one with `hangs` waits for `free`."""
+    """Runs nothing, and notes what it was asked. An app whose text has `fails` is refused, one with `hangs` waits for `free`, one with `stays` does not go."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
@@ -32,9 +36,11 @@ class FakeHost:
             self.runs[name] = text.text
         return AppProgress(name, "running")
 
-    def remove(self, name: str) -> object:
+    def remove(self, name: str, revision: bool = True) -> object:
         with self.lock:
-            self.asked.append(("remove", name))
+            self.asked.append(("remove" if revision else "remove without revision", name))
+            if "stays" in self.runs.get(name, ""):
+                raise error("SERVER_NOT_STARTED", server="http", reason="it is busy")
             if name not in self.runs:
                 raise error("APP_NOT_ON_NODE", app=name, folder="x", hint="none")
             return self.runs.pop(name)
@@ -47,6 +53,18 @@ class FakePreparation:
         if file.problem or "wrong" in file.text:
             raise error("APP_NOT_READABLE", reason=file.problem or "wrong")
         return AppText(file.text, f"{file.name}.siddhi")
+
+
+@contextmanager
+def served(application: Application) -> Iterator[httpx.Client]:
+    """A server of an application on a port of its own, and a client of it."""
+    server = HttpServer(application, "127.0.0.1", 0)
+    server.start()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}") as client:
+            yield client
+    finally:
+        server.stop()
 
 
 def waits(holds: Callable[[], object], seconds: float = 30.0) -> None:

@@ -94,3 +94,34 @@ def test_a_link_in_the_place_of_a_private_folder_is_refused(tmp_path: Path):
     with pytest.raises(NadiError) as raised:
         make_private(tmp_path / "state")
     assert raised.value.condition == "FOLDER_NOT_PRIVATE"
+
+
+def test_a_file_that_has_not_changed_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    files = AppFiles(tmp_path, 100)
+    read: list[str] = []
+    before = AppFiles._read
+    monkeypatch.setattr(AppFiles, "_read", lambda self, name: (read.append(name), before(self, name))[1])
+    for name in "AB":
+        files.write(name, name)
+        os.utime(tmp_path / f"{name}.siddhi", (1_000_000_000, 1_000_000_000))
+    assert [files.scan()["A"].text for _ in range(3)] == ["A"] * 3
+    assert sorted(read) == ["A", "B"]
+    files.write("A", "C")  # as long as before, and just now
+    assert [files.scan()["A"].text for _ in range(2)] == ["C"] * 2
+    assert read[2:] == ["A", "A"]  # it may change again in the tick in which it was read
+
+
+def test_a_file_of_the_same_size_and_time_that_is_another_one_is_read(tmp_path: Path):
+    files = AppFiles(tmp_path, 100)
+    files.write("A", "one")
+    os.utime(tmp_path / "A.siddhi", (1_000_000_000, 1_000_000_000))
+    assert files.scan()["A"].text == "one"
+    files.write("A", "two")
+    os.utime(tmp_path / "A.siddhi", (1_000_000_000, 1_000_000_000))
+    assert files.scan()["A"].text == "two"
+
+
+@pytest.mark.parametrize("name", ["revisions", "statistics"])
+def test_a_name_that_a_path_of_the_rest_api_has_is_refused(tmp_path: Path, name: str):
+    with pytest.raises(NadiError, match="APP_NAME_RESERVED"):
+        AppFiles(tmp_path, 100).write(name, "x")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from server_build import FakeHost, FakePreparation, waits
 
+from nadi.errors import NadiError
 from nadi.io.retry import Policy
 from nadi.metrics import AppProgress
 from nadi.server import deployer as module
@@ -182,3 +183,90 @@ def test_who_wants_to_know_is_told_of_apps_that_come_change_fail_and_go(
     files.remove("A")
     deployer.look()
     waits(lambda: seen[-1] == "gone")
+
+
+def test_something_is_done_with_an_app_between_a_stop_and_the_next_start(
+    deployer: Deployer, files: AppFiles, host: FakeHost
+):
+    files.write("A", "one")
+    files.write("B", "two")
+    assert [settled(deployer, name) for name in "AB"] == ["active"] * 2
+    host.asked.clear()
+    came = deployer.between("A", lambda text: (text.text, dict(host.runs)))
+    assert came is not None
+    assert came.result(WITHIN) == ("one", {"B": "two"})
+    assert settled(deployer, "A") == "active"
+    assert host.asked == [("remove without revision", "A"), ("add", "A")]
+    assert deployer.between("C", lambda text: text) is None
+
+
+def test_an_app_is_started_again_whatever_came_of_what_was_done_with_it(
+    deployer: Deployer, files: AppFiles, host: FakeHost
+):
+    def fails(_text: object) -> None:
+        raise ValueError("no")
+
+    files.write("A", "one")
+    assert settled(deployer, "A") == "active"
+    came = deployer.between("A", fails)
+    assert came is not None
+    with pytest.raises(ValueError, match="no"):
+        came.result(WITHIN)
+    assert settled(deployer, "A") == "active"
+    assert host.runs == {"A": "one"}
+
+
+def test_who_waits_for_an_app_that_cannot_run_hears_why(deployer: Deployer, files: AppFiles, host: FakeHost):
+    files.write("A", "wrong")
+    assert settled(deployer, "A") == "inactive"
+    came = deployer.between("A", lambda text: text)
+    assert came is not None
+    with pytest.raises(NadiError, match="APP_NOT_READABLE"):
+        came.result(WITHIN)
+    files.write("A", "stays")
+    assert settled(deployer, "A") == "active"
+    came = deployer.between("A", lambda text: text)
+    assert came is not None
+    with pytest.raises(NadiError, match="it is busy"):
+        came.result(WITHIN)
+    host.runs.clear()
+
+
+def test_who_waits_when_the_deployer_closes_hears_it(files: AppFiles):
+    made = Deployer(files, FakePreparation(), 3_600.0)
+    files.write("A", "one")
+    made.first()
+    came = made.between("A", lambda text: text)
+    assert came is not None
+    made.close()
+    with pytest.raises(NadiError, match="NODE_STOPPING"):
+        came.result(WITHIN)
+    with pytest.raises(NadiError, match="NODE_STOPPING"):
+        made.between("A", lambda text: text)
+
+
+def test_a_node_that_does_not_let_go_of_an_app_is_asked_again_later_and_not_at_once(
+    deployer: Deployer, files: AppFiles, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+):
+    waited: list[int] = []
+
+    class Noted(Policy):
+        def delay(self, tries: int) -> int:
+            waited.append(tries)
+            return 3_600_000
+
+    monkeypatch.setattr(module, "RETRY", Noted(1, 1))
+    files.write("A", "stays")
+    assert settled(deployer, "A") == "active"
+    files.remove("A")
+    deployer.look()
+    waits(lambda: waited == [1])
+    files.write("B", "two")  # what else is due wakes the deployer, and it does not ask again
+    assert settled(deployer, "B") == "active"
+    assert host.asked.count(("remove", "A")) == 1
+    host.runs["A"] = "goes"
+    files.write("A", "goes")  # the file comes back, and goes: that is news
+    deployer.look()
+    files.remove("A")
+    deployer.look()
+    waits(lambda: "A" not in host.runs)

@@ -242,6 +242,7 @@ def test_a_body_that_is_not_what_it_should_be_is_400_with_a_reason(url: str):
 def test_a_content_encoding_is_415(url: str):
     answer = httpx.post(f"{url}/echo", content=b"x", auth=RIGHT, headers={"content-encoding": "gzip"})
     assert answer.status_code == 415
+    assert (answer.json()["code"], answer.json()["type"]) == (800101, "validation error")
 
 
 def test_what_went_wrong_inside_is_not_told(url: str):

@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import structlog
 
 from nadi.cli.interrupts import stops
-from nadi.config.deployment import Deployment, environment_lookups, read_deployment
+from nadi.config.deployment import Deployment, environment_lookups, hidden, read_deployment
+from nadi.errors import error
 from nadi.errors.readable import readable
-from nadi.server.home import open_home
-from nadi.server.worker import Worker
+from nadi.metrics import logs
+from nadi.server.home import Home, make_folder, open_home
+from nadi.server.worker import Say, Worker
 
 
 def worker(config: Path | None, home: Path) -> int:
-    """Run a worker until Ctrl-C or SIGTERM; -> exit status. Errors: those of `Worker`."""
-    # what the command says goes to standard error; structlog's own choice is standard output
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    """Run a worker until Ctrl-C or SIGTERM; -> exit status. Errors: those of `Worker`, LOG_NOT_WRITTEN."""
     lookups = environment_lookups(home.resolve())
     deployment = Deployment() if config is None else read_deployment(config, lookups)
+    place = open_home(home, deployment.sections.deployment.repository_location)
+    how = _logging(deployment, place)
+    tell, say = _mouth(how)
     for notice in deployment.notices:
-        say(f"warning: {notice}")
-    made = Worker(deployment, open_home(home, deployment.sections.deployment.repository_location), say)
-    with stops(made.request_stop, say, "stopping after the batches under way"):
+        tell(f"warning: {notice}")
+    made = Worker(deployment, place, tell, say)
+    with stops(made.request_stop, tell, "stopping after the batches under way"):
         made.run()
-    say("stopped")
+    tell("stopped")
     return 0
 
 
-def say(text: str) -> None:
-    """A line for the operator."""
-    print(readable(text, "\n"), file=sys.stderr, flush=True)
+def _logging(deployment: Deployment, home: Home) -> logs.Logging:
+    """Begin to log. Errors: LOG_NOT_WRITTEN, FOLDER_NOT_MADE."""
+    wanted = deployment.sections.own.log
+    file = home.folder / wanted.file if wanted.file else None
+    how = logs.Logging(wanted.format, wanted.level, "" if file is None else str(file))
+    if file is not None:
+        make_folder(file.parent)
+    try:
+        logs.begin(how, lambda text: hidden(text, deployment.secrets))
+    except OSError as reason:
+        raise error("LOG_NOT_WRITTEN", path=file, reason=reason.strerror) from reason
+    return how
+
+
+def _mouth(how: logs.Logging) -> tuple[Say, Say]:
+    """What tells an operator something: in the log, where that is for machines or in a file; and what no file may keep, on standard error only."""
+    log = structlog.get_logger("nadi.worker")
+
+    def say(text: str) -> None:
+        shown = json.dumps({"event": text}) if how.format == logs.JSON else readable(text, "\n")
+        print(shown, file=sys.stderr, flush=True)
+
+    def tell(text: str) -> None:
+        if how.file or how.format == logs.JSON:
+            log.info(text)
+        if how.file or how.format == logs.TEXT:
+            say(text)
+
+    return tell, say

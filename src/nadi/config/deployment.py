@@ -110,12 +110,21 @@ class Tls(Section):
     key: str = ""
 
 
+class Log(Section):
+    """`nadi.log`: `file` is relative to the worker's home; without one, the log goes to standard error."""
+
+    format: Literal["text", "json"] = "text"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    file: str = ""
+
+
 class Own(Section):
     """`nadi`: what is nadi's own. `variables` are what `${name}` in the text of an app may stand for; every other key is a setting `nadi.…`."""
 
     variables: Mapping[str, str] = Field(default_factory=dict)
     tls: Tls = Tls()
     otlp: Otlp = Otlp()
+    log: Log = Log()
 
     @property
     def conf(self) -> dict[str, str]:
@@ -289,6 +298,8 @@ def _notices(sections: Sections) -> Iterator[str]:
             yield unknown(name, name, [*known, *UNUSED])
     for name, model in Sections.model_fields.items():
         yield from notices_of(getattr(sections, name), str(model.alias or name), _is_settled)
+    for name, section in (("nadi.tls", sections.own.tls), ("nadi.log", sections.own.log)):
+        yield from notices_of(section, name, _is_settled)
     yield from clusters.notices(sections.cluster, sections.deployment_config)
     yield from extensions.notices(sections.extensions, sections.properties)
     yield from sections.datasources.notices()
@@ -297,7 +308,7 @@ def _notices(sections: Sections) -> Iterator[str]:
 
 
 def _is_settled(value: object) -> bool:
-    """Whether the other keys of a section are settings, which were checked as such, or those of Spark, or nothing of it is read."""
+    """Whether the other keys of a section are looked at elsewhere: as settings, as those of Spark, or with the section as a whole."""
     return isinstance(value, Own | Spark | clusters.ClusterConfig | clusters.DeploymentConfig)
 
 

@@ -198,7 +198,10 @@ def _connector(stream: Stream, annotation: Annotation, kind: str, ordinal: int) 
     where = f"@{kind} of {stream.key}"
     if annotation.get("ref") is not None:
         raise error(
-            "NOT_SUPPORTED", annotation.span, what=f"ref in {where}", alternative="write the options in the app"
+            "NOT_SUPPORTED",
+            annotation.span,
+            what=f"ref in {where}",
+            alternative="name it in siddhi.refs of a deployment.yaml, or write the options in the app",
         )
     if name is None:
         raise error("OPTION_MISSING", annotation.span, where=where, name="type")

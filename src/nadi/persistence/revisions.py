@@ -186,6 +186,17 @@ def delete_revision(store: Store, app: str, name: str) -> None:
         _sweep(turn, app, [n for n in names if n != name])
 
 
+def delete_revisions(store: Store, app: str) -> int:
+    """Delete all revisions of an app; -> how many there were. Errors: PERSISTENCE_STORE_FAILED."""
+    if not store.names(app):
+        return 0
+    with store.writing(app) as turn:
+        names = turn.names()
+        turn.delete(names)
+        turn.sweep(frozenset())
+    return len(names)
+
+
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 

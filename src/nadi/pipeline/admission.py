@@ -80,7 +80,7 @@ class Admission:
     def update(self, planned: Planned) -> None:
         """Make the state that an app has fit its text, where the node is to do so. Errors: those of `nadi.pipeline.revision.update`."""
         if self._options.updates:
-            became = update(planned.text, planned.app, self._options, self._journal_for([planned.app]))
+            became = update(planned.text, planned.app, self._options, self.journal_for([planned.app]))
             if became is not None:
                 for fate in became.state.dropped:
                     self._tell(
@@ -104,7 +104,7 @@ class Admission:
         """Begin to listen for apps, and say how they run `beside` those that are there. Errors: those of their state and sources, SERVER_NOT_STARTED; then
         nothing listens."""
         options, cores = self._options, os.cpu_count() or 1
-        journal = self._journal_for([one.app for one in planned])
+        journal = self.journal_for([one.app for one in planned])
         specs = spread([make_spec(one.text, one.app, options, cores, journal) for one in planned], beside)
         for spec in specs:
             remove_live(spec.place.state)  # a killed node may have left it
@@ -133,7 +133,7 @@ class Admission:
                 made.append(ingress)
         return made
 
-    def _journal_for(self, apps: Sequence[App]) -> str:
+    def journal_for(self, apps: Sequence[App]) -> str:
         """The URL of the journal's server: the one configured, an embedded one from when an app needs it, or ""."""
         if not self._journal and any(needs_journal(app, self._registry) for app in apps):
             server = NatsServer(self._options.state.resolve() / "nats")

@@ -28,7 +28,9 @@ from nadi.pipeline.hosting.hostclient import Hosts, hosts, hosts_folder, sweep
 from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, host_count, node_lock
 from nadi.pipeline.nodesocket import NodeSocket
 from nadi.pipeline.queries import query_names
+from nadi.pipeline.revision.atrest import let_go, put_revision
 from nadi.pipeline.revision.restore import Planned as Updates
+from nadi.pipeline.revision.revisions import withheld
 from nadi.pipeline.roster import Roster
 from nadi.pipeline.session import SessionOptions, driver_jvm, end_driver, java, start_session
 from nadi.pipeline.slots import with_slots
@@ -182,13 +184,45 @@ class Node:
         """What would become of the state of an app that gets this text; None where nothing changes. From any thread. Errors: those of text and state."""
         return self._admission.plan_update(self._admission.planned(text))
 
-    def remove(self, name: str) -> AppExit:
+    def remove(self, name: str, revision: bool = True) -> AppExit:
         """Stop an app between two cuts, as the end of the node does, and let go of it; what it has on the disk stays. -> how it ended. From any thread.
+        `revision`: whether one is made of where it stops, if the node makes any.
 
         Errors: APP_NOT_ON_NODE, NODE_STOPPING.
         """
         self._opened.wait()
-        return self._roster.leave(name)
+        if revision:
+            return self._roster.leave(name)
+        with withheld(self._options.state / name):
+            return self._roster.leave(name)
+
+    # ---- the state of an app that was removed and will be added again
+
+    def restore(self, text: AppText, revision: str = "", reset: bool = False) -> str:
+        """Put a revision ("": the newest good one) into an app that is not on this node now; -> its name. From any thread.
+
+        Errors: APP_RUNS, NODE_STOPPING, those of `nadi.pipeline.revision.atrest.put_revision`; then the app goes on as it was.
+        """
+        planned = self._admission.planned(text)
+        with self._at_rest(planned.app.name):
+            return put_revision(planned.text, planned.app, self._options, self._admission.journal_for, revision, reset)
+
+    def let_go(self, text: AppText) -> str:
+        """Empty the state of an app that is not on this node now; its inputs go on where they stood. -> its name. From any thread. Errors: as `restore`."""
+        planned = self._admission.planned(text)
+        with self._at_rest(planned.app.name):
+            let_go(planned.app, self._options, self._admission.journal_for)
+        return planned.app.name
+
+    @contextlib.contextmanager
+    def _at_rest(self, name: str) -> Iterator[None]:
+        """While an app is not on this node, and cannot enter it. Errors: APP_RUNS, NODE_STOPPING."""
+        self._opened.wait()
+        with self._admitting:
+            if self._stop.is_set():
+                raise error("NODE_STOPPING", folder=self._options.state)
+            self._roster.free(name)
+            yield
 
     # ---- Spark
 

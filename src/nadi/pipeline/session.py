@@ -33,6 +33,7 @@ import structlog
 
 from nadi.config.ownership import make_folders
 from nadi.errors import NadiError, error
+from nadi.metrics.logs import OneHandler
 from nadi.pipeline import catalyst, classarchive, hadoopconf, localfiles
 from nadi.pipeline.connector.jar import ensure_jar
 from nadi.pipeline.hosting.hostclient import own_folder
@@ -207,14 +208,18 @@ class StrayRecords(logging.FileHandler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.name == "root":
             super().emit(record)
-        elif logging.lastResort is not None and record.levelno >= logging.lastResort.level:
+        elif (
+            len(logging.getLogger().handlers) == 1
+            and logging.lastResort is not None
+            and record.levelno >= logging.lastResort.level
+        ):
             logging.lastResort.handle(record)
 
 
 def keep_strays(logs: Path) -> None:
     """Let `<logs>/node.log` have stray records, unless somebody has said where they go."""
     root = logging.getLogger()
-    if not root.handlers:
+    if all(isinstance(handler, OneHandler) for handler in root.handlers):
         made = StrayRecords(logs / "node.log", delay=True)
         made.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         root.addHandler(made)

@@ -74,6 +74,13 @@ class RestorePlan:
             raise error("RESTORE_DROPS_STATE", app=self.app, what=what)
         return self
 
+    def emptied(self, reason: str) -> RestorePlan:
+        """The plan under which all that is kept is reset."""
+        fates = (
+            replace(f, fate=RESET, reason=reason, change=AS_IS) if f.fate in (KEPT, MIGRATED) else f for f in self.fates
+        )
+        return replace(self, fates=tuple(fates))
+
     def table(self) -> tuple[tuple[str, str, str, str], ...]:
         """Rows for people: element, what it keeps, fate, why."""
         return tuple((_shown(f), f.what, f.fate, f.reason) for f in self.fates)

@@ -47,7 +47,7 @@ def storage_of(context: Context, annotations: tuple[Annotation, ...]) -> Storage
     if store is None:
         return None
     for key, value, alternative in (
-        ("ref", None, "write the options in the app"),
+        ("ref", None, "name it in siddhi.refs of a deployment.yaml, or write the options in the app"),
         ("ownership", "app", "leave @store out: the table is then a part of the app's state"),
     ):
         given = element(store, key)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -13,6 +15,9 @@ from nadi.errors import error
 from nadi.io.staging import sync_folder
 
 SUFFIX = ".siddhi"
+RESERVED = frozenset({"revisions", "statistics"})
+"""Paths of the REST API stand where the name of an app would: `DELETE /siddhi-apps/revisions` lets go of what all apps know."""
+SETTLED = 2_000_000_000  # ns after which two changes of a file have two times, on all file systems
 LONGEST = 100  # characters of a name: the tables of the reference have so many
 _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.\-]{{0,{LONGEST - 1}}}")
 
@@ -32,23 +37,39 @@ class AppFile:
 
 
 def check_name(name: str) -> str:
-    """A name that an app of a worker may have. Errors: APP_NAME_INVALID.
+    """A name that an app of a worker may have. Errors: APP_NAME_INVALID, APP_NAME_RESERVED.
 
     >>> check_name("Orders_2.eu")
     'Orders_2.eu'
     """
     if _NAME.fullmatch(name) is None:
         raise error("APP_NAME_INVALID", name=name[:LONGEST], most=LONGEST)
+    if name in RESERVED:
+        raise error("APP_NAME_RESERVED", name=name)
     return name
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read of a file, what it was then, and when (ns)."""
+
+    file: AppFile
+    stat: tuple[int, int, int, int]
+    at: int
+
+    def holds(self, stat: tuple[int, int, int, int]) -> bool:
+        """Whether the file is the same still. One that was changed shortly before it was read may have changed again in the same tick of its file system."""
+        return stat == self.stat and self.at - stat[1] > SETTLED
+
+
 class AppFiles:
-    """The folder."""
+    """The folder. What has not changed, by size and times, is not read again."""
 
     def __init__(self, folder: Path, largest: int) -> None:
         """`largest` is the size of a text, in bytes, that is still read."""
         self._folder = folder
         self._largest = largest
+        self._known: Mapping[str, _Read] = {}
 
     @property
     def folder(self) -> Path:
@@ -57,7 +78,7 @@ class AppFiles:
 
     def scan(self) -> dict[str, AppFile]:
         """The files by name. Files with other endings, links and folders do not count."""
-        found = {}
+        found: dict[str, _Read] = {}
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 if (
@@ -66,10 +87,24 @@ class AppFiles:
                     and entry.is_file(follow_symlinks=False)
                 ):
                     name = entry.name.removesuffix(SUFFIX)
-                    read = self._read(name)
+                    read = self._looked_at(name, entry)
                     if read is not None:
                         found[name] = read
-        return found
+        self._known = found
+        return {name: read.file for name, read in found.items()}
+
+    def _looked_at(self, name: str, entry: os.DirEntry[str]) -> _Read | None:
+        """One file, read where it may have changed; None where it has just gone."""
+        try:
+            found = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        stat, at = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino), time.time_ns()
+        known = self._known.get(name)
+        if known is not None and known.holds(stat):
+            return known
+        read = self._read(name)
+        return None if read is None else _Read(read, stat, at)
 
     def _read(self, name: str) -> AppFile | None:
         """One file; None where it has just gone."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -35,7 +35,7 @@ class Host(Protocol):
     """What runs apps: the node. Both calls wait until it is done."""
 
     def add(self, text: AppText) -> AppProgress: ...
-    def remove(self, name: str) -> object: ...
+    def remove(self, name: str, revision: bool = True) -> object: ...
 
 
 class Preparation(Protocol):
@@ -57,10 +57,25 @@ class AppStatus:
     progress: AppProgress = field(default_factory=lambda: AppProgress(""))
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is to be done with an app between a stop and the next start, and what came of it."""
+
+    do: Callable[[AppText], Any]
+    came: Future[Any]
+
+    def run(self, text: AppText) -> None:
+        """Do it; who waits hears of it, and the app is started again."""
+        try:
+            self.came.set_result(self.do(text))
+        except Exception as reason:
+            self.came.set_exception(reason)
+
+
 @dataclass(slots=True)
 class _Entry:
     """What is known of one app. `has` is the mark of the file whose text the node runs, "" where it runs none; `refused` that of one that cannot run; `again`:
-    it is to be started again, whatever it has."""
+    it is to be started again, whatever it has, and `work` done before."""
 
     wanted: AppFile | None
     shown: AppFile
@@ -68,6 +83,7 @@ class _Entry:
     refused: str = ""
     busy: bool = False
     again: bool = False
+    work: list[_Work] = field(default_factory=list)
     reason: str = STARTING
     since: int = 0
     tries: int = 0
@@ -78,8 +94,10 @@ class _Entry:
         """Whether there is something to do."""
         if self.busy:
             return False
-        if self.wanted is None or self.again:
+        if self.again:
             return True
+        if self.wanted is None:
+            return self.retry_at <= now
         if self.has == self.wanted.mark:
             return False
         return self.refused != self.wanted.mark or 0 < self.retry_at <= now
@@ -148,6 +166,24 @@ class Deployer:
         self._woken.set()
         return True
 
+    def between(self, name: str, do: Callable[[AppText], Any]) -> Future[Any] | None:
+        """Have an app stopped, without a revision of where it stands, something done with its text, and the app started again, whatever came of it.
+
+        -> what came of it, once it is known; None where there is no such app. What the future raises is what `do` has raised, or why the app cannot run.
+        Errors: NODE_STOPPING.
+        """
+        came: Future[Any] = Future()
+        with self._changed:
+            if self._over:
+                raise error("NODE_STOPPING", folder=self._files.folder)
+            entry = self._entries.get(name)
+            if entry is None or entry.wanted is None:
+                return None
+            entry.again = True
+            entry.work.append(_Work(do, came))
+        self._woken.set()
+        return came
+
     def starting(self) -> list[str]:
         """The apps that are on their way: nobody knows yet whether they will run."""
         with self._changed:
@@ -166,6 +202,10 @@ class Deployer:
         if self._thread.is_alive():
             self._thread.join()
         self._workers.shutdown(wait=True, cancel_futures=True)
+        with self._changed:
+            left = [one for entry in self._entries.values() for one in entry.work]
+        for one in left:
+            one.came.set_exception(error("NODE_STOPPING", folder=self._files.folder))
 
     # ---- what is known
 
@@ -231,10 +271,12 @@ class Deployer:
                 if entry is None:
                     self._entries[name] = _Entry(file, file)
                 else:
+                    if entry.wanted is None:
+                        entry.retry_at = 0.0
                     entry.wanted = entry.shown = file
             for name, entry in self._entries.items():
-                if name not in files:
-                    entry.wanted = None
+                if name not in files and entry.wanted is not None:
+                    entry.wanted, entry.tries, entry.retry_at = None, 0, 0.0
 
     def _act(self) -> None:
         now = time.monotonic()
@@ -258,19 +300,24 @@ class Deployer:
         with self._changed:
             entry = self._entries[name]
             wanted, entry.again = entry.wanted, False
+            work, entry.work = entry.work, []
+        why: NadiError = error("APP_NOT_ON_NODE", app=name, folder=self._files.folder, hint="it is being undeployed")
         try:
             if wanted is None:
                 self._undeploy(name, entry)
             else:
-                self._deploy(name, entry, wanted)
+                self._deploy(name, entry, wanted, work)
         except NadiError as reason:
-            if wanted is not None:
-                self._refuse(name, wanted, reason, final=False)
+            why = reason
+            self._put_off(name, entry, wanted, reason)
         except Exception as reason:  # whatever it is, the other apps go on, and this one says so
             log.exception("an app could not be deployed", app=name)
-            if wanted is not None:
-                self._refuse(name, wanted, error("APP_NOT_DEPLOYED", app=name, reason=repr(reason)), final=False)
+            why = error("APP_NOT_DEPLOYED", app=name, reason=repr(reason))
+            self._put_off(name, entry, wanted, why)
         finally:
+            for one in work:
+                if not one.came.done():
+                    one.came.set_exception(why)
             with self._changed:
                 entry.busy = False
                 if wanted is None and not entry.has and entry.wanted is None:
@@ -279,32 +326,50 @@ class Deployer:
             self._woken.set()
             self._told()
 
+    def _put_off(self, name: str, entry: _Entry, wanted: AppFile | None, reason: NadiError) -> None:
+        """What could not be done is tried again, later each time."""
+        if wanted is not None:
+            self._refuse(name, wanted, reason, final=False)
+            return
+        log.warning("app not undeployed", app=name, reason=str(reason))
+        with self._changed:
+            self._retry_later(entry)
+
     def _undeploy(self, name: str, entry: _Entry) -> None:
         self._stop(name, entry)
+        with self._changed:
+            entry.tries, entry.retry_at = 0, 0.0
         log.info("app undeployed", app=name)
 
-    def _stop(self, name: str, entry: _Entry) -> None:
+    def _stop(self, name: str, entry: _Entry, revision: bool = True) -> None:
         """Have the node let go of an app that it may have. One that has ended meanwhile is not there any more."""
         if not entry.has:
             return
         assert self._host is not None
         try:
-            self._host.remove(name)
+            if revision:
+                self._host.remove(name)
+            else:
+                self._host.remove(name, revision=False)
         except NadiError as reason:
             if reason.condition != "APP_NOT_ON_NODE":
                 raise
         entry.has = ""
 
-    def _deploy(self, name: str, entry: _Entry, wanted: AppFile) -> None:
+    def _deploy(self, name: str, entry: _Entry, wanted: AppFile, work: Sequence[_Work]) -> None:
         try:
             text = self._preparation.checked(wanted)
         except NadiError as reason:
+            for one in work:
+                one.came.set_exception(reason)
             self._refuse(name, wanted, reason, final=True)
             return
         with self._changed:
             entry.reason = STARTING
         ran = bool(entry.has)
-        self._stop(name, entry)
+        self._stop(name, entry, revision=not work)
+        for one in work:
+            one.run(text)
         assert self._host is not None
         shown = self._host.add(text)  # which makes the state fit the text
         with self._changed:

@@ -36,9 +36,9 @@ class MeasuredHost:
         self._statistics.enter(text)
         return self._host.add(text)
 
-    def remove(self, name: str) -> object:
+    def remove(self, name: str, revision: bool = True) -> object:
         """As the host does."""
-        return self._host.remove(name)
+        return self._host.remove(name, revision)
 
 
 def statistics_for(deployment: Deployment, options: NodeOptions, home: Path) -> Statistics:

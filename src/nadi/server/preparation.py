@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.lang import substitute
 from nadi.lang.refs import Refs, with_refs
 from nadi.pipeline.node import AppText, NodeOptions
@@ -42,7 +42,18 @@ class AppPreparation:
 
     def filled(self, text: str) -> str:
         """A text with its variables and refs. Errors: VARIABLE_NOT_SET, REF_UNKNOWN, REF_OF_ANOTHER_TYPE."""
-        return with_refs(substitute(text, self._variables), self._refs)
+        return with_refs(self.with_variables(text), self._refs)
+
+    def with_variables(self, text: str) -> str:
+        """A text with its variables; refs stay. Errors: VARIABLE_NOT_SET."""
+        return substitute(text, self._variables)
+
+    def plan(self, text: str) -> App | None:
+        """The plan of a text; None where it has errors."""
+        try:
+            return self._engine.plan_app(self.filled(text))
+        except NadiError:
+            return None
 
     def _planned(self, text: str) -> App:
         app = self._engine.plan_app(self.filled(text))

@@ -12,21 +12,33 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fastapi import FastAPI
 
-from nadi.config.deployment import Deployment, Listener
+from nadi.config.deployment import Deployment, Listener, hidden
 from nadi.io.httpserver import HttpServer, Tls
 from nadi.metrics import AppProgress
 from nadi.pipeline.node import ExitReport, NodeOptions
 from nadi.pipeline.run import Node
 from nadi.server.appfiles import AppFiles
+from nadi.server.applog import AppLog
 from nadi.server.apps import Apps
 from nadi.server.deployer import Deployer
 from nadi.server.home import Home, make_folder
 from nadi.server.lastrevision import last_revision
 from nadi.server.measuredhost import MeasuredHost, statistics_for
 from nadi.server.preparation import AppPreparation
-from nadi.server.rest import login, permissions, siddhiapps, simulation, statistics, storequery
+from nadi.server.rest import (
+    elements,
+    login,
+    page,
+    permissions,
+    revisions,
+    siddhiapps,
+    simulation,
+    statistics,
+    storequery,
+)
 from nadi.server.rest.application import guarded, make_routes
 from nadi.server.rest.node import NodeFacts, health_routes, node_routes
+from nadi.server.revisions import AppRevisions
 from nadi.server.security.attempts import Attempts
 from nadi.server.security.certificate import certificate_of
 from nadi.server.security.identity import Identity, make_identity
@@ -34,21 +46,22 @@ from nadi.server.simulation.simulator import make_simulator
 from nadi.server.simulation.targets import AppTargets
 
 LARGEST_APP = 5_000_000  # bytes of a text
-OPEN = ("/health", "/health/*", "/login/*", "/logout/*")
-"""Paths that never want credentials: load balancers ask them, or they look at credentials themselves."""
+OPEN = ("/health", "/health/*", "/login/*", "/logout/*", *page.OPEN)
+"""Paths that never want credentials: load balancers and browsers ask them, or they look at credentials themselves."""
 
 Say = Callable[[str], object]
 
 
 class Worker:
-    """See the module's text. `say` is told, in sentences, what an operator wants to know."""
+    """See the module's text. `say` is told, in sentences, what an operator wants to know, `show` what no file may keep."""
 
-    def __init__(self, deployment: Deployment, home: Home, say: Say) -> None:
+    def __init__(self, deployment: Deployment, home: Home, say: Say, show: Say | None = None) -> None:
         """Errors: INVALID_SETTING, FOLDER_NOT_PRIVATE, FOLDER_NOT_MADE, USERS_DAMAGED."""
         sections = deployment.sections
         self._deployment = deployment
         self._home = home
         self._say = say
+        self._show = show or say
         home.make()
         for file in sections.datasources.files():  # SQLite makes its files, and not their folders
             make_folder(file.parent)
@@ -62,16 +75,18 @@ class Worker:
             updates=True,
         )
         self._statistics = statistics_for(deployment, options, home.folder)
-        preparation = AppPreparation(options, sections.own.variables, deployment.refs)
+        self._preparation = preparation = AppPreparation(options, sections.own.variables, deployment.refs)
         files = AppFiles(home.apps, LARGEST_APP)
         self._identity = self._make_identity()
         self._attempts = Attempts()
+        self._app_log = AppLog()
         self._deployer = Deployer(files, preparation, sections.deployment.update_interval)
         first = self._deployer.first()
         for text in first:
             self._statistics.enter(text)
         self._node = Node(first, options, self._note, self._deployer.refused)
         self._apps = Apps(home, files, self._deployer, self._node, preparation, self._statistics.asked)
+        self._revisions = AppRevisions(options, self._deployer, self._node)
         self._simulator = make_simulator(home.deployment, AppTargets(self._apps))
         self._deployer.tell(self._simulator.wake)
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
@@ -100,6 +115,7 @@ class Worker:
     def _note(self, progress: AppProgress) -> None:
         """What the node tells of an app."""
         self._statistics.note(progress)
+        self._app_log.note(progress)
         self._deployer.note(progress)
 
     # ---- servers
@@ -113,12 +129,15 @@ class Worker:
             [
                 health_routes(self._apps),
                 statistics.app_routes(self._apps, self._statistics),  # before those of an app that has any name
+                revisions.routes(self._revisions),
+                elements.routes(self._apps, self._preparation, self._hide),
                 siddhiapps.routes(self._apps),
                 node_routes(self._facts),
                 login.routes(login.LoginApi(identity.provider, self._attempts, identity.sso, identity.grant)),
                 statistics.node_routes(self._statistics, lambda: last_revision(persistence, state)),
                 permissions.routes(identity.permissions, identity.provider),
                 simulation.routes(self._simulator),
+                page.routes(self._apps, self._facts, self._statistics.last_minutes),
             ],
         )
         query = make_routes("nadi on-demand queries", [health_routes(self._apps), storequery.routes(self._apps)])
@@ -147,6 +166,9 @@ class Worker:
                 HttpServer(application, listener.host, listener.port, tls if listener.scheme == "https" else None),
             )
 
+    def _hide(self, text: str) -> str:
+        return hidden(text, self._deployment.secrets)
+
     def _tls(self) -> Tls | None:
         listeners = (*self._deployment.http, *self._deployment.query)
         if not any(one.scheme == "https" for one in listeners):
@@ -159,5 +181,5 @@ class Worker:
         for notice in made.notices:
             self._say(f"warning: {notice}")
         if made.password:
-            self._say(f"user 'admin' was made, with the password {made.password} (it is not shown again)")
+            self._show(f"user 'admin' was made, with the password {made.password} (it is not shown again)")
         return made

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import msgspec
 import pyarrow as pa
+import structlog
 
 from nadi.errors import NadiError
 from nadi.pipeline.executor.exchange import Order, read_at
@@ -87,7 +89,8 @@ class CutWork:
         if not isinstance(app, LiveApp):
             return app
         head = {name: group[name] for name in _READING if name in group}
-        return app.exchanges.take(order, partial(_gathered, app, head))
+        with _logged(spec, order):
+            return app.exchanges.take(order, partial(_gathered, app, head))
 
     def _known(self, order: Order, spec: str | None) -> AppSpec | Receipt:
         """The app that an order is for, or what is told of it without one."""
@@ -145,7 +148,13 @@ class CutWork:
         app = self._entered(order, clock.get("spec"))
         if not isinstance(app, LiveApp):
             return app
-        return app.exchanges.take(order, lambda: {bucket: _taken(app, buckets[bucket]) for bucket in whole})
+        with _logged(app.spec, order):
+            return app.exchanges.take(order, lambda: {bucket: _taken(app, buckets[bucket]) for bucket in whole})
+
+
+def _logged(spec: AppSpec, order: Order) -> AbstractContextManager[object]:
+    """While this lasts, what is logged says what it is about."""
+    return structlog.contextvars.bound_contextvars(app=spec.app, group=spec.group or spec.app, batch=order.n)
 
 
 def receipt_of(told: Iterable[Receipt]) -> bytes:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from nadi.errors import NadiError
 from nadi.io.readiness import end_of, readable
+from nadi.metrics import logs
 from nadi.pipeline.executor import bases, lanes
 from nadi.pipeline.executor.forked import LOCK
 from nadi.pipeline.executor.handover import Neighbours
@@ -38,6 +39,7 @@ _LOOK = 1.0  # seconds between looks where the system cannot tell of a process's
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until the JVM is gone; 1 where another host already serves this place."""
+    logs.follow()
     folder, index, jvm = Path(arguments[0]), int(arguments[1]), int(arguments[2])
     with (folder / f"{index}.alive").open("a") as alive:
         try:

@@ -65,13 +65,16 @@ def plan(spec: AppSpec, stored: StoredRevision) -> Planned:
     return Planned(of_state, of_inputs, old, new)
 
 
-def prepare(spec: AppSpec, stored: StoredRevision, reset: bool = False) -> Prepared:
+def prepare(spec: AppSpec, stored: StoredRevision, reset: bool = False, emptied: bool = False) -> Prepared:
     """Put a revision into the state folder of `spec`, which has the text and the number of buckets that are to go on. The caller holds the folder's lock.
+    `emptied`: all state is reset, and inputs go on at their positions.
 
     Errors: without `reset` RESTORE_DROPS_STATE and RESTORE_DROPS_INPUT; MESSAGES_GONE, RESTORE_NOT_POSSIBLE, those of reading the revision.
     """
     meta = stored.revision.meta
     planned = plan(spec, stored)
+    if emptied:
+        planned = replace(planned, state=planned.state.emptied("it was asked to be let go of"))
     planned.state.check(reset)
     cut = Cut.from_offset(meta.cut)
     again = _again(spec, stored, cut)

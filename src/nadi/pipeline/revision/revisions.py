@@ -3,6 +3,7 @@
     <state>/revisions/<id>.request    somebody wants one
     <state>/revisions/<id>.answer     its name, or what went wrong
     <state>/revisions/copy-<id>/      what the process that writes one is told
+    <state>/revisions/none            no revision is to be made for now
 
 One is made at a time, in a thread of the node. It is of the cut that was committed last: the state log has all that this state is read from, and lets go of
 nothing of it meanwhile. A process of its own reads and writes, so that the app goes on. A request is a file, so that it needs no connection to the node and
@@ -16,7 +17,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from nadi.pipeline.spec import AppSpec
 
 LOOK = 0.1  # seconds between two looks for a request or an answer where nobody tells of a change in the folder …
 LOOK_AGAIN = 60.0  # … and where somebody does
+NONE = "none"
 KEPT_BACK = 1  # cuts before the oldest revision's that stay in the cut log: order times go by the one before
 
 log = structlog.get_logger(__name__)
@@ -94,7 +96,7 @@ class Revisions:
         if self.is_busy:
             return
         asked = self._asked()
-        if asked or self._due():
+        if (asked or self._due()) and not self._withheld:
             self._thread = threading.Thread(target=self._answer, args=(asked,), daemon=True)
             self._thread.start()
 
@@ -103,6 +105,8 @@ class Revisions:
         if self._thread is not None:
             self._thread.join()
         asked = sorted(self._folder.glob("*.request"))
+        if self._withheld:  # who has asked is answered after the next start
+            return
         if asked or self._keeping.persistence.enabled:
             self._answer(asked)
 
@@ -110,6 +114,10 @@ class Revisions:
         """Hear of nothing any more; one that is being made goes on."""
         if self._watch is not None:
             self._watch.close()
+
+    @property
+    def _withheld(self) -> bool:
+        return (self._folder / NONE).exists()
 
     def _hear(self) -> None:
         self._heard = True
@@ -164,8 +172,21 @@ class Revisions:
         return done
 
 
+@contextlib.contextmanager
+def withheld(state: Path) -> Iterator[None]:
+    """Have no revision made of an app meanwhile, also not when it stops: a new one would remove the oldest one, which may be the one to restore."""
+    note = requests(state) / NONE
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.touch()
+    try:
+        yield
+    finally:
+        note.unlink(missing_ok=True)
+
+
 def sweep(state: Path) -> None:
     """Remove what a node that is gone was making revisions of; `dump*` are those of older versions."""
+    (requests(state) / NONE).unlink(missing_ok=True)
     for folder in (*requests(state).glob("copy-*"), *requests(state).glob("dump*")):
         shutil.rmtree(folder, ignore_errors=True)
 

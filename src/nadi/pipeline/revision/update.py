@@ -39,7 +39,7 @@ def update(text: AppText, app: App, options: NodeOptions, journal: str) -> Plann
 
     What does not fit is reset. The caller holds the state folder. Errors: UPDATE_NOT_POSSIBLE, MESSAGES_GONE, RESTORE_NOT_POSSIBLE, REVISION_FAILED.
     """
-    old = _standing(text, app, options, journal)
+    old = _before(text, app, options, journal)
     if old is None:
         return None
     settle(old)
@@ -48,7 +48,7 @@ def update(text: AppText, app: App, options: NodeOptions, journal: str) -> Plann
     if open_commit_log(old).recovered() is None and not (state / RESTORED).exists():
         _begin_anew(old, new, app)
         return None
-    with _revision(old, state / FOLDER) as stored:
+    with revision_of(old, state / FOLDER) as stored:
         planned = plan(new, stored)
         prepare(new, stored, reset=True)
     return planned
@@ -56,14 +56,14 @@ def update(text: AppText, app: App, options: NodeOptions, journal: str) -> Plann
 
 def plan_update(text: AppText, app: App, options: NodeOptions, journal: str) -> Planned | None:
     """What `update` would do, also to an app that runs; nothing is changed. Errors: likewise."""
-    old = _standing(text, app, options, journal)
+    old = _before(text, app, options, journal)
     if old is None or open_commit_log(old).recovered() is None:
         return None
     new = _wanted(text, app, options, journal, old.buckets)
     for tried in range(1, TRIES + 1):
         with TemporaryDirectory(prefix="plan-", dir=old.place.state) as folder:
             try:
-                with _revision(old, Path(folder)) as stored:
+                with revision_of(old, Path(folder)) as stored:
                     return plan(new, stored)
             except NadiError as reason:
                 if reason.condition != "REVISION_FAILED" or tried == TRIES:
@@ -71,14 +71,18 @@ def plan_update(text: AppText, app: App, options: NodeOptions, journal: str) -> 
     return None
 
 
-def _standing(text: AppText, app: App, options: NodeOptions, journal: str) -> AppSpec | None:
+def _before(text: AppText, app: App, options: NodeOptions, journal: str) -> AppSpec | None:
     """The app as its state folder has it; None where that has the same text, or no app, or one of a version that did not note its text."""
     before = read_text(options.state / app.name)
     if not before or before == text.text:
         return None
-    old = plan_app(before)
-    spec = _wanted(AppText(before), old, options, journal, 1)
-    shape = read_shape(spec.place.state, spec, old)
+    return standing(AppText(before), plan_app(before), options, journal)
+
+
+def standing(before: AppText, app: App, options: NodeOptions, journal: str) -> AppSpec:
+    """An app as its state folder has it, which has this text."""
+    spec = _wanted(before, app, options, journal, 1)
+    shape = read_shape(spec.place.state, spec, app)
     assert shape is not None
     return dataclasses.replace(spec, buckets=shape.buckets, inputs=dict(shape.inputs))
 
@@ -89,7 +93,7 @@ def _wanted(text: AppText, app: App, options: NodeOptions, journal: str, buckets
 
 
 @contextmanager
-def _revision(old: AppSpec, folder: Path) -> Iterator[StoredRevision]:
+def revision_of(old: AppSpec, folder: Path) -> Iterator[StoredRevision]:
     """A revision of what an app has committed. In `folder` it stays until the next one: nothing else has the state of a restore before the first commit."""
     kept = Persistence(enabled=True, keep=1, location=str(folder.resolve()))
     found = open_commit_log(old).recovered()

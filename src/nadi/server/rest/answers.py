@@ -35,8 +35,17 @@ def text(status: int, reason: str, headers: Mapping[str, str] | None = None) -> 
 
 async def send_text(send: Send, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
     """A plain text, from an ASGI application that has no response classes."""
-    body = reason.encode()
-    fields = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(body)), **(headers or {})}
+    await _send(send, status, "text/plain; charset=utf-8", reason.encode(), headers or {})
+
+
+async def send_coded(send: Send, status: int, code: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
+    """As `coded`, likewise."""
+    answer = coded(status, code, reason)
+    await _send(send, status, "application/json", bytes(answer.body), headers or {})
+
+
+async def _send(send: Send, status: int, kind: str, body: bytes, headers: Mapping[str, str]) -> None:
+    fields = {"content-type": kind, "content-length": str(len(body)), **headers}
     encoded = [(name.lower().encode(), value.encode("latin-1")) for name, value in fields.items()]
     await send({"type": "http.response.start", "status": status, "headers": encoded})
     await send({"type": "http.response.body", "body": body})

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from nadi.io.httpserver import Application
 from nadi.server.rest.answers import VALIDATION, coded, text
 from nadi.server.rest.limits import Limits, PlainPaths
+from nadi.server.rest.requestids import RequestIds
 from nadi.server.security.attempts import Attempts
 from nadi.server.security.changes import Changes
 from nadi.server.security.guard import Guard, NoTokens, Passwords, Tokens
@@ -78,5 +79,6 @@ def guarded(
     """
     limited = Limits(Changes(routes), little=("/login/*", "/logout/*"))
     if users is None:
-        return PlainPaths(limited)
-    return PlainPaths(Guard(limited, users, tokens or NoTokens(), attempts, open_paths, grants or NoGrants()))
+        return PlainPaths(RequestIds(limited))
+    guard = Guard(limited, users, tokens or NoTokens(), attempts, open_paths, grants or NoGrants())
+    return PlainPaths(RequestIds(guard))

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from nadi.io.httpserver import Application, Receive, Scope, Send
-from nadi.server.rest.answers import send_text
+from nadi.server.rest.answers import VALIDATION, send_coded
 
 BODY = 10_000_000  # bytes
 LITTLE = 16_384  # bytes of what strangers may send
@@ -46,20 +46,22 @@ class Limits:
             return
         if any(n == b"content-encoding" and v.strip().lower() != b"identity" for n, v in scope["headers"]):
             await drain(receive)
-            await send_text(
-                send, 415, "Bodies are taken as they are, without Content-Encoding.", {"connection": "close"}
-            )
+            await _refuse(send, 415, "Bodies are taken as they are, without Content-Encoding.")
             return
         most = LITTLE if any(fnmatchcase(scope["path"], pattern) for pattern in self._little) else self._most
         try:
             body = await _body(receive, most)
         except TimeoutError:
-            await send_text(send, 408, f"The body did not come within {COMES_WITHIN:.0f} s.", {"connection": "close"})
+            await _refuse(send, 408, f"The body did not come within {COMES_WITHIN:.0f} s.")
             return
         if body is None:
-            await send_text(send, 413, f"A body may have {most:,} bytes.", {"connection": "close"})
+            await _refuse(send, 413, f"A body may have {most:,} bytes.")
             return
         await self._inner(scope, _again(body, receive), send)
+
+
+async def _refuse(send: Send, status: int, reason: str) -> None:
+    await send_coded(send, status, VALIDATION, reason, {"connection": "close"})
 
 
 def plain_path(path: str) -> str:

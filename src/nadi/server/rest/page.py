@@ -6,16 +6,18 @@ The page itself is open to all and knows nothing; whoever logs in there sees wha
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
+from nadi.metrics.lastminutes import Point
 from nadi.server.apps import Apps
 from nadi.server.rest.answers import text
 from nadi.server.rest.node import NodeFacts
+from nadi.server.security.permissions import EVERYBODY, SAPP, needs
 
 OPEN = ("/", "/page/*")
 """What a browser may have before anybody has logged in."""
@@ -35,25 +37,29 @@ GUARDED = {
 }
 """Nothing but the page's own files runs in it, and nobody frames it."""
 
-Lately = Callable[[str], Mapping[str, Sequence[float | None]]]
-"""The last minutes of an app: `at` (ms since the epoch), `rate` (events per second) and `latency` (ms, None: nothing came out), equally long."""
+Lately = Callable[[str], Sequence[Point]]
+"""The last minutes of an app, a point a second."""
 
 
-def page_routes(apps: Apps, facts: NodeFacts, lately: Lately) -> APIRouter:
+def routes(apps: Apps, facts: NodeFacts, lately: Lately) -> APIRouter:
     """The page, its files, and `/status/apps`."""
     found = APIRouter(tags=["Status page"])
 
-    @found.get("/", include_in_schema=False)
+    @found.get("/", include_in_schema=False, dependencies=[EVERYBODY])
     async def page() -> Response:
         return Response(_content("status.html"), headers=GUARDED, media_type=HTML)
 
-    @found.get("/page/{name}", include_in_schema=False)
+    @found.get("/page/{name}", include_in_schema=False, dependencies=[EVERYBODY])
     async def part(name: str) -> Response:
         if name not in KINDS:
             return text(404, f"The page has no file '{name}'.")
         return Response(_content(name), headers=GUARDED, media_type=KINDS[name])
 
-    @found.get("/status/apps", summary="All apps with their last minutes, as the status page shows them")
+    @found.get(
+        "/status/apps",
+        summary="All apps with their last minutes, as the status page shows them",
+        dependencies=[needs(SAPP.view, SAPP.manage)],
+    )
     async def status() -> Response:
         shown = [_shown(apps, name, lately) for name in apps.names()]
         node = {
@@ -71,7 +77,15 @@ def page_routes(apps: Apps, facts: NodeFacts, lately: Lately) -> APIRouter:
 def _shown(apps: Apps, name: str, lately: Lately) -> dict[str, Any]:
     """An app as the page has it; empty where it has just gone."""
     found = apps.details(name)
-    return {} if found is None else {**found, "history": lately(name)}
+    if found is None:
+        return {}
+    points = lately(name)
+    history = {
+        "at": [point.at * 1000 for point in points],
+        "rate": [point.events_in for point in points],
+        "latency": [point.latency or None for point in points],  # a second without events has none
+    }
+    return {**found, "history": history}
 
 
 def _content(name: str) -> bytes:

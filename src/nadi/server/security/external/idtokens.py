@@ -50,7 +50,7 @@ class IdTokens:
                 "iss": {"essential": True, "value": self._issuer},
                 "aud": {"essential": True, "value": client_id},
             }
-            claims = CodeIDToken(read.claims, read.header, options, params)  # type: ignore[arg-type]
+            claims = CodeIDToken(read.claims, read.header, options, params)
             claims.validate(int(claims["iat"]) if now is None else now, LEEWAY)
         except (JoseError, ValueError, KeyError, TypeError):
             return None
