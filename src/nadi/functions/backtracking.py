@@ -87,7 +87,8 @@ class _Automaton:
                 _, added, removed, inner = value
                 return self.sequence(inner, (flags | added) & ~removed)
             case op.MAX_REPEAT | op.MIN_REPEAT:
-                return self._repeat(*value, flags)
+                least, most, inner = value
+                return self._repeat(int(least), int(most), inner, flags)
             case op.POSSESSIVE_REPEAT:
                 self.apart.append((value[2], flags))
                 return self._leaf(frozenset(), empty=int(value[0] == 0))
@@ -200,9 +201,9 @@ def _takes(item: Any, char: str, flags: int) -> bool:
         return any(_takes(item, c, flags & ~re.IGNORECASE) for c in {char, char.lower()[:1], char.upper()[:1]})
     match code:
         case op.LITERAL:
-            return ord(char) == value
+            return bool(ord(char) == value)
         case op.NOT_LITERAL:
-            return ord(char) != value
+            return bool(ord(char) != value)
         case op.ANY:
             return char != "\n" or bool(flags & re.DOTALL)
         case op.RANGE:
