@@ -66,7 +66,8 @@ _NAMESPACES = {
     "json": "JSON, as text or as an object. Paths are JSONPath; texts may have single quotes.",
     "map": "Maps, which are objects. None of these functions changes the map that it is given.",
     "math": "Numbers. Results are those of Java's `Math`.",
-    "regex": "Regular expressions in Java's syntax.",
+    "regex": "Regular expressions in Java's syntax, here and in `str`. A pattern that may take a time which doubles with every character of a text, such as "
+    "`(a+)+b`, is refused when the app is checked; write `(a++)+b` or `a+b`.",
     "str": "Texts. Positions start at 0.",
     "time": "Dates and times, in GMT where no zone is given. Patterns are Java's, such as `yyyy-MM-dd HH:mm:ss`.",
     "unitconversion": "Lengths, masses, volumes and times in other units.",

@@ -5,7 +5,8 @@
 ends (Java's `.` and `$` know `\\r`, `\\u0085`, `\\u2028` and `\\u2029` too). As in Java, `\\d`, `\\w`, `\\s` and ignoring case mean ASCII unless the
 flags `u` or `U` say otherwise. Possessive quantifiers and atomic groups are the same in both.
 
-Refused with a sentence: `\\G`, `\\X`, `\\N{…}`, `\\b{g}`, scripts and blocks in `\\p{…}`, look-behind of no fixed width, references to open groups.
+Refused with a sentence: `\\G`, `\\X`, `\\N{…}`, `\\b{g}`, scripts and blocks in `\\p{…}`, look-behind of no fixed width, references to open groups,
+and patterns that may take exponential time (`nadi.functions.backtracking`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from nadi.functions.backtracking import DOUBLES, doubling
 from nadi.functions.javaclasses import ClassReader, Unsupported, escaped
 
 _LINE_ENDS = "\\n\\r\\x85\\u2028\\u2029"
@@ -40,9 +42,13 @@ def compiled(pattern: str) -> re.Pattern[str]:
         PatternError: see the class.
     """
     try:
-        return re.compile(_Translation(pattern).run(), re.ASCII)
+        translated = _Translation(pattern).run()
+        made = re.compile(translated, re.ASCII)
+        if doubling(translated, re.ASCII):
+            raise Unsupported(DOUBLES)
     except (re.error, Unsupported, OverflowError, RecursionError) as reason:
         raise PatternError(f"the pattern {pattern!r} cannot be used: {reason}") from reason
+    return made
 
 
 class _Translation:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nadi.errors import error
+from nadi.functions.backtracking import DOUBLES, doubling
 from nadi.io.contract import Connector, Decoded, Messages, Undecodable
 from nadi.io.mappers.columns import as_text, chunk_bounds
 from nadi.io.mappers.mapping import attribute_mapping, invalid, map_options, payload_template
@@ -157,6 +158,8 @@ def _pattern(connector: Connector, options: dict[str, str], text: str) -> tuple[
         pattern = re.compile(expression)
     except re.error as e:
         raise invalid(connector, f"regex.{found.group(1)}: {e}") from None
+    if doubling(expression):
+        raise invalid(connector, f"regex.{found.group(1)}: {DOUBLES}")
     group = int(found.group(2) or 1)
     if group > pattern.groups:
         raise invalid(connector, f"regex.{found.group(1)} has {pattern.groups} groups, not {group}")

@@ -1,0 +1,65 @@
+"""Security finding 17: a pattern of an app, and a text in an event, that keep a kernel busy for longer than anybody waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from nadi.errors import NadiError
+from nadi.functions.javaregex import PatternError, compiled
+from nadi.pipeline.engine import plan_app
+
+DOUBLING = [
+    r"(a+)+b",
+    r"(\w+\s?)*!",
+    r"(a*)*",
+    r"(a{1,3})+b",
+    r"^(([a-z0-9])+.)+[A-Z]([a-z])+$",
+    r"(.*a){25}x",
+    r"(.*)*x",
+    r"(\d+|\w+)*!",
+    r"([a-zA-Z]+)*\d",
+    r"(?=(a+)+b)c",
+    r"(?>(a+)+b)",
+    r"(a|ab|b)*c",
+    r"^(\w+[.-]?)+@x$",
+    r"(x+x+)+y",
+    r"((a|b)*)*c",
+    r"(a+){2,50}b",
+    r"(?i:(a|A+)*)b",
+    r"(b[^a](a?)+)*c",
+    r"(b(a?)*c)*d",
+]
+STEADY = [
+    r"a+b",
+    r"(a|b)*c",
+    r"(\w+\s)*$",
+    r"(a++)+b",
+    r"(?>a+)+b",
+    r"(\d{1,3}\.){3}\d{1,3}",
+    r"^[A-Z]{3}-\d+$",
+    r".*foo.*bar.*",
+    r"^\w+@\w+\.(com|org)$",
+    r"[^,]*(,[^,]*)*",
+    r'"([^"\\]|\\.)*"',
+    r"(-?\d+(\.\d+)?([eE][+-]?\d+)?,)*",
+    r"(ab|cd|ef)+x",
+    r"^(?:[a-z]+/)*[a-z]+$",
+    r"\b\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?Z\b",
+    r"(?:(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])\.){3}(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])",
+]
+
+
+@pytest.mark.parametrize("pattern", DOUBLING)
+def test_finding_17_a_pattern_that_may_take_exponential_time_is_refused(pattern: str) -> None:
+    with pytest.raises(PatternError, match="doubles with every character"):
+        compiled(pattern)
+
+
+@pytest.mark.parametrize("pattern", STEADY)
+def test_usual_patterns_are_taken(pattern: str) -> None:
+    compiled(pattern)
+
+
+def test_finding_17_check_says_so_before_an_event_comes() -> None:
+    with pytest.raises(NadiError, match="doubles with every character"):
+        plan_app("define stream S (s string);\nfrom S select str:regexp(s, '(a+)+b') as found insert into Out;\n")
