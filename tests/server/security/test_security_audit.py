@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -190,6 +193,25 @@ def test_a_name_cannot_begin_a_line_of_its_own(client: httpx.Client, capsys: pyt
     assert "\x1b[31m" not in "".join(lines)
 
 
+def test_entries_are_there_at_every_level_and_are_one_line(tmp_path: Path):
+    """In a process of its own: how a process logs is for all of it."""
+    script = f"""
+from nadi.metrics.logs import Logging, begin
+from nadi.server.security.audit import Origin, note
+for format_ in ("text", "json"):
+    begin(Logging(format_, "error", {str(tmp_path)!r} + "/" + format_))
+    note("login", Origin("eve" + chr(10) + "x", "10.0.0.1", "/login/portal"), "ok", grant="password")
+    note("login", Origin("eve", "10.0.0.1", "/login/portal"), "refused", grant="password")
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+    first, second = (tmp_path / "text").read_text().splitlines()
+    assert "nadi.audit" in first
+    assert ("outcome=ok" in first, "outcome=refused" in second) == (True, True)
+    made = [json.loads(line) for line in (tmp_path / "json").read_text().splitlines()]
+    assert [one["outcome"] for one in made] == ["ok", "refused"]
+    assert (made[0]["logger"], made[0]["user"], made[0]["event"]) == ("nadi.audit", "eve\\nx", "login")
+
+
 @given(st.text(max_size=1_000))
 def test_every_value_is_one_printable_line_of_bounded_length(text: str):
     shown = plain(text)
@@ -202,5 +224,5 @@ def test_an_entry_has_the_same_fields_whatever_a_user_is_called(user: str, path:
     with capture_logs() as logs:
         note("login", Origin(user, "10.0.0.1", path), "refused", grant="password")
     (found,) = logs
-    assert set(found) == {"event", "log_level", "logger", "outcome", "user", "address", "path", "grant"}
+    assert set(found) == {"event", "log_level", "outcome", "user", "address", "path", "grant"}
     assert (found["event"], found["outcome"]) == ("login", "refused")

@@ -109,6 +109,14 @@ def test_a_database_that_is_away_lets_nobody_in_and_is_asked_again(database: Emp
     store.close()
 
 
+def test_a_worker_starts_though_the_database_is_away(database: EmptyDatabase, tmp_path: Path):
+    with database.away():
+        store = store_of(database, tmp_path)
+    store.add(SAPP.view)
+    assert [one.permission for one in store.of_app("SAPP")] == [SAPP.view]
+    store.close()
+
+
 class FakeService:
     """Registers clients."""
 
@@ -125,9 +133,7 @@ def test_applications_are_kept_for_the_nodes_that_have_the_key(database: EmptyDa
     box = SecretBox(tmp_path / "oauth.key")
 
     def opened(secret_box: SecretBox, **given: str) -> Applications:
-        made = Applications(AuthProperties.model_validate(given), service, database.engine, secret_box)
-        made.make()
-        return made
+        return Applications(AuthProperties.model_validate(given), service, database.engine, secret_box)
 
     first = opened(box).client("portal")
     assert opened(box).client("portal") == first

@@ -1,45 +1,46 @@
-"""`/login` and `/logout`: a login gives tokens in halves, one in the body and one in a cookie that scripts cannot read; either alone is worth nothing.
-
-| cookie | what it has | path |
-|---|---|---|
-| `HID` | the second half of the access token, whose first is `PID` | `/{app}` |
-| `JID` | the same | `/logout/{app}` |
-| `ASID` | the second half of the refresh token, whose first is `LID` | `/login/{app}` |
-| `FID` | the second half of the id token, whose first is `IID` (single sign-on) | `/logout/slo/{app}` |
-| `USER_DTO` | the body of a login by single sign-on, JSON with percents, for scripts | `/{app}` |
-"""
+"""`/login` and `/logout`: users get tokens, new ones for old ones, and end them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
-import msgspec
 import structlog
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from nadi.errors import NadiError
+from nadi.server.rest.loginanswers import (
+    BROWSER,
+    CREDENTIALS,
+    FOREIGN,
+    GRANT,
+    ID_TOKEN,
+    INTERNAL,
+    LOGOUT,
+    REFRESH,
+    REQUEST,
+    TOO_MANY,
+    Refused,
+    come_back,
+    logged_in,
+    logged_out,
+    redirected,
+)
 from nadi.server.security.attempts import Attempts
 from nadi.server.security.audit import Origin, note
 from nadi.server.security.entrance import Entrance, TooMany
-from nadi.server.security.guard import ACCESS
 from nadi.server.security.permissions import EVERYBODY
 from nadi.server.security.providers import Login, Provider, SingleSignOn
-from nadi.server.security.requests import Bearer, authorization, cookie, is_foreign, only, set_cookie
+from nadi.server.security.requests import Bearer, authorization, cookie, is_foreign, only
 from nadi.server.security.sessions import Replayed
 
-LOGOUT, REFRESH, ID_TOKEN, USER, BROWSER = "JID", "ASID", "FID", "USER_DTO", "LOGIN_STATE"
-REMEMBERED = 7 * 86_400  # seconds that a browser keeps the refresh token's half, with rememberMe
 _APP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
-CREDENTIALS, GRANT, INTERNAL = "Invalid_Credentials", "Grant_Type_Not_Supported", "Internal_Server_Error"
-REQUEST, FOREIGN, TOO_MANY = "Invalid_Request", "Foreign_Origin", "Too_Many_Attempts"
 NO_HEADER = "Invalid Authorization header. Please provide the Authorization header to proceed."
 WRONG = "Username or Password is invalid. Please check again."
 
@@ -56,16 +57,6 @@ FORM = {
 }
 
 log = structlog.get_logger("nadi.server")
-
-
-class _Refused(Exception):
-    """A request that is answered with a status, `{error, description}` and headers."""
-
-    def __init__(self, status: int, error: str, description: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(description)
-        self.answer = JSONResponse(
-            {"error": error, "description": description}, status, {"Cache-Control": "no-store", **(headers or {})}
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +89,12 @@ class LoginApi:
         form = await _form(request)
         match form.grant or self._grant:
             case "password":
-                return _logged_in(app, await self._by_password(app, form, request), form.remember)
+                return logged_in(app, await self._by_password(app, form, request), form.remember)
             case "refresh_token":
-                return _logged_in(app, await self._by_refresh(app, request), form.remember)
+                return logged_in(app, await self._by_refresh(app, request), form.remember)
             case "authorization_code" if self._sso is not None:
                 return await self._to_provider(app, self._sso)
-        raise _Refused(400, GRANT, f"Grant type '{form.grant[:64]}' is not supported.")
+        raise Refused(400, GRANT, f"Grant type '{form.grant[:64]}' is not supported.")
 
     async def _by_password(self, app: str, form: _Form, request: Request) -> Login:
         origin = _origin(form.username, request)
@@ -111,15 +102,15 @@ class LoginApi:
             origin, "password", lambda: self._provider.begin(form.username, form.password, app, form.app_id)
         )
         if isinstance(found, TooMany):
-            raise _Refused(429, TOO_MANY, "Too many wrong passwords.", {"Retry-After": str(found.seconds)})
+            raise Refused(429, TOO_MANY, "Too many wrong passwords.", {"Retry-After": str(found.seconds)})
         if found is None:
-            raise _Refused(401, CREDENTIALS, WRONG)
+            raise Refused(401, CREDENTIALS, WRONG)
         return found
 
     async def _by_refresh(self, app: str, request: Request) -> Login:
         first, second = _bearer(request), cookie(request.scope["headers"], REFRESH)
         if not first or not second:
-            raise _Refused(400, CREDENTIALS, NO_HEADER)
+            raise Refused(400, CREDENTIALS, NO_HEADER)
         try:
             found = await run_in_threadpool(self._provider.renew, first + second, app)
         except Replayed as replayed:
@@ -127,58 +118,39 @@ class LoginApi:
             found = None
         if found is None:
             note("login", _origin("", request), "refused", grant="refresh_token")
-            raise _Refused(401, CREDENTIALS, "The refresh token is not known, or has expired.")
+            raise Refused(401, CREDENTIALS, "The refresh token is not known, or has expired.")
         note("login", _origin(found.user, request), "ok", grant="refresh_token")
         return found
 
     async def _to_provider(self, app: str, sso: SingleSignOn) -> Response:
         found = await run_in_threadpool(sso.start, app)
         if found is None:
-            raise _Refused(400, REQUEST, f"There is no single sign-on for the application '{app}'.")
-        body = {
-            "clientId": found.client_id,
-            "redirectUrl": found.authorize_url,
-            "callbackUrl": found.callback_url,
-            "authorizeUrl": found.whole_url,
-        }
-        answer = JSONResponse(body, 302, {"Cache-Control": "no-store"})
-        # Lax: the browser comes back from a page of the provider
-        bake = set_cookie(BROWSER, found.browser, f"/login/callback/{app}", seconds=found.seconds, lax=True)
-        answer.headers.append("Set-Cookie", bake)
-        return answer
+            raise Refused(400, REQUEST, f"There is no single sign-on for the application '{app}'.")
+        return redirected(app, found)
 
     async def callback(self, app: str, code: str, state: str, request: Request) -> Response:
         """The end of a login on a page of the provider."""
         if self._sso is None:
-            raise _Refused(400, INTERNAL, "This API is only supported with an external identity provider.")
+            raise Refused(400, INTERNAL, "This API is only supported with an external identity provider.")
         _check_name(app)
         if not state or not (code or "error" in request.query_params):
-            raise _Refused(400, REQUEST, "The parameters 'code' and 'state' are missing.")
+            raise Refused(400, REQUEST, "The parameters 'code' and 'state' are missing.")
         browser = cookie(request.scope["headers"], BROWSER)
         found = await run_in_threadpool(self._sso.finish, app, code, state, browser)
         if found is None:
             note("login", _origin("", request), "refused", grant="authorization_code")
-            raise _Refused(401, CREDENTIALS, "Unable to get the token from the returned code.")
+            raise Refused(401, CREDENTIALS, "Unable to get the token from the returned code.")
         note("login", _origin(found.user, request), "ok", grant="authorization_code")
-        answer = _logged_in(app, found, remember=True)
-        for bake in (
-            set_cookie(USER, quote(msgspec.json.encode(_body(found)), safe=""), f"/{app}", script=True),
-            set_cookie(ID_TOKEN, _halves(found.id_token)[1], f"/logout/slo/{app}"),
-            set_cookie(BROWSER, "", f"/login/callback/{app}", seconds=0, lax=True),
-        ):
-            answer.headers.append("Set-Cookie", bake)
-        answer.status_code = 302
-        answer.headers["Location"] = self._sso.home(app)
-        return answer
+        return come_back(app, found, self._sso.home(app))
 
     async def logout(self, app: str, request: Request) -> Response:
         """The end of a session."""
         _check(app, request)
         token = _bearer(request)
         if not token:
-            raise _Refused(400, INTERNAL, NO_HEADER)
+            raise Refused(400, INTERNAL, NO_HEADER)
         await self._end(app, token, request, LOGOUT)
-        return _logged_out(app)
+        return logged_out(app)
 
     async def single_logout(self, app: str, request: Request) -> Response:
         """The end of a session, and where the browser has to go to end that at the provider."""
@@ -186,15 +158,15 @@ class LoginApi:
         headers = request.scope["headers"]
         first, second, token = only(headers, b"fid") or b"", cookie(headers, ID_TOKEN), _bearer(request)
         if not token and not (first and second):
-            raise _Refused(400, INTERNAL, NO_HEADER)
+            raise Refused(400, INTERNAL, NO_HEADER)
         if token:
             await self._end(app, token, request, LOGOUT)
         if not (first and second) or self._sso is None:
-            return _logged_out(app)
+            return logged_out(app)
         url = await run_in_threadpool(self._sso.sign_out, app, first.decode("latin-1") + second)
         if url is None:
-            raise _Refused(401, CREDENTIALS, "The id token is not known, or has expired.")
-        return _logged_out(app, {"externalLogoutUrl": url} if url else None)
+            raise Refused(401, CREDENTIALS, "The id token is not known, or has expired.")
+        return logged_out(app, {"externalLogoutUrl": url} if url else None)
 
     async def _end(self, app: str, token: str, request: Request, second: str) -> None:
         half = cookie(request.scope["headers"], second)
@@ -235,11 +207,11 @@ def routes(api: LoginApi) -> APIRouter:
 async def _answered(answer: Any) -> Response:
     try:
         found: Response = await answer
-    except _Refused as refused:
+    except Refused as refused:
         return refused.answer
     except NadiError as reason:
         log.error("a login failed", reason=str(reason))
-        return _Refused(500, INTERNAL, "The identity provider cannot be asked; the server's log has the reason.").answer
+        return Refused(500, INTERNAL, "The identity provider cannot be asked; the server's log has the reason.").answer
     return found
 
 
@@ -248,12 +220,12 @@ def _check(app: str, request: Request) -> None:
     _check_name(app)
     if is_foreign(request.scope["headers"]):
         note("foreign origin", _origin("", request), "refused")
-        raise _Refused(403, FOREIGN, "A page of another origin may not log anybody in or out.")
+        raise Refused(403, FOREIGN, "A page of another origin may not log anybody in or out.")
 
 
 def _check_name(app: str) -> None:
     if _APP.fullmatch(app) is None:
-        raise _Refused(400, REQUEST, "The name of an application has letters, digits, '.', '_' and '-'.")
+        raise Refused(400, REQUEST, "The name of an application has letters, digits, '.', '_' and '-'.")
 
 
 def _origin(user: str, request: Request) -> Origin:
@@ -270,7 +242,7 @@ async def _form(request: Request) -> _Form:
     try:
         given = await request.form(max_files=0, max_fields=20)
     except HTTPException as reason:
-        raise _Refused(400, REQUEST, str(reason.detail)) from reason
+        raise Refused(400, REQUEST, str(reason.detail)) from reason
     fields = {name: _one(given, name) for name in FIELDS}
     remember = fields["rememberMe"].lower() == "true"
     return _Form(fields["username"], fields["password"], fields["grantType"], remember, fields["appId"])
@@ -279,40 +251,5 @@ async def _form(request: Request) -> _Form:
 def _one(given: FormData, name: str) -> str:
     found = given.getlist(name)
     if len(found) > 1 or not all(isinstance(one, str) for one in found):
-        raise _Refused(400, REQUEST, f"The field '{name}' comes more than once, or is a file.")
+        raise Refused(400, REQUEST, f"The field '{name}' comes more than once, or is a file.")
     return str(found[0]) if found else ""
-
-
-def _halves(token: str) -> tuple[str, str]:
-    return token[: len(token) // 2], token[len(token) // 2 :]
-
-
-def _body(login: Login) -> dict[str, Any]:
-    body: dict[str, Any] = {"authUser": login.user, "PID": _halves(login.access)[0]}
-    if login.refresh:
-        body["LID"] = _halves(login.refresh)[0]
-    if login.id_token:
-        body["IID"] = _halves(login.id_token)[0]
-    return {**body, "validityPeriod": login.valid}
-
-
-def _logged_in(app: str, login: Login, remember: bool) -> Response:
-    answer = JSONResponse(_body(login), headers={"Cache-Control": "no-store"})
-    half = _halves(login.access)[1]
-    bakes = [set_cookie(ACCESS, half, f"/{app}"), set_cookie(LOGOUT, half, f"/logout/{app}")]
-    if login.refresh:
-        seconds = REMEMBERED if remember else None
-        bakes.append(set_cookie(REFRESH, _halves(login.refresh)[1], f"/login/{app}", seconds=seconds))
-    for bake in bakes:
-        answer.headers.append("Set-Cookie", bake)
-    return answer
-
-
-def _logged_out(app: str, body: dict[str, str] | None = None) -> Response:
-    answer = Response(status_code=200) if body is None else JSONResponse(body)
-    answer.headers["Cache-Control"] = "no-store"
-    paths = {ACCESS: "", LOGOUT: "/logout", REFRESH: "/login", ID_TOKEN: "/logout/slo"}
-    for name, path in paths.items():
-        answer.headers.append("Set-Cookie", set_cookie(name, "", f"{path}/{app}", seconds=0))
-    answer.headers.append("Set-Cookie", set_cookie(USER, "", f"/{app}", seconds=0, script=True))
-    return answer

@@ -14,6 +14,7 @@ note("login", Origin("ada", "10.0.0.1", "/login/portal"), "ok", grant="password"
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import structlog
@@ -21,6 +22,7 @@ import structlog
 LONGEST = 200  # characters of a value that a stranger may have chosen
 
 _log = structlog.get_logger("nadi.audit")
+logging.getLogger("nadi.audit").setLevel(logging.INFO)  # who came is noted though a deployment wants less of all else
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,6 @@ def note(event: str, origin: Origin, outcome: str, **more: object) -> None:
     write = _log.info if outcome == "ok" else _log.warning
     write(
         event,
-        logger="nadi.audit",
         outcome=outcome,
         user=plain(origin.user),
         address=plain(origin.address),

@@ -111,11 +111,7 @@ class PermissionStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._tables = _tables(engine.dialect.name)
-
-    def make(self) -> None:
-        """Make the tables that are missing."""
-        with _told():
-            make_tables(self._engine, self._tables.permissions, self._tables.roles)
+        self._made = False
 
     def close(self) -> None:
         """Close the connections."""
@@ -211,20 +207,28 @@ class PermissionStore:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with _told(), self._engine.connect() as connection:
-            yield connection
+        with _told():
+            self._make()
+            with self._engine.connect() as connection:
+                yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        with _told(), self._engine.begin() as connection:
-            yield connection
+        with _told():
+            self._make()
+            with self._engine.begin() as connection:
+                yield connection
+
+    def _make(self) -> None:
+        """Make the tables that are missing; with the first use, as a worker starts though its database is away."""
+        if not self._made:
+            make_tables(self._engine, self._tables.permissions, self._tables.roles)
+            self._made = True
 
 
 def open_permissions(folder: Path, source: DataSource | None) -> PermissionStore:
-    """The store in a data source, or else in a file of the security folder. Errors: DATABASE_UNKNOWN, CONNECTION_UNAVAILABLE, REFUSED, FOLDER_NOT_MADE."""
-    store = PermissionStore(engine_of(folder / FILE, source))
-    store.make()
-    return store
+    """The store in a data source, or else in a file of the security folder. Errors: DATABASE_UNKNOWN, FOLDER_NOT_MADE."""
+    return PermissionStore(engine_of(folder / FILE, source))
 
 
 def engine_of(file: Path, source: DataSource | None) -> Engine:

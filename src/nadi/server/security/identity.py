@@ -47,7 +47,7 @@ class Identity:
 def make_identity(folder: Path, deployment: Deployment) -> Identity:
     """The users and permissions of a worker whose security folder this is.
 
-    Errors: INVALID_SETTING, USERS_DAMAGED, DATABASE_UNKNOWN, CONNECTION_UNAVAILABLE, REFUSED.
+    Errors: INVALID_SETTING, USERS_DAMAGED, DATABASE_UNKNOWN, FOLDER_NOT_MADE.
     """
     auth, configured = deployment.sections.auth, deployment.sections.permissions
     store = open_permissions(folder, _source(deployment, configured.datasource_name, PERMISSIONS_DB, _PERMISSIONS))
@@ -68,7 +68,6 @@ def make_external(
     service = Service(auth.properties)
     box = SecretBox(folder / KEY)
     applications = Applications(auth.properties, service, engine_of(folder / _APPLICATIONS, source), box)
-    applications.make()
     provider = ExternalProvider(auth, service, applications, clock)
     tokens = IdTokens(service, auth.properties.issuer, clock)
     return provider, CodeFlow(auth, service, applications, provider, tokens, box, clock)

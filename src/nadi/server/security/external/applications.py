@@ -8,9 +8,11 @@ oauth.key     in the security folder, 0600: what opens the secrets. Nodes that s
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import secrets
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -82,13 +84,7 @@ class Applications:
         self._known: dict[str, Client] = {}
         self._lock = threading.Lock()
         self._table = _table(engine.dialect.name)
-
-    def make(self) -> None:
-        """Make the table, where it is missing."""
-        try:
-            make_tables(self._engine, self._table)
-        except DBAPIError as reason:
-            raise translated(reason, "OAuth applications") from reason
+        self._made = False
 
     def close(self) -> None:
         """Close the connections."""
@@ -135,11 +131,8 @@ class Applications:
     def _kept(self) -> list[Client]:
         """Those in the table that this node's key opens."""
         table = self._table
-        try:
-            with self._engine.connect() as connection:
-                rows = connection.execute(select(table.c.name, table.c.id, table.c.secret)).all()
-        except DBAPIError as reason:
-            raise translated(reason, "OAuth applications") from reason
+        with self._told(), self._engine.connect() as connection:
+            rows = connection.execute(select(table.c.name, table.c.id, table.c.secret)).all()
         opened = [(name, id_, self._box.opened(f"{name} {id_}", sealed)) for name, id_, sealed in rows]
         return [Client(name, id_, secret) for name, id_, secret in opened if secret is not None]
 
@@ -147,12 +140,21 @@ class Applications:
         table = self._table
         sealed = self._box.sealed(f"{client.name} {client.id}", client.secret)
         row = {"name": client.name, "id": client.id, "secret": sealed}
+        # another node may just have done so
+        with contextlib.suppress(IntegrityError), self._told(), self._engine.begin() as connection:
+            connection.execute(delete(table).where(table.c.name == client.name))
+            connection.execute(insert(table), [row])
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors of a driver as conditions; the first use makes the table, where it is missing."""
         try:
-            with self._engine.begin() as connection:
-                connection.execute(delete(table).where(table.c.name == client.name))
-                connection.execute(insert(table), [row])
+            if not self._made:
+                make_tables(self._engine, self._table)
+                self._made = True
+            yield
         except IntegrityError:
-            return  # another node has just done so
+            raise
         except DBAPIError as reason:
             raise translated(reason, "OAuth applications") from reason
 
