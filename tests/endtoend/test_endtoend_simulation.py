@@ -17,7 +17,7 @@ from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.history.replay import Inputs, Replayer, logged
 from nadi.pipeline.live import read_live
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # two starts of a worker, an update and a replay
 
 COUNTS = """@App:name('Counts')
 @sink(type='file', file.uri='{out}', @map(type='json'))

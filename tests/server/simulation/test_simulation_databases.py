@@ -17,7 +17,7 @@ from nadi.server.simulation.databases import Databases
 def table(database: EmptyDatabase) -> Table:
     columns = (
         Column("at", BigInteger),
-        Column('Sym`b"ol', String(40)),
+        Column('Sym; b"ol', String(40)),
         Column("price", Numeric(10, 2)),
         Column("sold", Boolean),
     )
@@ -34,9 +34,9 @@ def test_tables_columns_and_rows_are_read_whatever_their_names(database: EmptyDa
     read.check(database.address)
     assert read.tables(database.address) == [table.name]
     names = read.columns(database.address, table.name)
-    assert names == ["at", 'Sym`b"ol', "price", "sold"]
+    assert names == ["at", 'Sym; b"ol', "price", "sold"]
     source = DatabaseSource("A", "S", 1, database.address, table.name, "at", ())
-    rows = list(read.rows(source, ('Sym`b"ol', "price", "sold"), 2, 5))
+    rows = list(read.rows(source, ('Sym; b"ol', "price", "sold"), 2, 5))
     stamps = [row[0] for row in rows if isinstance(row, tuple)]
     assert stamps == sorted(stamps)
     assert {*stamps} == {2, 3, 4, 5}
