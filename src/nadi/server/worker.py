@@ -114,9 +114,9 @@ class Worker:
 
     def _note(self, progress: AppProgress) -> None:
         """What the node tells of an app."""
-        self._statistics.note(progress)
         self._app_log.note(progress)
         self._deployer.note(progress)
+        self._statistics.note(progress)
 
     # ---- servers
 
