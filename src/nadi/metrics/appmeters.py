@@ -84,18 +84,18 @@ def owners_of(app: App) -> dict[str, Key]:
 
 
 def shares_of(entries: Mapping[str, int], size: int, owners: Mapping[str, Key]) -> dict[Key, int]:
-    """How much of a state of `size` bytes each query, table, window and aggregation has, if an entry of each is as large as any other one: nobody knows
-    better without reading all of it.
+    """How much of a state of `size` bytes each query, table, window and aggregation has, if an entry of each is as large as any other one, and what is nobody's
+    is shared out, too: nobody knows better without reading all of it.
 
     >>> shares_of({"q/window": 30, "q/selector": 10, "T/table": 40, "app/clock": 20}, 100, {"q": Key("Queries", "q"), "T": Key("Tables", "T")})
-    {Key(type='Queries', element='q', function=''): 40, Key(type='Tables', element='T', function=''): 40}
+    {Key(type='Queries', element='q', function=''): 50, Key(type='Tables', element='T', function=''): 50}
     """
-    whole = sum(entries.values())
     held = dict.fromkeys(owners.values(), 0)
     for element, count in entries.items():
         owner = _owner(element, owners)
         if owner is not None:
             held[owner] += count
+    whole = sum(held.values())
     return {key: size * count // whole if whole else 0 for key, count in held.items()}
 
 

@@ -23,8 +23,9 @@ from nadi.server.apps import Apps
 from nadi.server.deployer import Deployer
 from nadi.server.home import Home, make_folder
 from nadi.server.lastrevision import last_revision
-from nadi.server.measuredhost import MeasuredHost, statistics_for
+from nadi.server.measuredhost import MeasuredHost
 from nadi.server.preparation import AppPreparation
+from nadi.server.reporters import statistics_for
 from nadi.server.rest import (
     elements,
     login,
@@ -114,9 +115,9 @@ class Worker:
 
     def _note(self, progress: AppProgress) -> None:
         """What the node tells of an app."""
-        self._statistics.note(progress)
         self._app_log.note(progress)
         self._deployer.note(progress)
+        self._statistics.note(progress)
 
     # ---- servers
 
