@@ -120,8 +120,11 @@ class SetUp:
             command = ["psql", "-h", "127.0.0.1", "-p", str(server.port), "-U", who, "-At", "-d", database]
             command += ["-f", str(file)] if file else ["-c", statement]
         else:
-            command = ["mariadb", "-h", "127.0.0.1", "-P", str(server.port), f"-u{who}", "-N", "-B", "-e", statement]
-            command += [database] if database else []
+            command = ["mariadb", "--no-defaults", "-N", "-B", "-e", statement]
+            if user:
+                command += ["-h", "127.0.0.1", "-P", str(server.port), f"-u{user}", database]
+            else:  # the user of the tests may not grant, and root comes through the socket only
+                command, secret = [*command, "-S", str(server.folder / "socket"), "-uroot"], ""
         environment = {**os.environ, "PGPASSWORD": secret, "MYSQL_PWD": secret}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0, done.stderr
