@@ -37,8 +37,13 @@ VALUES: list[tuple[str, Any]] = [
     ("persistence.config.datasource", "WSO2_CARBON_DB"),
     ("persistence.config.table", "PERSISTENCE_TABLE"),
     ("errors.enabled", False),
+    ("metrics.enabled", False),
+    ("metrics.levels.root", "INFO"),
+    ("metrics.reservoir.type", "EXPONENTIALLY_DECAYING"),
+    ("metrics_jdbc.sources.0.cleanup.days_to_keep", 3),
+    ("metrics_jdbc.reporting.jdbc.0.polling_period", 60),
     ("datasources.entries.1.name", "WSO2_METRICS_DB"),
-    ("datasources.entries.1.jndi.name", "jdbc/WSO2_METRICS_DB"),
+    ("datasources.entries.1.jndi.name", "jdbc/WSO2MetricsDB"),
     ("datasources.entries.1.jndi.use_jndi_reference", True),
     ("datasources.entries.1.definition.type", "RDBMS"),
     ("datasources.entries.1.definition.configuration.max_pool_size", 30),
@@ -82,7 +87,8 @@ def test_a_shipped_key_has_the_shipped_value(path: str, value: Any):
 
 @pytest.mark.parametrize("section", SHIPPED)
 def test_a_shipped_section_has_the_notice_that_it_should_have_and_no_other(section: str):
-    notices = deployment_of({section: SHIPPED[section]}, LOOKUPS).notices
+    measuring = {"wso2.metrics": SHIPPED["wso2.metrics"]}  # which is off, so its database need not be there
+    notices = deployment_of({**measuring, section: SHIPPED[section]}, LOOKUPS).notices
     expected = NOTICES.get(section)
     if section in ("wso2.transport.http", "siddhi.stores.query.api"):
         several = ("transportProperties", "listenerConfigurations[1].keyStoreFile")
@@ -99,7 +105,7 @@ def test_the_data_sources_of_h2_are_files_of_sqlite_in_the_home():
     sources = deployment_of(SHIPPED, LOOKUPS).sections.datasources
     assert len(sources.files()) == 11
     assert {path.parent for path in sources.files()} == {HOME / "wso2/worker/database"}
-    assert sources.source("java:comp/env/jdbc/WSO2_METRICS_DB", "test") == sources.source("WSO2_METRICS_DB", "test")
+    assert sources.source("java:comp/env/jdbc/WSO2MetricsDB", "test") == sources.source("WSO2_METRICS_DB", "test")
 
 
 @pytest.mark.parametrize(
