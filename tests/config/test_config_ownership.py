@@ -98,9 +98,11 @@ def test_a_link_a_file_and_a_link_to_nothing_are_no_private_folders(tmp_path: Pa
         assert not is_own(tmp_path / name)
 
 
-def test_what_is_not_there_is_not_refused_but_is_nobodys(tmp_path: Path):
-    check_own(tmp_path / "state")
-    assert not is_own(tmp_path / "state")
+def test_what_is_no_folder_has_no_files_of_others_and_is_nobodys(tmp_path: Path):
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "state", tmp_path / "file", tmp_path / "file" / "below"):
+        check_own(path)
+        assert not is_own(path)
 
 
 def test_a_file_of_ones_own_is_for_nobody_else(tmp_path: Path):

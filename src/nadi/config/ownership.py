@@ -58,17 +58,17 @@ def make_folders(folder: Path) -> None:
 
 
 def check_own(folder: Path) -> None:
-    """Refuse a folder whose files somebody else may have put there: only this user and root may write to it. One that is not there is right.
+    """Refuse a folder whose files somebody else may have put there: only this user and root may write to it. What is no folder, or cannot be looked at, has no
+    files that could be taken: that is for whoever wants to use it.
 
     Errors: FOLDER_NOT_PRIVATE.
     """
     try:
         found = folder.stat()
-    except FileNotFoundError:
+    except OSError:
         return
-    except OSError as problem:
-        raise _refused(folder, f"cannot be looked at: {problem.strerror}") from problem
-    if reason := _wrong(found, (os.geteuid(), _ROOT)):
+    reason = _wrong(found, (os.geteuid(), _ROOT))
+    if reason and stat.S_ISDIR(found.st_mode):
         raise _refused(folder, reason)
 
 
