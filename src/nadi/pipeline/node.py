@@ -22,6 +22,7 @@ from nadi.io.registry import is_parted
 from nadi.io.remotefiles import inside
 from nadi.metrics import AppProgress
 from nadi.metrics.levels import Levels
+from nadi.pipeline.appfolder import app_folder
 from nadi.pipeline.cutting.restored import settle
 from nadi.pipeline.hosting.doors import new_token
 from nadi.pipeline.session import is_cluster
@@ -144,7 +145,7 @@ def needed_outputs(app: App) -> tuple[str, ...]:
 
 def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
     """The description of an app on this node; what its state folder fixes stays as it was. Errors: APP_CHANGED, INVALID_SETTING."""
-    state = options.state.resolve() / app.name
+    state = app_folder(options.state, app.name)
     make_folders(state)
     spec = _spec(text, app, options, cores, journal, cores)
     spec = dataclasses.replace(spec, begin=settle(spec))
@@ -182,7 +183,7 @@ def spec_to_restore(text: AppText, app: App, options: NodeOptions, cores: int, b
 
 def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str, buckets: int) -> AppSpec:
     """The description of an app from its text and the settings; it has so many `buckets` where it can be split and they do not say how many."""
-    state = (options.state / app.name).resolve()
+    state = app_folder(options.state, app.name)
     settings = options.settings()
     hosts = host_count(settings, cores)
     split = 1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, buckets))

@@ -7,7 +7,8 @@ from dataclasses import replace
 from nadi.errors import Diagnostic, NadiError
 from nadi.lang import parse, parse_collecting, tree
 from nadi.plan.aggregations import define_aggregation
-from nadi.plan.annotations import app_name, check_app, compatibility, playback, pool, repeated_annotations
+from nadi.plan.annotations import check_app, compatibility, playback, pool, repeated_annotations
+from nadi.plan.appnames import UNNAMED, app_name
 from nadi.plan.catalog import Catalog
 from nadi.plan.context import Context
 from nadi.plan.definitions import define
@@ -76,7 +77,11 @@ def diagnose(text: str, file: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
 
 
 def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None) -> App:
-    clock, pinned = None, ""
+    name, clock, pinned = UNNAMED, None, ""
+    try:
+        name = app_name(context, app.annotations)
+    except NadiError as found:
+        _note(found, failed)
     try:
         context.compat = compatibility(context, app.annotations)
         check_app(context, app.annotations)
@@ -89,7 +94,7 @@ def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None)
     _define_all(context, app.definitions, failed)
     elements = _elements(context, app.elements, failed)
     made = App(
-        name=app_name(app.annotations),
+        name=name,
         streams=context.streams,
         tables=context.tables,
         windows=context.windows,
