@@ -338,7 +338,8 @@ def as_yaml(found: Deployment) -> dict[str, Any]:
             return [masked(inner, path) for inner in value]
         if not isinstance(value, str) or not value:
             return value
-        return MASKED if any(map(is_secret, path.split("."))) else hidden(value, found.secrets)
+        parts = path.split(".")  # what a variable of an app is for is not told by its name
+        return MASKED if "variables" in parts or any(map(is_secret, parts)) else hidden(value, found.secrets)
 
     shown: dict[str, Any] = masked(found.sections.model_dump(mode="json", by_alias=True), "")
     return shown

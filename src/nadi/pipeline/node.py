@@ -20,13 +20,15 @@ from nadi.errors import NadiError, error
 from nadi.io.identity import OWN, first_numbers
 from nadi.io.registry import is_parted
 from nadi.io.remotefiles import inside
+from nadi.lang import settled, substitute
+from nadi.lang.refs import Refs, places_of, with_refs
 from nadi.metrics import AppProgress
 from nadi.metrics.levels import Levels
 from nadi.pipeline.appfolder import app_folder
 from nadi.pipeline.cutting.restored import settle
 from nadi.pipeline.hosting.doors import new_token
 from nadi.pipeline.session import is_cluster
-from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.spec import AppSpec, Engine, planned
 from nadi.plan.nodes import App
 
 log = structlog.get_logger(__name__)
@@ -46,10 +48,36 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class AppText:
-    """A Siddhi app to run; `file` is where it came from, for messages."""
+    """A Siddhi app to run; `file` is where it came from, for messages. `variables` are the values of its connections, which are not in the text
+    (`nadi.lang.settled`)."""
 
     text: str
     file: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, text: str, variables: Mapping[str, str], file: str = "", refs: Refs | None = None) -> AppText:
+        """A text as its author wrote it, with the variables that it may have, and for `ref='name'` what `refs` has of this name.
+
+        Errors: VARIABLE_NOT_SET, VARIABLE_NOT_PLAIN, REF_UNKNOWN, REF_OF_ANOTHER_TYPE.
+        """
+        kept, connections = settled(text, variables, file=file)
+        if refs:
+            named, values = places_of(refs)
+            kept = with_refs(kept, named)
+            connections |= {name: value for name, value in values.items() if f"${{{name}}}" in kept}
+        elif refs is not None:
+            kept = with_refs(kept, refs)
+        return cls(kept, file, connections)
+
+    def planned(self, engine: Engine) -> App:
+        """The app. Errors: those of the text."""
+        return planned(engine, self.text, self.variables)
+
+    @property
+    def filled(self) -> str:
+        """The text with all values: for what is neither stored nor shown."""
+        return substitute(self.text, self.variables, file=self.file) if self.variables else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +241,7 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         cluster=options.cluster,
         token=options.token if options.cluster else "",
         files=str(Path(settings.connector_files).resolve()) if settings.connector_files else "",
+        variables=dict(text.variables),
     )
 
 

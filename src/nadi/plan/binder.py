@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nadi.errors import Diagnostic, NadiError
@@ -56,19 +57,21 @@ def bind_collecting(
     return (None if found else made), tuple(found)
 
 
-def plan_app(text: str, catalog: Catalog, *, file: str = "") -> App:
-    """Parse and bind.
+def plan_app(text: str, catalog: Catalog, *, file: str = "", connections: Mapping[str, str] | None = None) -> App:
+    """Parse and bind. `connections` are values for `${name}` in strings; the app's text does not have them (`nadi.lang.settled`).
 
     Raises:
         SiddhiParserException: the text is not SiddhiQL.
         NadiError: it is, and makes no app.
     """
-    return bind(parse(text, file=file), catalog, text=text, file=file)
+    return bind(parse(text, file=file, connections=connections), catalog, text=text, file=file)
 
 
-def diagnose(text: str, file: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
-    """Everything that is wrong with a text: what cannot be read and, of what can, what makes no sense."""
-    app, unread = parse_collecting(text, file=file)
+def diagnose(
+    text: str, file: str, catalog: Catalog, connections: Mapping[str, str] | None = None
+) -> tuple[Diagnostic, ...]:
+    """Everything that is wrong with a text: what cannot be read and, of what can, what makes no sense. `connections` as for `plan_app`."""
+    app, unread = parse_collecting(text, file=file, connections=connections)
     _made, wrong = bind_collecting(app, catalog, text=text, file=file)
     if unread:
         # what is missing because it could not be read is no second error
