@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nadi.config import Persistence
-from nadi.config.persistence import persistence_of
+from nadi.config.deployment import as_yaml, deployment_of
 from nadi.errors import NadiError
 from nadi.kernel.contract import Segment
 from nadi.kernel.rows.payloads import VERSION
@@ -91,8 +91,10 @@ def test_any_byte_that_was_changed_is_noticed(place: int, by: int) -> None:
 
 def test_a_key_that_can_be_guessed_is_refused_without_being_shown() -> None:
     with pytest.raises(NadiError, match="at least 32 random characters") as failed:
-        persistence_of({"state.persistence": {"config": {"secretKey": "hunter2"}}}, {})
+        deployment_of({"state.persistence": {"config": {"secretKey": "hunter2"}}}, {})
     assert "hunter2" not in str(failed.value)
     content = {"state.persistence": {"config": {"secretKey": "${env:KEY}"}}}
-    assert persistence_of(content, {"KEY": KEY}).secret_key == KEY
-    assert KEY not in repr(persistence_of(content, {"KEY": KEY}))
+    found = deployment_of(content, {"env": {"KEY": KEY}.get})
+    assert found.persistence.secret_key == KEY
+    assert KEY not in repr(found.persistence)
+    assert KEY not in str(as_yaml(found))

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, ValidationError
 
-from nadi.config import clusters, extensions
+from nadi.config import clusters, extensions, yamltext
 from nadi.config.auth import Auth, Permissions
 from nadi.config.datasources import DataSources
 from nadi.config.extensions import ExtensionEntry, RefEntry, properties_of
@@ -213,8 +213,8 @@ def read_deployment(path: Path, lookups: Mapping[str, Lookup] | None = None) -> 
     try:
         if path.stat().st_size > LARGEST:
             raise error("INVALID_SETTING", name="deployment.yaml", value=path, wanted=f"at most {LARGEST:,} bytes")
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as problem:
+        content = yamltext.read(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
         reason = " ".join(str(problem).split())
         raise error(
             "INVALID_SETTING", name="deployment.yaml", value=path, wanted=f"a file in YAML ({reason})"

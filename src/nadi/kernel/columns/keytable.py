@@ -137,8 +137,12 @@ class KeyTable:
         return ends, data
 
     def unpacked(self, ends: Array, texts: Array) -> Array:
-        """The id of each text that `packed` gave, made where there is none."""
-        return self.number(pa.Array.from_buffers(pa.string(), len(ends) - 1, [None, *map(pa.py_buffer, (ends, texts))]))
+        """The id of each text that `packed` gave, made where there is none. Raises ValueError for what it did not give."""
+        if ends.dtype != _INT or texts.dtype != _BYTE or not len(ends) or ends[-1] > len(texts):
+            raise ValueError("its texts are not where it says")
+        given = pa.Array.from_buffers(pa.string(), len(ends) - 1, [None, *map(pa.py_buffer, (ends, texts))])
+        given.validate(full=True)
+        return self.number(given)
 
     def spelled(self) -> tuple[Array, Array, Array]:
         """By id where its text begins and how many bytes it has, and the bytes of all."""
