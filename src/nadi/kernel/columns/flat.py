@@ -91,7 +91,7 @@ def _head(payload: bytes) -> tuple[_Head, int]:
     try:
         (length,) = _LENGTH.unpack_from(payload, 4)
         head = _DECODER.decode(memoryview(payload)[8 : 8 + length])
-    except (struct.error, msgspec.MsgspecError) as problem:
+    except (struct.error, UnicodeDecodeError, msgspec.MsgspecError) as problem:
         raise _unreadable(f"its head is damaged: {problem}") from problem
     at = 8 + length
     return head, at + -at % 8

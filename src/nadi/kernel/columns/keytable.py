@@ -130,8 +130,10 @@ class KeyTable:
 
     def packed(self, ids: Array) -> tuple[Array, Array]:
         """The texts of ids: where each begins and the last ends (int32), and their bytes."""
-        ends = np.zeros(len(ids) + 1, np.int32)
-        np.cumsum(self._lengths[ids], out=ends[1:])
+        ends, lengths = np.zeros(len(ids) + 1, np.int32), self._lengths[ids]
+        if len(lengths) and lengths.min() < 0:
+            raise ValueError("the id of a text that there is not")
+        np.cumsum(lengths, out=ends[1:])
         data = np.empty(int(ends[-1]), np.uint8)
         _pack(ids.astype(np.int64), self._starts, self._lengths, self._texts, ends, data)
         return ends, data
@@ -162,6 +164,12 @@ def texts_of(columns: tuple[Column, ...], kinds: tuple[Type, ...]) -> pa.Array:
 def _text_of(array: pa.Array, kind: Type) -> pa.Array:
     made = array if kind is Type.STRING else pc.cast(array, pa.string())
     return made.fill_null("null") if made.null_count else made
+
+
+def check_parts(ends: Array, lengths: Array) -> None:
+    """Raises ValueError where beginnings of texts, which lie between `ends`, are longer than these."""
+    if len(lengths) and ((lengths < 0) | (lengths > np.diff(ends))).any():
+        raise ValueError("a part of a text is longer than the text")
 
 
 def longer(array: Array, size: int) -> Array:
