@@ -134,3 +134,35 @@ def attacked(seed: int, times: int, *names: str) -> list[list[object]]:
 def test_a_state_that_was_tampered_with_is_loaded_or_is_a_named_error(name: str) -> None:
     found = attacked(7, 15, name)
     assert [told for told in found if told[2] == "load"] == []
+
+
+LOOPS = """
+import numpy as np
+from nadi.kernel.columns.jit import bare, loop
+
+@bare
+def inner(array, i):
+    return array[i]
+
+@loop
+def outer(array, i):
+    return inner(array, i)
+
+for i in (3, 1 << 40, -(1 << 40)):
+    try:
+        outer(np.zeros(3, np.int64), i)
+    except IndexError:
+        print("refused")
+"""
+
+
+def test_loops_that_check_their_indices_refuse_one_outside_of_an_array(tmp_path: Path) -> None:
+    """`NADI_CHECKED=1`: for states of strangers, whatever the checks at loading do not see."""
+    (tmp_path / "loops.py").write_text(LOOPS)
+    environment = {**os.environ, "NADI_CHECKED": "1", "NADI_CACHE": str(tmp_path / "cache")}
+    environment.pop("NUMBA_DISABLE_JIT", None)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "loops.py")], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["refused"] * 3, done.stderr[-2000:]
+    assert (tmp_path / "cache" / "checked").is_dir()
