@@ -27,6 +27,7 @@ def run_app(state: Path, alerts: Path) -> float:
     flights, weather = prepare(state / "input")
     places = {"FLIGHTS": str(flights), "WEATHER": str(weather), "ALERTS": str(alerts)}
     command = [sys.executable, "-m", "nadi", "run", str(APP), "--until-end", "--state-dir", str(state / "node")]
+    command += [word for name in places for word in ("--env", name)]
     started = time.monotonic()
     status = subprocess.call(command, env=os.environ | places)
     if status:

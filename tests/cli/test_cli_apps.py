@@ -96,11 +96,16 @@ def test_a_text_that_is_wrong_is_refused_before_the_node_is_asked_for_any_app(tm
 
 def test_variables_are_replaced_where_the_command_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (path,) = files(tmp_path, "One")
-    path.write_text("@app:description('${CITY}') define stream S (n int); from S select n insert into O;")
+    path.write_text(
+        "@app:description('${CITY}') @sink(type='log', prefix='${WHERE}') define stream O (n int);"
+        "define stream S (n int); from S select n insert into O;"
+    )
     monkeypatch.setenv("CITY", "Bonn")
     with node(tmp_path / "state") as made:
-        nadi("app", "add", path, "--state-dir", tmp_path / "state")
+        nadi("app", "add", path, "--state-dir", tmp_path / "state", "--env", "CITY", "--env", "WHERE=there")
     assert "'Bonn'" in made.added[0].text
+    assert "'${WHERE}'" in made.added[0].text
+    assert made.added[0].variables == {"WHERE": "there"}
 
 
 def test_without_a_node_the_commands_say_so(tmp_path: Path):

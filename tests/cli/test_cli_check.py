@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nadi.cli.check import check
+from nadi.errors import NadiError
 
 GOOD = "define stream S (a int);\n\nfrom S[a > 5]\nselect a\ninsert into T;\n"
 
@@ -73,10 +74,25 @@ def test_a_file_that_is_no_text_is_an_error_of_that_file(written, capsys):
     assert out.endswith("1 error in 1 of 2 apps\n")
 
 
-def test_variables_come_from_the_environment(written, capsys, monkeypatch):
+def test_an_app_gets_those_variables_only_that_it_is_given(written, capsys, monkeypatch):
+    """Finding 6: its author may not be who may read the environment."""
     path = written("a.siddhi", "define stream ${NADI_TEST_NAME} (a int);\n")
-    monkeypatch.delenv("NADI_TEST_NAME", raising=False)
-    assert check([path], False) == 1
-    assert "1:15: [VARIABLE_NOT_SET] ${NADI_TEST_NAME}" in capsys.readouterr().out
     monkeypatch.setenv("NADI_TEST_NAME", "S")
-    assert check([path], False) == 0
+    assert check([path], False) == 1
+    said = capsys.readouterr().out
+    assert "1:15: [VARIABLE_NOT_SET] ${NADI_TEST_NAME}" in said
+    assert "'--env NADI_TEST_NAME' takes it from the environment" in said
+    assert check([path], False, ["NADI_TEST_NAME"]) == 0
+    assert check([path], False, ["NADI_TEST_NAME=T"]) == 0
+    monkeypatch.delenv("NADI_TEST_NAME")
+    with pytest.raises(NadiError, match="VARIABLE_NOT_IN_ENVIRONMENT"):
+        check([path], False, ["NADI_TEST_NAME"])
+
+
+def test_no_error_shows_the_value_of_a_connection(written, capsys):
+    """Finding 7."""
+    path = written("a.siddhi", "@sink(type='log', prefix='${P}') define stream S (a itn);\n")
+    assert check([path], False, ["P=S3cret"]) == 1
+    said = capsys.readouterr().out
+    assert "${P}" in said
+    assert "S3cret" not in said

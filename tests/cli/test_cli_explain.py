@@ -19,13 +19,15 @@ def test_it_tells_the_plan_of_the_app_in_a_file(tmp_path):
     assert json.loads(explain_json(path))["groups"][0]["sharding"] == "single"
 
 
-def test_variables_are_replaced_from_the_environment(tmp_path, monkeypatch):
+def test_variables_are_those_that_the_command_is_given(tmp_path, monkeypatch):
     path = tmp_path / "sums.siddhi"
     path.write_text(APP.replace("length(2)", "length(${NADI_TEST_SIZE})"), encoding="utf-8")
     with pytest.raises(NadiError, match="VARIABLE_NOT_SET"):
         explain(path)
     monkeypatch.setenv("NADI_TEST_SIZE", "2")
-    assert "length" in explain(path)
+    with pytest.raises(NadiError, match="VARIABLE_NOT_SET"):
+        explain(path)
+    assert "length" in explain(path, ["NADI_TEST_SIZE"])
 
 
 def test_what_is_wrong_is_told_with_file_line_and_column(tmp_path):

@@ -108,7 +108,7 @@ spark: {hadoop: {fs.s3a.secret.key: plain-secret}}
     shown = yaml.safe_dump(as_yaml(found))
     assert "hush" not in shown
     assert "plain-secret" not in shown
-    assert "PLAIN_NAME: user:***" in shown
+    assert "PLAIN_NAME: '***'" in shown
     path.write_text('wso2.carbon: {id: "${sec:dd}"}')
     assert condition(read_deployment, path, environment_lookups(tmp_path))[0] == "SECRET_UNKNOWN"
     assert condition(read_deployment, path, environment_lookups())[0] == "INVALID_SETTING"

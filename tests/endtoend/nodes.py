@@ -154,6 +154,7 @@ def start(
     screen = state.parent / f"{state.name}.screen"
     command = [*before, *nadi, "run", *map(str, apps), "--state-dir", str(state), "--master", master]
     command += ["--until-end"] if until_end else []
+    command += [word for name in variables for word in ("--env", name)]
     command += ["--config", str(config)] if config is not None else []
     for name, value in (conf or {}).items():
         command += ["--conf", f"{name if name.startswith('spark.') else f'nadi.{name}'}={value}"]

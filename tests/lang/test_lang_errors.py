@@ -227,12 +227,12 @@ def test_variables_are_replaced_before_parsing_and_every_missing_one_is_named():
     app = parse("define stream ${name} (a int); -- ${name}", variables={"name": "S"})
     assert app.definitions[0].source.name == "S"
     assert app.definitions[0].source.span.column == 15
-    assert app.comments[0].text == "-- S"
+    assert app.comments[0].text == "-- ${name}"
     _app, found = parse_collecting("define stream ${x} (a int);\nfrom ${y} insert into T;", variables={})
     assert [(d.condition, d.span.line, d.span.column, d.span.end_column) for d in found] == [
         ("VARIABLE_NOT_SET", 1, 15, 19),
         ("VARIABLE_NOT_SET", 2, 6, 10),
     ]
-    with pytest.raises(NadiError, match=r"\$\{x\} is neither a system property nor an environment variable"):
+    with pytest.raises(NadiError, match=r"\$\{x\} has no value"):
         substitute("${x}", {})
-    assert substitute("${a}${a b}", {"a": "${a}"}) == "${a}${a b}"
+    assert substitute("'${a}${a b}'", {"a": "${a}"}) == "'${a}${a b}'"

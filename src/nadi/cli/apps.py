@@ -17,16 +17,19 @@ from nadi.pipeline.spec import Connectors, Engine
 STOPPED = 130
 
 
-def add(files: Sequence[Path], state: Path) -> int:
+def add(files: Sequence[Path], state: Path, env: Sequence[str] = ()) -> int:
     """Have the node on a state folder run more apps; -> exit status: 1 where one was not taken or ended at once, 130 after Ctrl-C.
 
     All texts are checked before the node is asked; each app is then taken by itself. Errors: those of the texts, NODE_NOT_RUNNING.
     """
-    texts = [checked(file) for file in files]
+    texts = [checked(file, env) for file in files]
     failed = False
     for text in texts:
         try:
-            print(sentence(ask_node(state, Asked(add=text.text, file=text.file))), flush=True)
+            print(
+                sentence(ask_node(state, Asked(add=text.text, file=text.file, variables=dict(text.variables)))),
+                flush=True,
+            )
         except NadiError as reason:
             if reason.condition == "NODE_NOT_RUNNING":
                 raise
@@ -38,12 +41,12 @@ def add(files: Sequence[Path], state: Path) -> int:
     return 1 if failed else 0
 
 
-def checked(file: Path) -> AppText:
+def checked(file: Path, env: Sequence[str] = ()) -> AppText:
     """The text of a file whose app can be planned, with connectors that exist. Errors: as `nadi run` has them."""
-    text, options = read_app(file), NodeOptions()
+    text, options = read_app(file, env), NodeOptions()
     engine: Engine = import_module(options.engine)
     registry: Connectors = import_module(options.connectors)
-    app = engine.plan_app(text.text)
+    app = text.planned(engine)
     for kind in ("source", "sink"):
         registry.connectors(app, kind)
     return text

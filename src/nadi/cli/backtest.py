@@ -33,9 +33,10 @@ def run(
     against: Path | None,
     master: str,
     conf: Sequence[str],
+    env: Sequence[str] = (),
 ) -> int:
     """Run; -> exit status. Errors: those of the texts, of the inputs and of Spark."""
-    text, other = read_app(app).text, read_app(against).text if against is not None else ""
+    text, other = read_app(app, env).filled, read_app(against, env).filled if against is not None else ""
     plans = [plan_app(t) for t in (text, other) if t]
     files = named_files(inputs, plans)
     wanted = chosen(plans, list(files), streams)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nadi.cli.apptext import app_text
+from nadi.cli.apptext import app_text, variables_of
 from nadi.errors import Diagnostic, NadiError
 from nadi.functions.registry import default_registry
-from nadi.lang import parse_collecting, substitute
+from nadi.lang import parse_collecting, settled_collecting
 from nadi.plan import diagnose
 
 
-def check(paths: Sequence[Path], as_json: bool) -> int:
+def check(paths: Sequence[Path], as_json: bool, env: Sequence[str] = ()) -> int:
     """Print every error of every file; the exit status: 1 if there is one, else 0.
 
     `as_json` prints a JSON list of {file, line, column, endLine, endColumn, condition, class, message, next, severity} instead of
     text; lines and columns start at 1 and are 0 where an error has no place.
     """
-    found = {path: diagnostics_of(path) for path in paths}
+    variables = variables_of(env)
+    found = {path: diagnostics_of(path, variables) for path in paths}
     everything = [d for diagnostics in found.values() for d in diagnostics]
     if as_json:
         print(json.dumps([as_record(d) for d in everything], indent=2, ensure_ascii=False))
@@ -31,16 +31,17 @@ def check(paths: Sequence[Path], as_json: bool) -> int:
     return 1 if everything else 0
 
 
-def diagnostics_of(path: Path) -> tuple[Diagnostic, ...]:
-    """All errors of one file: those of syntax or, where there are none, those of meaning. `${name}` comes from the environment."""
+def diagnostics_of(path: Path, variables: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+    """All errors of one file: those of syntax or, where there are none, those of meaning."""
     try:
         text = app_text(path)
     except NadiError as unreadable:
         return (unreadable.diagnostic,)
-    _app, unread = parse_collecting(text, file=str(path), variables=os.environ)
-    if unread:
-        return unread
-    return diagnose(substitute(text, os.environ), str(path), default_registry())
+    kept, connections, unset = settled_collecting(text, variables, file=str(path))
+    _app, unread = parse_collecting(kept, file=str(path), connections=connections)
+    if unset or unread:
+        return (*(e.diagnostic for e in unset), *unread)
+    return diagnose(kept, str(path), default_registry(), connections)
 
 
 def as_record(d: Diagnostic) -> dict[str, object]:

@@ -38,24 +38,35 @@ add_remote_commands(apps)
 Apps = Annotated[list[Path], typer.Argument(help="Siddhi apps: files, one app each.", exists=True, dir_okay=False)]
 
 
+Env = Annotated[
+    list[str] | None,
+    typer.Option("--env", help="A variable that apps get, ${NAME}: NAME from the environment, or NAME=VALUE."),
+]
+
+
 @cli.command()
-def check(apps: Apps, as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON list.")] = False) -> None:
+def check(
+    apps: Apps,
+    as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON list.")] = False,
+    env: Env = None,
+) -> None:
     """Print all errors of all apps; exit status 1 if there are any."""
     from nadi.cli.check import check as run_check
 
-    raise typer.Exit(run_check(apps, as_json))
+    raise typer.Exit(run_check(apps, as_json, env or []))
 
 
 @cli.command()
 def explain(
     app: Annotated[Path, typer.Argument(help="A Siddhi app.", exists=True, dir_okay=False)],
     as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON object.")] = False,
+    env: Env = None,
 ) -> None:
     """Show how an app will run: groups, keys, buckets, each query's state and timers, each sink's guarantee, and why."""
     from nadi.cli.explain import explain as text_of
     from nadi.cli.explain import explain_json
 
-    typer.echo((explain_json if as_json else text_of)(app), nl=False)
+    typer.echo((explain_json if as_json else text_of)(app, env or []), nl=False)
 
 
 @cli.command()
@@ -96,11 +107,12 @@ def run(
     profile: Annotated[
         bool, typer.Option("--profile", help="Note where the time goes, for 'nadi profile'; show it at the end.")
     ] = False,
+    env: Env = None,
 ) -> None:
     """Run apps until Ctrl-C; the next start goes on where this one stopped."""
     from nadi.cli.run import run as run_apps
 
-    raise typer.Exit(run_apps(apps, master, state_dir, conf or [], until_end, config, profile))
+    raise typer.Exit(run_apps(apps, master, state_dir, conf or [], until_end, config, profile, env or []))
 
 
 @cli.command()
@@ -174,11 +186,12 @@ def replay(
         Path | None,
         typer.Option(help="A deployment.yaml, which says where revisions are; without one, below the state folder."),
     ] = None,
+    env: Env = None,
 ) -> None:
     """Make again what an app emitted, from its logs and beside it, and compare; exit status 1 where a file differs."""
     from nadi.cli.replay import replay as run_replay
 
-    raise typer.Exit(run_replay(app, first, last, output, state_dir, conf or [], config))
+    raise typer.Exit(run_replay(app, first, last, output, state_dir, conf or [], config, env or []))
 
 
 @cli.command()
@@ -202,11 +215,14 @@ def backtest(
     ] = None,
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*,4]",
     conf: Annotated[list[str] | None, typer.Option(help="key=value: a setting of Spark (spark.…).")] = None,
+    env: Env = None,
 ) -> None:
     """Run an app over history, or two versions of it and compare them; exit status 1 where they differ."""
     from nadi.cli.backtest import run as run_backtest
 
-    raise typer.Exit(run_backtest(app, inputs, timestamp, streams or [], output, against, master, conf or []))
+    raise typer.Exit(
+        run_backtest(app, inputs, timestamp, streams or [], output, against, master, conf or [], env or [])
+    )
 
 
 @cli.command()
@@ -229,14 +245,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="For tools: JSON.")]
 
 
 @apps.command("add")
-def app_add(files: Apps, state_dir: StateFolder = Path(".nadi")) -> None:
+def app_add(files: Apps, state_dir: StateFolder = Path(".nadi"), env: Env = None) -> None:
     """Run more apps on a node that runs; the others go on. Exit status 1 where one is not taken.
 
     The next start of the node does not know of them: `nadi run` names its apps.
     """
     from nadi.cli.apps import add
 
-    raise typer.Exit(add(files, state_dir))
+    raise typer.Exit(add(files, state_dir, env or []))
 
 
 @apps.command("remove")
@@ -306,6 +322,7 @@ def restore(
     state_dir: StateFolder = Path(".nadi"),
     conf: Annotated[list[str] | None, typer.Option(help="key=value, as the node will have them (nadi.…).")] = None,
     as_json: AsJson = False,
+    env: Env = None,
 ) -> None:
     """Put a revision into an app that does not run and may have changed since: its next start goes on from there.
 
@@ -314,10 +331,10 @@ def restore(
     if dry_run:
         from nadi.cli.restore import dry_run as plan
 
-        raise typer.Exit(plan(app, name, config, state_dir, conf or [], reset, as_json))
+        raise typer.Exit(plan(app, name, config, state_dir, conf or [], reset, as_json, env or []))
     from nadi.cli.restore import restore as put
 
-    raise typer.Exit(put(app, name, config, state_dir, conf or [], reset))
+    raise typer.Exit(put(app, name, config, state_dir, conf or [], reset, env or []))
 
 
 def main() -> None:

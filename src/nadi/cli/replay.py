@@ -34,7 +34,14 @@ EARLIEST_MS = 100_000_000_000
 
 
 def replay(
-    app: str, first: str, last: str, output: Path, state: Path, conf: Sequence[str], config: Path | None = None
+    app: str,
+    first: str,
+    last: str,
+    output: Path,
+    state: Path,
+    conf: Sequence[str],
+    config: Path | None = None,
+    env: Sequence[str] = (),
 ) -> int:
     """Replay a stretch of an app's history into a file; -> exit status.
 
@@ -44,7 +51,7 @@ def replay(
     named = _REVISION.fullmatch(first) is not None
     begin = None if named else edge("--from", first)
     end = edge("--to", last)
-    with described(app, state, settings(conf)) as spec, opened(config, state) as store:
+    with described(app, state, settings(conf), env) as spec, opened(config, state) as store:
         cuts = open_cut_log(spec)
         start = None
         if named:
@@ -81,15 +88,15 @@ def edge(option: str, text: str) -> Edge | None:
 
 
 @contextmanager
-def described(app: str, state: Path, conf: dict[str, str]) -> Iterator[AppSpec]:
+def described(app: str, state: Path, conf: dict[str, str], env: Sequence[str] = ()) -> Iterator[AppSpec]:
     """The app by its name, where it runs, or by its file; with its journal, which is started for the time where no node runs."""
     path = Path(app)
     if not path.is_file():
         yield _running(app, state)
         return
-    text = read_app(path)
+    text = read_app(path, env)
     options = NodeOptions(state, conf=conf)
-    planned = plan_app(text.text)
+    planned = plan_app(text.text, text.variables)
     if not (state / planned.name).is_dir():
         raise error("NO_STATE", app=planned.name, folder=state, hint=known_apps(planned.name, state))
     spec = make_spec(text, planned, options, os.cpu_count() or 1, options.settings().journal_url)

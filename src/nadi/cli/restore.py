@@ -29,18 +29,20 @@ from nadi.plan.nodes import App
 _STYLES = {GOES_ON: "green", BEGINS: "cyan", DROPPED: "red"}
 
 
-def restore(path: Path, name: str, config: Path | None, state: Path, conf: Sequence[str], reset: bool) -> int:
+def restore(
+    path: Path, name: str, config: Path | None, state: Path, conf: Sequence[str], reset: bool, env: Sequence[str] = ()
+) -> int:
     """Put a revision ("": the newest good one) into the app in a file; -> exit status.
 
     Errors: those of the app's text and of the store, NODE_LOCKED, RESTORE_DROPS_STATE, RESTORE_DROPS_INPUT, MESSAGES_GONE, RESTORE_NOT_POSSIBLE.
     """
-    text = read_app(path, deployed(config, state).refs)
-    app = plan_app(text.text)
+    text = read_app(path, env, deployed(config, state).refs)
+    app = plan_app(text.text, text.variables)
     options = NodeOptions(state, conf=settings(conf))
     with opened(config, state) as store, node_lock(state):
         stored = chosen(store, app.name, name)
         spec = spec_to_restore(text, app, options, os.cpu_count() or 1, stored.buckets)
-        with _with_journal(spec, (app, plan_app(stored.revision.meta.text))) as reachable:
+        with _with_journal(spec, (app, plan_app(stored.revision.meta.text, text.variables))) as reachable:
             done = prepare(reachable, stored, reset)
     print_plan(done.plan, stored.revision.name)
     print_inputs(done.inputs)
@@ -50,19 +52,26 @@ def restore(path: Path, name: str, config: Path | None, state: Path, conf: Seque
 
 
 def dry_run(
-    path: Path, name: str, config: Path | None, state: Path, conf: Sequence[str], reset: bool, as_json: bool
+    path: Path,
+    name: str,
+    config: Path | None,
+    state: Path,
+    conf: Sequence[str],
+    reset: bool,
+    as_json: bool,
+    env: Sequence[str] = (),
 ) -> int:
     """Print what a restore of a revision ("": the newest good one) into the app in a file would do; -> exit status, 1 where it would be refused.
 
     Errors: those of the app's text, REVISION_NOT_FOUND, REVISION_DAMAGED, NO_GOOD_REVISION, those of the store.
     """
-    text = read_app(path, deployed(config, state).refs)
-    app = plan_app(text.text)
+    text = read_app(path, env, deployed(config, state).refs)
+    app = plan_app(text.text, text.variables)
     options = NodeOptions(state, conf=settings(conf))
     with opened(config, state) as store:
         stored = chosen(store, app.name, name)
         spec = spec_to_restore(text, app, options, os.cpu_count() or 1, stored.buckets)
-        with _beside(spec, (app, plan_app(stored.revision.meta.text))) as reachable:
+        with _beside(spec, (app, plan_app(stored.revision.meta.text, text.variables))) as reachable:
             planned = plan(reachable, stored)
     revision = stored.revision.name
     if as_json:

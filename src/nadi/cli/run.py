@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from nadi.cli.apptext import app_text
+from nadi.cli.apptext import app_text, variables_of
 from nadi.cli.interrupts import stops
 from nadi.cli.panel import screen
 from nadi.cli.profile import print_profile
 from nadi.config.deployment import Deployment, read_deployment, state_lookups
 from nadi.errors import NadiError, error
-from nadi.lang import substitute
-from nadi.lang.refs import Refs, with_refs
+from nadi.lang.refs import Refs
 from nadi.pipeline.node import AppProgress, AppText, ExitReport, NodeOptions
 from nadi.pipeline.profile import read_profile
 from nadi.pipeline.run import Node
 
 
-def read_app(path: Path, refs: Refs | None = None) -> AppText:
-    """The text of a file with its ${variables} replaced from the environment, and each `ref='name'` by what `refs` has of this name.
+def read_app(path: Path, env: Sequence[str] = (), refs: Refs | None = None) -> AppText:
+    """The text of a file with the variables of `--env`, and each `ref='name'` by what `refs` has of this name.
 
-    Errors: APP_NOT_READABLE, VARIABLE_NOT_SET, REF_UNKNOWN, REF_OF_ANOTHER_TYPE.
+    Errors: APP_NOT_READABLE, VARIABLE_NOT_IN_ENVIRONMENT, VARIABLE_NOT_SET, VARIABLE_NOT_PLAIN, REF_UNKNOWN, REF_OF_ANOTHER_TYPE.
     """
-    text = substitute(app_text(path), os.environ)
-    return AppText(text if refs is None else with_refs(text, refs), str(path))
+    return AppText.of(app_text(path), variables_of(env), str(path), refs)
 
 
 def settings(pairs: Sequence[str]) -> dict[str, str]:
@@ -60,10 +57,11 @@ def run(
     until_end: bool,
     config: Path | None = None,
     profile: bool = False,
+    env: Sequence[str] = (),
 ) -> int:
     """Run apps; -> exit status. `profile` notes where the time goes, for `nadi profile` and for the end."""
     deployment = Deployment() if config is None else read_deployment(config, state_lookups(state))
-    texts = [read_app(path, deployment.refs) for path in apps]
+    texts = [read_app(path, env, deployment.refs) for path in apps]
     kept = deployment.persistence, deployment.error_store
     options = NodeOptions(state, master, settings(conf), until_end, *kept, profile=profile)
     shown = screen()

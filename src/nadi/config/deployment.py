@@ -19,7 +19,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, ValidationError
 
-from nadi.config import clusters, extensions
+from nadi.config import clusters, extensions, yamltext
 from nadi.config.auth import Auth, Permissions
 from nadi.config.datasources import DataSources
 from nadi.config.extensions import ExtensionEntry, RefEntry, properties_of
@@ -213,8 +213,8 @@ def read_deployment(path: Path, lookups: Mapping[str, Lookup] | None = None) -> 
     try:
         if path.stat().st_size > LARGEST:
             raise error("INVALID_SETTING", name="deployment.yaml", value=path, wanted=f"at most {LARGEST:,} bytes")
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as problem:
+        content = yamltext.read(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
         reason = " ".join(str(problem).split())
         raise error(
             "INVALID_SETTING", name="deployment.yaml", value=path, wanted=f"a file in YAML ({reason})"
@@ -338,7 +338,8 @@ def as_yaml(found: Deployment) -> dict[str, Any]:
             return [masked(inner, path) for inner in value]
         if not isinstance(value, str) or not value:
             return value
-        return MASKED if any(map(is_secret, path.split("."))) else hidden(value, found.secrets)
+        parts = path.split(".")  # what a variable of an app is for is not told by its name
+        return MASKED if "variables" in parts or any(map(is_secret, parts)) else hidden(value, found.secrets)
 
     shown: dict[str, Any] = masked(found.sections.model_dump(mode="json", by_alias=True), "")
     return shown

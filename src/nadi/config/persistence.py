@@ -12,6 +12,7 @@ from nadi.config.section import Section, unused
 from nadi.errors import error, nearest
 
 _STORES = {kind: kind for kind in (FILES, DATABASE)} | {f"Incremental{kind}": kind for kind in (FILES, DATABASE)}
+KEY_CHARACTERS = 32
 _DB_ERRORS = "DBErrorStore"
 
 
@@ -21,6 +22,7 @@ class RevisionPlace(Section):
     location: str = "siddhi-app-persistence"
     datasource: str = "WSO2_CARBON_DB"
     table: str = "PERSISTENCE_TABLE"
+    secret_key: str = Field(default="", alias="secretKey", repr=False)
     queries: Any = unused("queries", "nadi has its own statements for each database")
 
 
@@ -41,6 +43,9 @@ class StatePersistence(Section):
             wanted = f"'{near}', or another of {', '.join(_STORES)}"
             raise error("INVALID_SETTING", name="state.persistence.persistenceStore", value=chosen, wanted=wanted)
         store, config = _STORES[chosen], self.config
+        if config.secret_key and len(config.secret_key) < KEY_CHARACTERS:
+            wanted = f"a text of at least {KEY_CHARACTERS} random characters"
+            raise error("INVALID_SETTING", name="state.persistence.config.secretKey", value="…", wanted=wanted)
         wanted_by = "state.persistence.config.datasource"
         return Persistence(
             enabled=self.enabled,
@@ -50,6 +55,7 @@ class StatePersistence(Section):
             location=config.location,
             datasource=sources.source(config.datasource, wanted_by) if store == DATABASE else None,
             table=config.table,
+            secret_key=config.secret_key,
         )
 
 

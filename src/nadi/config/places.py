@@ -5,7 +5,7 @@ The models that read it are in `nadi.config.persistence`: with them comes pydant
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 FILES, DATABASE = "FileSystemPersistenceStore", "DBPersistenceStore"
 ERRORS_TABLE = "ERROR_STORE_TABLE"
@@ -27,7 +27,7 @@ class DataSource:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Persistence:
     """`state.persistence`. `store` is FILES or DATABASE (their `Incremental…` forms mean the same here: every store writes only what changed); `interval` is
-    in minutes, 0: only on demand; `keep` counts revisions.
+    in minutes, 0: only on demand; `keep` counts revisions. With a `secret_key` revisions are signed, and others refused.
     """
 
     enabled: bool = False
@@ -37,6 +37,7 @@ class Persistence:
     location: str = "siddhi-app-persistence"
     datasource: DataSource | None = None
     table: str = "PERSISTENCE_TABLE"
+    secret_key: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

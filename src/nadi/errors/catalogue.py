@@ -10,6 +10,7 @@ from string import Formatter
 
 from nadi.errors import exceptions
 from nadi.errors.diagnostics import NOWHERE, Diagnostic, Span
+from nadi.errors.redaction import MASKED, is_secret, redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ def diagnostic(
         raise ValueError(f"no condition {condition} in conditions.toml")
     if entry.parameters != parameters.keys():
         raise ValueError(f"{condition} takes {sorted(entry.parameters)}, not {sorted(parameters)}")
-    message, next_step = entry.message.format(**parameters), entry.next_step.format(**parameters)
+    if "value" in parameters and is_secret(str(parameters.get("name", ""))):
+        parameters = {**parameters, "value": MASKED}
+    message, next_step = (redacted(template.format(**parameters)) for template in (entry.message, entry.next_step))
     return Diagnostic(condition, entry.siddhi_class, message, next_step, span, source, file)
 
 

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from nadi.errors.readable import readable
+from nadi.errors.redaction import covered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +31,9 @@ class Span:
 
 _WIDTH = 400
 """Characters of a line that are shown."""
+
+_BESIDE = 2_000
+"""Characters before and after those in which secrets are looked for, so that none is shown in part."""
 
 NOWHERE = Span(0, 0, 0, 0, 0, 0)
 """The span of what was made, not read."""
@@ -60,7 +64,9 @@ class Diagnostic:
         text, column = self._line(), self.span.column
         last = self.span.end_column if self.span.end_line == self.span.line else len(text) + 1
         begin = max(0, column - 1 - _WIDTH // 2) if len(text) > _WIDTH else 0
-        shown = text[begin : begin + _WIDTH].replace("\t", " ")
+        left = max(0, begin - _BESIDE)
+        near = covered(text[left : begin + _WIDTH + _BESIDE])
+        shown = near[begin - left : begin - left + _WIDTH].replace("\t", " ")
         marks = "^" * max(1, min(last - column, _WIDTH - (column - 1 - begin)))
         before, after = ("…" if cut else "" for cut in (begin > 0, begin + _WIDTH < len(text)))
         return f"    {before}{shown}{after}\n    {' ' * (column - 1 - begin + len(before))}{marks}"

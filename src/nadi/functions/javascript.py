@@ -15,8 +15,16 @@ from nadi.plan.catalog import ScriptProblem
 MEMORY = 32 << 20
 """Bytes that compiling may take."""
 
-_WRAPPERS = (('throw "compiled"; (function(data) {\n', "\n})"), ('throw "compiled"; [function(data) {\n', "\n}]"))
-"""A body that leaves the braces of its function would have to fit both, which none can."""
+LONGEST = 100_000
+"""Characters of a body: the engine takes time that grows with the square of what is declared in it."""
+
+_WRAPPERS = (
+    ('throw "compiled"; (function(data) {\n', "\n})"),
+    ('throw "compiled"; (function() { return 0 ? (data) => {\n', "\n} : 0; })"),
+    ('throw "compiled"; (function() { return [(data) => {\n', "\n}]; })"),
+)
+"""The first is how the sandbox takes a body; its message is the one that people know. The other two see to it that a body does not close the brace and
+go on behind it: nothing continues an arrow function, so a colon has to follow in the one, and in the other a comma or a bracket. No text has both."""
 
 _PLACE = re.compile(r"<input>:(\d+):(\d+)")
 
@@ -35,6 +43,8 @@ class JavaScript:
         >>> JavaScript().check("var a = 1;\\nreturn data[0;")
         ScriptProblem(reason="SyntaxError: Unexpected token ';'", line=2, column=14)
         """
+        if len(body) > LONGEST:
+            return ScriptProblem(f"it has {len(body):,} characters; {LONGEST:,} is the most that is read", 1, 1)
         for opening, closing in _WRAPPERS:
             context = quickjs.Context()
             context.set_memory_limit(MEMORY)

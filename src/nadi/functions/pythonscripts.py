@@ -43,6 +43,9 @@ BUILTINS: tuple[str, ...] = tuple(_BUILTINS.split())
 MODULES: dict[str, tuple[str, ...]] = {module: tuple(names.split()) for module, names in _MODULES.items()}
 """What `import` finds: none of it has a clock, chance, or a way to the outside."""
 
+LONGEST = 100_000
+"""Characters of a body, as in JavaScript."""
+
 _FORBIDDEN_STARTS = ("_", "f_", "gi_", "cr_", "ag_", "tb_", "co_")
 """Attributes by which a value leads to the interpreter behind it."""
 
@@ -72,6 +75,8 @@ class Python:
         >>> Python().check("import os").reason
         "no module 'os' in script functions; known: collections, functools, itertools, json, math, re"
         """
+        if len(body) > LONGEST:
+            return ScriptProblem(f"it has {len(body):,} characters; {LONGEST:,} is the most that is read", 1, 1)
         margin = _margins(body)
         try:
             tree = _parsed(body)

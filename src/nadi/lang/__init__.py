@@ -17,7 +17,7 @@ from nadi.lang.apps import (
     parse_window_definition,
 )
 from nadi.lang.printer import print_app, print_node
-from nadi.lang.substitution import substitute
+from nadi.lang.substitution import settled, settled_collecting, substitute
 
 __all__ = [
     "parse",
@@ -36,5 +36,7 @@ __all__ = [
     "parse_window_definition",
     "print_app",
     "print_node",
+    "settled",
+    "settled_collecting",
     "substitute",
 ]

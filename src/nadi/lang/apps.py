@@ -42,13 +42,20 @@ from nadi.lang.tree import (
 Node = TypeVar("Node")
 
 
-def parse(text: str, *, file: str = "", variables: Mapping[str, str] | None = None) -> SiddhiApp:
+def parse(
+    text: str,
+    *,
+    file: str = "",
+    variables: Mapping[str, str] | None = None,
+    connections: Mapping[str, str] | None = None,
+) -> SiddhiApp:
     """The syntax tree of an app.
 
     Args:
         text: the app.
         file: its name, for error messages.
         variables: values for `${name}`; None leaves such places as they are.
+        connections: values for those in strings that are not to be put into the text, which errors show.
 
     Raises:
         SiddhiParserException: the first error in the text.
@@ -56,20 +63,24 @@ def parse(text: str, *, file: str = "", variables: Mapping[str, str] | None = No
     >>> parse("define stream S (a int); from S[a > 1] insert into T;").definitions[0].source.name
     'S'
     """
-    app, errors = _parse_app(text, file, variables)
+    app, errors = _parse_app(text, file, variables, connections)
     if errors:
         raise errors[0]
     return app
 
 
 def parse_collecting(
-    text: str, *, file: str = "", variables: Mapping[str, str] | None = None
+    text: str,
+    *,
+    file: str = "",
+    variables: Mapping[str, str] | None = None,
+    connections: Mapping[str, str] | None = None,
 ) -> tuple[SiddhiApp, tuple[Diagnostic, ...]]:
     """The tree of what can be read, and every syntax error, in the order of the text.
 
     A statement with an error is left out of the tree; reading goes on after it.
     """
-    app, errors = _parse_app(text, file, variables)
+    app, errors = _parse_app(text, file, variables, connections)
     return app, tuple(e.diagnostic for e in errors)
 
 
@@ -235,11 +246,13 @@ def _find(c: Cursor) -> OnDemandQuery:
 # ---- apps ----
 
 
-def _parse_app(text: str, file: str, variables: Mapping[str, str] | None) -> tuple[SiddhiApp, list[NadiError]]:
+def _parse_app(
+    text: str, file: str, variables: Mapping[str, str] | None, connections: Mapping[str, str] | None = None
+) -> tuple[SiddhiApp, list[NadiError]]:
     unset: tuple[NadiError, ...] = ()
     if variables is not None:
         text, unset = substitute_collecting(text, variables, file=file)
-    lexed = tokenise(text, file)
+    lexed = tokenise(text, file, connections)
     reader = _AppReader(Cursor(lexed, text, file))
     reader.read()
     c = reader.cursor

@@ -119,6 +119,9 @@ def _parenthesised(c: Cursor) -> Expression:
     return inner
 
 
+_MOST_DIGITS = 1_000
+
+
 def _number(c: Cursor) -> Constant:
     """A number with or without a sign."""
     start = c.position
@@ -132,8 +135,11 @@ def _number(c: Cursor) -> Constant:
         return Constant(float(("-" if sign == "-" else "") + token.text.rstrip("dD")), kind, span=span)
     if kind is Type.FLOAT:
         return Constant(float32(float(("-" if sign == "-" else "") + token.text.rstrip("fF"))), kind, span=span)
-    number = int(token.text.rstrip("lL")) * (-1 if sign == "-" else 1)
-    bits = 31 if kind is Type.INT else 63
+    digits, bits = token.text.rstrip("lL"), 31 if kind is Type.INT else 63
+    if len(digits) > _MOST_DIGITS:  # Python makes no number of thousands of them
+        shown = f"{digits[:20]}…"
+        raise c.error("NUMBER_TOO_LARGE", span, number=shown, type=kind, hint="write a double, such as 1e300")
+    number = int(digits) * (-1 if sign == "-" else 1)
     if not -(1 << bits) <= number < 1 << bits:
         raise c.error("NUMBER_TOO_LARGE", span, number=token.text, type=kind, hint=_larger(kind, number))
     return Constant(number, kind, span=span)

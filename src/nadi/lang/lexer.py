@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -33,7 +34,10 @@ MOST_CHARACTERS = 2_000_000
 MOST_ERRORS = 100
 """That are told of one text; reading stops there, so that any text is answered in time that grows with its length."""
 
-_MOST_UNCLOSED = 5
+VARIABLE = re.compile(r"\$\{(\w+)\}")
+"""A place that a value stands for."""
+
+MOST_UNCLOSED = 5
 
 _ESCAPE = re.compile(r"\\(?:([btnfr\"'\\])|u+([0-9a-fA-F]{4})|([0-3]?[0-7]{1,2}))")
 _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r"}
@@ -65,6 +69,21 @@ def unescape(text: str) -> str:
     return _ESCAPE.sub(plain, text) if "\\" in text else text
 
 
+def literal_value(literal: str, variables: Mapping[str, str]) -> str:
+    """The value of a string literal with its quotes. Of `${name}` in it that of the variable, whatever is in it; names without one stay as they are.
+
+    >>> literal_value("'to ${city}'", {"city": "it's"}), literal_value("'to ${city}'", {})
+    ("to it's", 'to ${city}')
+    """
+    triple = literal.startswith('"""')
+    inside = literal[3:-3] if triple else literal[1:-1]
+    parts = VARIABLE.split(inside) if variables else [inside]  # texts and names in turn
+    return "".join(
+        variables.get(part, f"${{{part}}}") if i % 2 else (unescape(part) if triple else part)
+        for i, part in enumerate(parts)
+    )
+
+
 def script_end(text: str, start: int) -> int:
     """The offset after the brace that closes the one at `start`, or -1.
 
@@ -84,10 +103,10 @@ def script_end(text: str, start: int) -> int:
 class _Lexer:
     """Holds the place in the text: offset, line, and where the line starts."""
 
-    __slots__ = ("file", "lexed", "line", "line_start", "text", "unclosed")
+    __slots__ = ("file", "lexed", "line", "line_start", "text", "unclosed", "variables")
 
-    def __init__(self, text: str, file: str) -> None:
-        self.text, self.file = text, file
+    def __init__(self, text: str, file: str, variables: Mapping[str, str]) -> None:
+        self.text, self.file, self.variables = text, file, variables
         self.line, self.line_start = 1, 0
         self.lexed = Lexed()
         self.unclosed = 0
@@ -154,10 +173,10 @@ class _Lexer:
         match group:
             case "operator":
                 self.add("operator", text, text, text, start, end)
-            case "triple":
-                self.add("string", "", text, unescape(text[3:-3]), start, end)
-            case "string" | "quoted":
-                self.add("string" if group == "string" else "quoted", "", text, text[1:-1], start, end)
+            case "triple" | "string":
+                self.add("string", "", text, literal_value(text, self.variables), start, end)
+            case "quoted":
+                self.add("quoted", "", text, text[1:-1], start, end)
             case _:
                 self.add(cast("Kind", group), "", text, text, start, end)
 
@@ -171,7 +190,7 @@ class _Lexer:
         text, character = self.text, self.text[start]
         if character == "{":
             # to look for the end goes through the whole text; after a few that have none it is not looked for any more
-            end = script_end(text, start) if self.unclosed < _MOST_UNCLOSED else -1
+            end = script_end(text, start) if self.unclosed < MOST_UNCLOSED else -1
             self.unclosed += end < 0
             if end > 0:
                 self.add("script", "", text[start:end], text[start + 1 : end - 1], start, end)
@@ -215,16 +234,18 @@ class _Lexer:
         self.lexed.errors.append(error(condition, span, self.text, self.file, **parameters))
 
 
-def tokenise(text: str, file: str = "") -> Lexed:
+def tokenise(text: str, file: str = "", variables: Mapping[str, str] | None = None) -> Lexed:
     """All tokens of a text, its comments, and an error for each place that cannot be read (the first MOST_ERRORS of them).
+
+    `variables` are the values of `${name}` in strings; the text of a token, and of errors, has the place still.
 
     Of a text of more than MOST_CHARACTERS nothing is read.
     """
     if len(text) > MOST_CHARACTERS:
         span = Span(0, 1, 1, 1, 1, 2)
-        lexed = _Lexer("", file).run()
+        lexed = _Lexer("", file, {}).run()
         lexed.errors.append(
             error("TEXT_TOO_LONG", span, text[:80], file, length=f"{len(text):,}", limit=f"{MOST_CHARACTERS:,}")
         )
         return lexed
-    return _Lexer(text, file).run()
+    return _Lexer(text, file, variables or {}).run()

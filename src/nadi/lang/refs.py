@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 
 from nadi.errors import did_you_mean, error
 from nadi.lang.apps import parse_collecting
 from nadi.lang.literals import string_text
+from nadi.lang.substitution import WHICH
 from nadi.lang.tree import Annotation, Element
 from nadi.lang.tree.apps import SiddhiApp
 
@@ -14,6 +17,29 @@ Refs = Mapping[str, tuple[str, Mapping[str, str]]]
 """By name: a type, and options."""
 
 KINDS = ("source", "sink", "store")
+
+
+def places_of(refs: Refs) -> tuple[Refs, dict[str, str]]:
+    """Refs whose options have the places of variables instead of their values, which may be passwords, and the values by variable: a text with these refs may
+    be stored and shown (`nadi.lang.settled`).
+
+    >>> refs, values = places_of({"db": ("rdbms", {"password": "s3cret"})})
+    >>> refs["db"][1]["password"] in (f"${{{name}}}" for name in values), [*values.values()]
+    (True, ['s3cret'])
+    """
+    values: dict[str, str] = {}
+    made: dict[str, tuple[str, dict[str, str]]] = {}
+    for ref, (kind, options) in refs.items():
+        names = {key: _variable(ref, key) for key in options if key.lower() not in WHICH}
+        values |= {name: options[key] for key, name in names.items()}
+        made[ref] = kind, {**options, **{key: f"${{{name}}}" for key, name in names.items()}}
+    return made, values
+
+
+def _variable(ref: str, key: str) -> str:
+    """A name that no other option of any ref has."""
+    mark = sha256(f"{ref}\0{key}".encode()).hexdigest()[:8]
+    return re.sub(r"\W", "_", f"ref_{ref}_{key}_{mark}")
 
 
 def with_refs(text: str, refs: Refs) -> str:

@@ -11,6 +11,7 @@ from nadi.config.places import FILES
 from nadi.errors import NadiError, error
 from nadi.persistence.contract import Store
 from nadi.persistence.files import FileStore
+from nadi.persistence.signing import SigningStore
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -19,12 +20,16 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def store_of(settings: Persistence, base: Path) -> Store:
-    """The store of `state.persistence`; a relative location is one below `base`.
+    """The store of `state.persistence`; a relative location is one below `base`. With a key its manifests are signed (`nadi.persistence.signing`).
 
     Raises:
         CannotLoadConfigurationException: INVALID_SETTING, for a JDBC URL of another database than PostgreSQL, MySQL, MariaDB or SQLite.
         NoPersistenceStoreException: NO_PERSISTENCE_STORE, for a database without a data source.
     """
+    return SigningStore(_store_of(settings, base), settings.secret_key.encode())
+
+
+def _store_of(settings: Persistence, base: Path) -> Store:
     if settings.store == FILES:
         return FileStore(base / settings.location)
     if settings.datasource is None:

@@ -67,7 +67,7 @@ class Admission:
 
     def planned(self, text: AppText) -> Planned:
         """What a text says, if that can run here. Errors: those of the text, its connectors, its scripts and stores."""
-        app = self._engine.plan_app(text.text)
+        app = text.planned(self._engine)
         self._registry.connectors(app, "source")
         self._registry.connectors(app, "sink")
         if self._options.cluster and self._settings.state_url:

@@ -14,7 +14,7 @@ class Circuits:
     """Those of an app."""
 
     def __init__(self, spec: AppSpec) -> None:
-        app = spec.load_engine().plan_app(spec.text)
+        app = spec.plan()
         self._state = spec.place.state
         self._sources = spec.load_connectors().connectors(app, "source")
         self._sinks = spec.load_connectors().connectors(app, "sink")

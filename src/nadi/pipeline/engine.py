@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from nadi.kernel.columns.engine import ColumnsKernel
 
 
-def plan_app(text: str) -> App:
-    """The plan of a text. Errors: those of the language and of the plan."""
-    return plan_text(text, default_registry())
+def plan_app(text: str, connections: Mapping[str, str] | None = None) -> App:
+    """The plan of a text; `connections` are the values that it does not have itself. Errors: those of the language and of the plan."""
+    return plan_text(text, default_registry(), connections=connections)
 
 
 def plan_on_demand(app: App, text: str) -> OnDemand:

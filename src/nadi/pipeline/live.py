@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
+from dataclasses import fields
 from pathlib import Path
 
 import msgspec
 
+from nadi.errors import error
 from nadi.pipeline.node import is_locked
 from nadi.pipeline.spec import AppSpec
+
+MODULES = frozenset(str(field.default) for field in fields(AppSpec) if field.name in ("engine", "connectors"))
 
 
 class Live(msgspec.Struct, frozen=True):
@@ -32,9 +37,20 @@ def remove_live(state: Path) -> None:
 
 
 def read_live(state: Path) -> Live | None:
-    """The app that runs on a state folder; None where none does. What a killed node has left does not count: nobody holds its lock."""
+    """The app that runs on a state folder; None where none does. What a killed node has left does not count: nobody holds its lock.
+
+    Its description names modules, which whoever asks will import: only those of nadi are let in, or what this process has imported by itself.
+
+    Errors: STATE_FILE_NOT_READABLE.
+    """
     try:
         found = msgspec.json.decode((state / "live.json").read_bytes(), type=Live)
     except FileNotFoundError:
         return None
+    except msgspec.MsgspecError as problem:
+        raise error("STATE_FILE_NOT_READABLE", path=state / "live.json", reason=problem) from problem
+    for module in (found.spec.engine, found.spec.connectors):
+        if module not in MODULES and module not in sys.modules:
+            reason = f"it names the module '{module[:80]}', which is none of nadi's engines and connectors"
+            raise error("STATE_FILE_NOT_READABLE", path=state / "live.json", reason=reason)
     return found if is_locked(state.parent) else None

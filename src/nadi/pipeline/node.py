@@ -20,12 +20,15 @@ from nadi.errors import NadiError, error
 from nadi.io.identity import OWN, first_numbers
 from nadi.io.registry import is_parted
 from nadi.io.remotefiles import inside
+from nadi.lang import settled, substitute
+from nadi.lang.refs import Refs, places_of, with_refs
 from nadi.metrics import AppProgress
 from nadi.metrics.levels import Levels
+from nadi.pipeline.appfolder import app_folder
 from nadi.pipeline.cutting.restored import settle
 from nadi.pipeline.hosting.doors import new_token
 from nadi.pipeline.session import is_cluster
-from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.spec import AppSpec, Engine, planned
 from nadi.plan.nodes import App
 
 log = structlog.get_logger(__name__)
@@ -45,10 +48,36 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class AppText:
-    """A Siddhi app to run; `file` is where it came from, for messages."""
+    """A Siddhi app to run; `file` is where it came from, for messages. `variables` are the values of its connections, which are not in the text
+    (`nadi.lang.settled`)."""
 
     text: str
     file: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, text: str, variables: Mapping[str, str], file: str = "", refs: Refs | None = None) -> AppText:
+        """A text as its author wrote it, with the variables that it may have, and for `ref='name'` what `refs` has of this name.
+
+        Errors: VARIABLE_NOT_SET, VARIABLE_NOT_PLAIN, REF_UNKNOWN, REF_OF_ANOTHER_TYPE.
+        """
+        kept, connections = settled(text, variables, file=file)
+        if refs:
+            named, values = places_of(refs)
+            kept = with_refs(kept, named)
+            connections |= {name: value for name, value in values.items() if f"${{{name}}}" in kept}
+        elif refs is not None:
+            kept = with_refs(kept, refs)
+        return cls(kept, file, connections)
+
+    def planned(self, engine: Engine) -> App:
+        """The app. Errors: those of the text."""
+        return planned(engine, self.text, self.variables)
+
+    @property
+    def filled(self) -> str:
+        """The text with all values: for what is neither stored nor shown."""
+        return substitute(self.text, self.variables, file=self.file) if self.variables else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +173,7 @@ def needed_outputs(app: App) -> tuple[str, ...]:
 
 def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
     """The description of an app on this node; what its state folder fixes stays as it was. Errors: APP_CHANGED, INVALID_SETTING."""
-    state = options.state.resolve() / app.name
+    state = app_folder(options.state, app.name)
     make_folders(state)
     spec = _spec(text, app, options, cores, journal, cores)
     spec = dataclasses.replace(spec, begin=settle(spec))
@@ -182,7 +211,7 @@ def spec_to_restore(text: AppText, app: App, options: NodeOptions, cores: int, b
 
 def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str, buckets: int) -> AppSpec:
     """The description of an app from its text and the settings; it has so many `buckets` where it can be split and they do not say how many."""
-    state = (options.state / app.name).resolve()
+    state = app_folder(options.state, app.name)
     settings = options.settings()
     hosts = host_count(settings, cores)
     split = 1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, buckets))
@@ -212,6 +241,7 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         cluster=options.cluster,
         token=options.token if options.cluster else "",
         files=str(Path(settings.connector_files).resolve()) if settings.connector_files else "",
+        variables=dict(text.variables),
     )
 
 

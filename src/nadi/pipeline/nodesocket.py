@@ -32,11 +32,12 @@ _LOG = logging.getLogger("nadi.node")
 
 
 class Asked(msgspec.Struct):
-    """What is asked: to add the app of a text, or to remove the one of a name."""
+    """What is asked: to add the app of a text (with the values that it does not have itself), or to remove the one of a name."""
 
     add: str = ""
     file: str = ""
     remove: str = ""
+    variables: dict[str, str] = {}
 
 
 class Told(msgspec.Struct):
@@ -82,7 +83,7 @@ class NodeSocket:
         if asked.remove:
             ended = self._remove(asked.remove)
             return Told(ended.app, ended.state, "" if ended.error is None else str(ended.error))
-        shown = self._add(AppText(asked.add, asked.file))
+        shown = self._add(AppText(asked.add, asked.file, asked.variables))
         return Told(shown.app, shown.state, shown.last_error)
 
 

@@ -25,7 +25,7 @@ from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.hosting.hostclient import Hosts, hosts
 from nadi.pipeline.live import Live
 from nadi.pipeline.progress import read_progress
-from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.spec import AppSpec, planned
 from nadi.plan.nodes import Aggregation, App, NamedWindow, OnDemand, Table
 
 LOOK = 0.02  # seconds
@@ -48,7 +48,7 @@ def ask(live: Live, text: str, within: float = 30.0) -> Found | None:
     stands and will be made), `within` seconds; QUERY_ON_CLUSTER for a find there; CHANGE_FAILED where it met something in a value.
     """
     engine = live.spec.load_engine()
-    app = engine.plan_app(live.spec.text)
+    app = planned(engine, live.spec.text, live.spec.variables)
     question = engine.plan_on_demand(app, text)
     if question.kind == "find":
         if live.spec.cluster:

@@ -48,7 +48,7 @@ def send_again(
     Errors: ERROR_NOT_REPLAYABLE, ERROR_REPLAYED (then nothing is sent), DISK_FULL; ANSWER_LATE where no batch has taken it `within` seconds (it stands
     and will be done).
     """
-    app = live.spec.load_engine().plan_app(live.spec.text)
+    app = live.spec.plan()
     ordinal = control_ordinal(live.spec, app)
     take = control_take(live.spec, app, control_connector(ordinal))
     wanted: list[Again] = []

@@ -211,7 +211,7 @@ class Node:
         """Empty the state of an app that is not on this node now; its inputs go on where they stood. -> its name. From any thread. Errors: as `restore`."""
         planned = self._admission.planned(text)
         with self._at_rest(planned.app.name):
-            let_go(planned.app, self._options, self._admission.journal_for)
+            let_go(planned.text, planned.app, self._options, self._admission.journal_for)
         return planned.app.name
 
     @contextlib.contextmanager

@@ -32,11 +32,16 @@ from nadi.plan.nodes import App, OnDemand
 class Engine(Protocol):
     """Plans a text and makes kernels: the module `nadi.pipeline.engine`, or another one in tests."""
 
-    def plan_app(self, text: str) -> App: ...
+    def plan_app(self, text: str, connections: Mapping[str, str] | None = None) -> App: ...
     def plan_on_demand(self, app: App, text: str) -> OnDemand: ...
     def make_kernel(
         self, app: App, outputs: tuple[str, ...], bucket: int = 0, properties: Mapping[str, str] | None = None
     ) -> Kernel: ...
+
+
+def planned(engine: Engine, text: str, connections: Mapping[str, str]) -> App:
+    """The app of a text, with values that it does not have itself, if there are any. Errors: those of the text."""
+    return engine.plan_app(text, connections) if connections else engine.plan_app(text)
 
 
 class Connectors(Protocol):
@@ -65,7 +70,8 @@ class AppSpec:
     that read them (`nadi.pipeline.executor.handover`; -1: none, as where hosts are on several machines), `profile` is whether hosts note what they spend
     their time on. `store` is a path or URL below which all that machines share of it is ("": in `state`), `cluster` whether hosts may be on other
     machines, `token` what the processes of this run of the node know each other by there, `seed` the prefix of what kernels begin with in there (where
-    `begin` is for the node alone to read). `pool` is to which query of Spark it is pinned: "own", "shared", or "" where the node decides. `files` is the
+    `begin` is for the node alone to read). `variables` are values in the options of sources, sinks and stores that are not in `text`, as they may be secrets:
+    nothing durable or shown has them. `pool` is to which query of Spark it is pinned: "own", "shared", or "" where the node decides. `files` is the
     folder in which options of connectors may name files ("": none). Not slotted: `id` is kept once computed.
     """
 
@@ -102,6 +108,7 @@ class AppSpec:
     token: str = ""
     seed: str = ""
     files: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def id(self) -> str:
@@ -120,6 +127,7 @@ class AppSpec:
             self.store,
             self.seed,
             self.files,
+            *sorted(self.variables.items()),
         )
         parts = repr((*shaping, self.until_end, self.engine, self.connectors))
         return hashlib.sha256(parts.encode()).hexdigest()[:24]
@@ -192,6 +200,10 @@ class AppSpec:
     def load_engine(self) -> Engine:
         module: Engine = import_module(self.engine)
         return module
+
+    def plan(self) -> App:
+        """The app of the text, with its variables. Errors: those of the text."""
+        return planned(self.load_engine(), self.text, self.variables)
 
     def load_connectors(self) -> Connectors:
         module: Connectors = import_module(self.connectors)

@@ -130,12 +130,6 @@ def check_positive(context: Context, annotation: Annotation, key: str) -> None:
 # ---- the app's own -------------------------------------------------------------------------------------------------
 
 
-def app_name(annotations: tuple[Annotation, ...]) -> str:
-    """From `@app:name`; "SiddhiApp" where none is given (a random one would make plans differ from run to run)."""
-    named = first(annotations, "app:name")
-    return (named.get() if named is not None else None) or "SiddhiApp"
-
-
 def compatibility(context: Context, annotations: tuple[Annotation, ...]) -> int:
     """From `@app:compat('4')`: 5 where none is given."""
     given = first(annotations, "app:compat")

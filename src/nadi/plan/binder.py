@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nadi.errors import Diagnostic, NadiError
 from nadi.lang import parse, parse_collecting, tree
 from nadi.plan.aggregations import define_aggregation
-from nadi.plan.annotations import app_name, check_app, compatibility, playback, pool, repeated_annotations
+from nadi.plan.annotations import check_app, compatibility, playback, pool, repeated_annotations
+from nadi.plan.appnames import UNNAMED, app_name
 from nadi.plan.catalog import Catalog
 from nadi.plan.context import Context
 from nadi.plan.definitions import define
@@ -55,19 +57,21 @@ def bind_collecting(
     return (None if found else made), tuple(found)
 
 
-def plan_app(text: str, catalog: Catalog, *, file: str = "") -> App:
-    """Parse and bind.
+def plan_app(text: str, catalog: Catalog, *, file: str = "", connections: Mapping[str, str] | None = None) -> App:
+    """Parse and bind. `connections` are values for `${name}` in strings; the app's text does not have them (`nadi.lang.settled`).
 
     Raises:
         SiddhiParserException: the text is not SiddhiQL.
         NadiError: it is, and makes no app.
     """
-    return bind(parse(text, file=file), catalog, text=text, file=file)
+    return bind(parse(text, file=file, connections=connections), catalog, text=text, file=file)
 
 
-def diagnose(text: str, file: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
-    """Everything that is wrong with a text: what cannot be read and, of what can, what makes no sense."""
-    app, unread = parse_collecting(text, file=file)
+def diagnose(
+    text: str, file: str, catalog: Catalog, connections: Mapping[str, str] | None = None
+) -> tuple[Diagnostic, ...]:
+    """Everything that is wrong with a text: what cannot be read and, of what can, what makes no sense. `connections` as for `plan_app`."""
+    app, unread = parse_collecting(text, file=file, connections=connections)
     _made, wrong = bind_collecting(app, catalog, text=text, file=file)
     if unread:
         # what is missing because it could not be read is no second error
@@ -76,7 +80,11 @@ def diagnose(text: str, file: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
 
 
 def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None) -> App:
-    clock, pinned = None, ""
+    name, clock, pinned = UNNAMED, None, ""
+    try:
+        name = app_name(context, app.annotations)
+    except NadiError as found:
+        _note(found, failed)
     try:
         context.compat = compatibility(context, app.annotations)
         check_app(context, app.annotations)
@@ -89,7 +97,7 @@ def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None)
     _define_all(context, app.definitions, failed)
     elements = _elements(context, app.elements, failed)
     made = App(
-        name=app_name(app.annotations),
+        name=name,
         streams=context.streams,
         tables=context.tables,
         windows=context.windows,

@@ -2,11 +2,11 @@
 
 What holds it in (see also `sandboxed`, the program, and `seccomp`):
 
-- it is started without environment, and sees two pipes to its owner; before the first script runs it gives up files, processes and memory that could be
+- it is started without environment, and sees two pipes to its owner; before it reads the text of a script it gives up files, processes and memory that could be
   executed (`RLIMIT_*`, on Linux also a filter for system calls, without which it does not start);
 - memory: `Limits.bytes` beyond what it begins with; JavaScript engines have the same bound each;
-- time: `Limits.seconds` of processor time a call, measured by the system, whose signal ends the process; and, should it stand still instead, `Limits.patience`
-  of the owner.
+- time: `Limits.seconds` of processor time a call, and as much to read the text of a function, measured by the system, whose signal ends the process; and,
+  should it stand still instead, `Limits.patience` of the owner.
 
 A process that was ended is started anew at the next call. It ends when its owner closes the pipes, which the owner's end does, too.
 """

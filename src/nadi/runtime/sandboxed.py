@@ -10,6 +10,7 @@ longer be opened.
 from __future__ import annotations
 
 import base64
+import contextlib
 import ctypes
 import importlib
 import json
@@ -21,7 +22,7 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from types import SimpleNamespace
@@ -73,6 +74,12 @@ _CALL = """(() => {
 })()"""
 
 
+_TEXT = """(() => {
+    const { apply } = Reflect, told = Function.prototype.toString;
+    return (f) => typeof f === "function" ? apply(told, f, []) : "";
+})()"""
+
+
 class ScriptError(Exception):
     """A script failed; the text says how. `kind` is "failed" or "memory"."""
 
@@ -88,19 +95,32 @@ def main(engine: str) -> None:
         setup = receive()
         functions = make_functions(setup, quickjs)
         seal(setup)
+        limit = setup["seconds"]
+        for function in functions.values():
+            with timed(limit):
+                function.prepare()
         send({"value": "ready"})
     except Exception as problem:
-        send({"failed": "setup", "reason": f"{type(problem).__name__}: {problem}"})
+        send({"failed": "setup", "reason": f"{type(problem).__name__}: {problem}"[:2000]})
         return
-    limit = setup["seconds"]
     while True:
         name, arguments = receive()
         function = functions[name]
-        signal.setitimer(signal.ITIMER_PROF, limit)  # its signal ends the process, whatever the script does
-        answer = answered(function, arguments)
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        with timed(limit):
+            answer = answered(function, arguments)
         _write(answer)
-        function.prepare()
+        with timed(limit):
+            function.prepare()
+
+
+@contextlib.contextmanager
+def timed(seconds: float) -> Iterator[None]:
+    """Bound the processor time of what reads or runs the text of a script: the signal ends the process, whatever the script does."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _load(name: str, file: str) -> Any:
@@ -177,7 +197,7 @@ def _line(problem: BaseException) -> int:
 
 
 def make_functions(setup: dict[str, Any], quickjs: Any) -> dict[str, JavaScriptFunction | PythonFunction]:
-    """All functions of the set-up, by name."""
+    """All functions of the set-up, by name. The text of none has been read: that waits until the process is sealed."""
     modules = {n: (importlib.import_module(n), names) for n, names in setup["modules"].items()}
     made: dict[str, JavaScriptFunction | PythonFunction] = {}
     for name, language, body in setup["functions"]:
@@ -189,26 +209,43 @@ def make_functions(setup: dict[str, Any], quickjs: Any) -> dict[str, JavaScriptF
 
 
 class JavaScriptFunction:
-    """Each call has an engine of its own, so that nothing can stay; the next one is made while the caller goes on with its work."""
+    """Each call has an engine of its own, so that nothing can stay; the next one is made while the caller goes on with its work.
+
+    The first one is made with the function, before the process is sealed: its memory does not count as that of scripts.
+    """
 
     def __init__(self, name: str, body: str, quickjs: Any, memory: int) -> None:
         self._name = name
         self._text = f"(function(data) {{\n{body}\n}})"
         self._quickjs = quickjs
         self._memory = memory
+        self._engine: tuple[Any, Any, Any] | None = self._made()
         self._ready: tuple[Any, Any, Any] | None = None
         self._used: tuple[Any, Any, Any] | None = None  # taking it down takes time, which the answer need not wait for
-        self.prepare()
+
+    def _made(self) -> tuple[Any, Any, Any]:
+        """An engine that has read nothing of the script; with it what calls a function, and what tells the text of one, which no script can change."""
+        context = self._quickjs.Context()
+        context.set_memory_limit(self._memory)
+        context.eval(_PIN)
+        return context, context.eval(_CALL), context.eval(_TEXT)
 
     def prepare(self) -> None:
-        """Make the engine of the next call."""
+        """Make the engine of the next call.
+
+        Raises:
+            ScriptError: the text is more than one function.
+        """
         self._used = None
         if self._ready is None:
-            context = self._quickjs.Context()
-            context.set_memory_limit(self._memory)
-            context.eval(_PIN)
-            call = context.eval(_CALL)
-            self._ready = (context, call, context.eval(self._text))
+            engine, self._engine = self._engine, None
+            context, call, text_of = engine or self._made()
+            function = context.eval(self._text)
+            if (
+                engine is not None and text_of(function) != self._text[1:-1]
+            ):  # once is enough: the text stays what it is
+                raise ScriptError("its text closes the braces that it stands in")
+            self._ready = (context, call, function)
 
     def call(self, arguments: list[Any]) -> Any:
         self.prepare()

@@ -9,7 +9,6 @@ from typing import Any
 
 from nadi.errors import error
 from nadi.pipeline.live import Live, read_live
-from nadi.pipeline.node import AppText
 from nadi.pipeline.ondemand import Found, ask
 from nadi.pipeline.revision.restore import Planned as Updates
 from nadi.pipeline.run import Node
@@ -80,7 +79,7 @@ class Apps:
         """What an update would do, without doing it. Errors: those of the text, APP_NAME_MISSING, those of the store of revisions."""
         text = _text(body)
         name = self._preparation.name_of(text)
-        return described(name, self._node.plan_update(AppText(self._preparation.filled(text))))
+        return described(name, self._node.plan_update(self._preparation.filled(text)))
 
     def undeploy(self, name: str) -> None:
         """Remove an app. Errors: APP_NOT_SAVED; AppNotThere."""

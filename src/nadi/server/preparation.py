@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from nadi.errors import NadiError, error
-from nadi.lang import substitute
-from nadi.lang.refs import Refs, with_refs
+from nadi.lang import settled
+from nadi.lang.refs import Refs
 from nadi.pipeline.node import AppText, NodeOptions
 from nadi.pipeline.spec import Connectors, Engine
 from nadi.plan.annotations import first
@@ -38,25 +38,25 @@ class AppPreparation:
         name = self.name_of(file.text)
         if name != file.name:
             raise error("APP_FILE_MISNAMED", path=f"{file.name}.siddhi", app=name)
-        return AppText(self.filled(file.text), f"{file.name}.siddhi")
+        return self.filled(file.text, f"{file.name}.siddhi")
 
-    def filled(self, text: str) -> str:
-        """A text with its variables and refs. Errors: VARIABLE_NOT_SET, REF_UNKNOWN, REF_OF_ANOTHER_TYPE."""
-        return with_refs(self.with_variables(text), self._refs)
+    def filled(self, text: str, file: str = "") -> AppText:
+        """A text with its variables and refs. Errors: VARIABLE_NOT_SET, VARIABLE_NOT_PLAIN, REF_UNKNOWN, REF_OF_ANOTHER_TYPE."""
+        return AppText.of(text, self._variables, file, self._refs)
 
     def with_variables(self, text: str) -> str:
-        """A text with its variables; refs stay. Errors: VARIABLE_NOT_SET."""
-        return substitute(text, self._variables)
+        """A text with its variables but those of connections; refs stay. Errors: VARIABLE_NOT_SET, VARIABLE_NOT_PLAIN."""
+        return settled(text, self._variables)[0]
 
     def plan(self, text: str) -> App | None:
         """The plan of a text; None where it has errors."""
         try:
-            return self._engine.plan_app(self.filled(text))
+            return self.filled(text).planned(self._engine)
         except NadiError:
             return None
 
     def _planned(self, text: str) -> App:
-        app = self._engine.plan_app(self.filled(text))
+        app = self.filled(text).planned(self._engine)
         for kind in ("source", "sink"):
             self._registry.connectors(app, kind)
         return app

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from nadi.config.yamltext import composed
 from nadi.errors import NOWHERE, Span, error
 
 Path = tuple[str | int, ...]
@@ -67,7 +68,7 @@ def read_yaml(text: str, file: str = "") -> Document:
     {'a': [1, 'x', 0.001]}
     """
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = composed(text, _Loader)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         reason = ", ".join(filter(None, (problem.context, problem.problem)))

@@ -24,9 +24,13 @@ def cache_root() -> Path:
     return root
 
 
+CHECKED = os.environ.get("NADI_CHECKED", "0") not in ("", "0")
+"""Whether loops look at each index before they use it: for state of strangers, in which an index may be any."""
+
+
 def cache_folder() -> Path:
-    """Where compiled loops are kept. Errors: FOLDER_NOT_PRIVATE."""
-    folder = cache_root() / "loops"
+    """Where compiled loops are kept; those that check their indices have a folder of their own. Errors: FOLDER_NOT_PRIVATE."""
+    folder = cache_root() / ("checked" if CHECKED else "loops")
     check_own(folder)
     return folder
 

@@ -266,7 +266,11 @@ class Chains:
         ids = self._keys.numbers_of(block).astype(np.int64)
         keys = ids[block.arrays["key"]]
         self.room(len(keys))
-        _take(ids, block.arrays["taken"], **self._taking())
+        taken = block.arrays["taken"]
+        held = self._by_key["count"][ids]
+        if len(taken) != len(ids) or len(np.unique(ids)) < len(ids) or ((taken < 0) | (taken > held)).any():
+            raise ValueError("more events go than there are")
+        _take(ids, taken, **self._taking())
         self.version += 1
         places = np.empty(len(keys), np.int64)
         fronts = block.arrays["front"] if self._fronts else np.zeros(len(keys), np.bool_)

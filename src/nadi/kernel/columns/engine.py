@@ -17,7 +17,7 @@ from nadi.errors import NadiError, error
 from nadi.kernel.columns.arrivals import Clocks, Gatherer
 from nadi.kernel.columns.asking import Asking
 from nadi.kernel.columns.contract import Begins, Operator, Stateful
-from nadi.kernel.columns.flat import Block, decode, encode
+from nadi.kernel.columns.flat import Block, decode, encode, put_back
 from nadi.kernel.columns.inserted import Inserted, part_of, shared
 from nadi.kernel.columns.keying import keying
 from nadi.kernel.columns.layouts import LAYOUTS, Layouts
@@ -223,7 +223,7 @@ class ColumnsKernel:
         """Put back a segment or delta. Errors: STATE_NOT_READABLE."""
         for block in decode(payload) if payload else ():
             if (apply := self._appliers.get(block.element)) is not None:
-                apply(block)
+                put_back(apply, block)
 
     @property
     def clocks(self) -> Clocks:

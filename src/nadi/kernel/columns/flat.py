@@ -12,13 +12,13 @@ Payloads of the rows kernel begin with other bytes (MessagePack's array of four)
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.kernel.columns.stretch import Array
 
 MAGIC = b"C\x01\x00\x00"
@@ -28,6 +28,11 @@ OF_EACH = "y"
 _LENGTH = struct.Struct("<I")
 _Head = list[tuple[str, int, str, int, list[tuple[str, str, int]]]]
 _DECODER = msgspec.msgpack.Decoder(_Head)
+_KNOWN = {
+    np.dtype(kind).str: np.dtype(kind) for kind in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+}
+"""The types that arrays have: numbers and truth values, never objects."""
+_GROUPS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +70,71 @@ def encode(blocks: Iterable[Block]) -> bytes:
 
 
 def decode(payload: bytes) -> Iterator[Block]:
-    """The blocks of a payload. Errors: STATE_NOT_READABLE."""
-    if payload[:4] != MAGIC:
-        raise error("STATE_NOT_READABLE", reason="it is not a state of the columns kernel of this version")
-    (length,) = _LENGTH.unpack_from(payload, 4)
-    at = 8 + length
-    at += -at % 8
-    for element, group, letter, keys, arrays in _DECODER.decode(memoryview(payload)[8 : 8 + length]):
+    """The blocks of a payload. What is here may come from a stranger: nothing is read outside of the payload, or as something else than numbers.
+
+    Errors: STATE_NOT_READABLE.
+    """
+    head, at = _head(payload)
+    for element, group, letter, keys, arrays in head:
+        if not (0 <= group < _GROUPS and keys >= 0):
+            raise _unreadable(f"'{element}' has the key-group {group} and {keys} keys")
         found = {}
         for name, dtype, size in arrays:
-            found[name] = np.frombuffer(payload, dtype, size, at)
-            at += found[name].nbytes + -found[name].nbytes % 8
+            found[name], at = _array(payload, at, f"'{name}' of '{element}'", dtype, size)
         yield Block(element, group, letter, found, keys)
+
+
+def _head(payload: bytes) -> tuple[_Head, int]:
+    """The head of a payload, and where its first array begins."""
+    if payload[:4] != MAGIC:
+        raise _unreadable("it is not a state of the columns kernel of this version")
+    try:
+        (length,) = _LENGTH.unpack_from(payload, 4)
+        head = _DECODER.decode(memoryview(payload)[8 : 8 + length])
+    except (struct.error, UnicodeDecodeError, msgspec.MsgspecError) as problem:
+        raise _unreadable(f"its head is damaged: {problem}") from problem
+    at = 8 + length
+    return head, at + -at % 8
+
+
+def _array(payload: bytes, at: int, what: str, dtype: str, size: int) -> tuple[Array, int]:
+    """An array that stands at some place, and where the next one begins."""
+    kind = _KNOWN.get(dtype)
+    if kind is None:
+        raise _unreadable(f"{what} is of the type {dtype[:20]!r}")
+    end = at + size * kind.itemsize
+    if size < 0 or end > len(payload):
+        raise _unreadable(f"{what} has {size} values, and the state ends before")
+    if not size:
+        return np.zeros(0, kind), at
+    found = np.frombuffer(payload, kind, size, at)
+    if kind.kind == "b" and found.view(np.uint8).max() > 1:
+        raise _unreadable(f"{what} has truth values that are none")
+    return found, end + -end % 8
+
+
+def _unreadable(reason: str) -> NadiError:
+    return error("STATE_NOT_READABLE", reason=reason)
+
+
+def put_back(apply: Callable[[Block], None], block: Block) -> None:
+    """Have an operator take a block, whose arrays may be any.
+
+    Errors: STATE_NOT_READABLE, with what the operator met.
+    """
+    try:
+        apply(block)
+    except NadiError:
+        raise
+    except Exception as problem:  # any that a wrong length, type, name or number leads to
+        raise _unreadable(
+            f"what it has of '{block.element}' does not fit: {type(problem).__name__}: {problem}"
+        ) from problem
 
 
 def elements_of(payload: bytes) -> set[str]:
     """The ids of the elements that a payload tells of."""
-    if not payload:
-        return set()
-    (length,) = _LENGTH.unpack_from(payload, 4)
-    return {element for element, *_rest in _DECODER.decode(memoryview(payload)[8 : 8 + length])}
+    return {element for element, *_rest in _head(payload)[0]} if payload else set()
 
 
 def _padding(size: int) -> bytes:

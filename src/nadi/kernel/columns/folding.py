@@ -8,7 +8,7 @@ from nadi.errors import error
 from nadi.kernel.columns.arrivals import Clocks
 from nadi.kernel.columns.asrows.whole import as_rows, keys_as_rows, table_as_rows
 from nadi.kernel.columns.contract import Stateful
-from nadi.kernel.columns.flat import Block, decode
+from nadi.kernel.columns.flat import Block, decode, put_back
 from nadi.kernel.columns.jit import interpreted
 from nadi.kernel.columns.late import without_late
 from nadi.kernel.columns.layouts import LAYOUTS, Layouts
@@ -53,7 +53,7 @@ class Folded:
     def apply(self, payload: bytes) -> None:
         """A segment or delta. Errors: STATE_NOT_READABLE, for an element of something else than these queries, too."""
         for block in decode(payload) if payload else ():
-            self.put(block)
+            put_back(self.put, block)
 
     def put(self, block: Block) -> None:
         """One block."""

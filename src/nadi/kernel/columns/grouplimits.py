@@ -123,7 +123,11 @@ class LastOfGroups(PlacedRows):
         if len(self._current) < len(self._keys.touched):
             self._current = np.full(len(self._keys.touched), -1, np.int64)
         now = _NONE if rows is None else rows.now
-        ticks = (until - min(int(now[0]) if n else until, due or until)) // self._every + 2 if self._every else 1
+        ticks = (
+            (until - min(int(now[0]) if n else until, until if due is None else due)) // self._every + 2
+            if self._every
+            else 1
+        )
         room = (held + n) * (ticks if self._keeps else 1)
         place, at, moment = (np.empty(room, np.int64) for _ in range(3))
         state = np.array([*self._state.held, held], np.int64)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.keytable import KeyTable, longer, texts_of
+from nadi.kernel.columns.keytable import KeyTable, check_parts, longer, texts_of
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs, Stretch, values_of
 from nadi.kernel.columns.texts import Texts
@@ -156,8 +156,9 @@ class Groups:
     def firsts(self, ids: Array) -> pa.Array:
         """The texts of the first attribute of groups, where `prefix` tells their lengths."""
         ends, data = self.keys.packed(ids)
-        made = np.zeros(len(ids) + 1, np.int32)
-        np.cumsum(self.arrays["prefix"][ids], out=made[1:])
+        made, prefix = np.zeros(len(ids) + 1, np.int32), self.arrays["prefix"][ids]
+        check_parts(ends, prefix)
+        np.cumsum(prefix, out=made[1:])
         firsts = np.empty(int(made[-1]), np.uint8)
         _cut(ends, data, made, firsts)
         return pa.Array.from_buffers(pa.string(), len(ids), [None, pa.py_buffer(made), pa.py_buffer(firsts)])

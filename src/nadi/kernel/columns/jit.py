@@ -1,7 +1,8 @@
 """Loops compiled by Numba: those written in this package, and those that are generated for a query.
 
 The machine code of generated loops is kept in a folder, so that only the first start of an app compiles: `$NADI_CACHE`, else `~/.cache/nadi`.
-With `NUMBA_DISABLE_JIT=1` the same text runs as plain Python.
+With `NUMBA_DISABLE_JIT=1` the same text runs as plain Python. With `NADI_CHECKED=1` loops check their indices: one that is outside of its array is an
+IndexError, and costs time in every loop (docs/internals/security.md).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from numba.core import config
 from numba.core.errors import NumbaError
 
 from nadi.config.ownership import make_folders
-from nadi.kernel.columns.cached import build, cache_folder
+from nadi.kernel.columns.cached import CHECKED, build, cache_folder
 from nadi.kernel.columns.sweeping import FILES, touch, use
 
 _DECORATING = threading.RLock()
@@ -44,7 +45,7 @@ _OPTIONS: dict[str, Any] = {
     "cache": True,
     "nogil": True,
     "fastmath": False,
-    "boundscheck": False,
+    "boundscheck": CHECKED,
     "error_model": "numpy",
 }
 _HELD: dict[str, Any] = {**_OPTIONS, "_nrt": False}

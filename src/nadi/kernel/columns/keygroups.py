@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.keytable import KeyTable
+from nadi.kernel.columns.keytable import KeyTable, check_parts
 from nadi.kernel.columns.stretch import Array, Longs
 from nadi.kernel.contract import KEY_GROUPS
 
@@ -13,6 +13,8 @@ from nadi.kernel.contract import KEY_GROUPS
 def groups_of(keys: KeyTable, ids: Longs, lengths: Array | None = None) -> Array:
     """The key-group of each of some keys (int16). With `lengths`, of each id, the key of a partition is so many bytes at the beginning of a text."""
     ends, texts = keys.packed(ids)
+    if lengths is not None:
+        check_parts(ends, lengths[ids])
     stops = ends[1:] if lengths is None else (ends[:-1] + lengths[ids]).astype(np.int32)
     found: Array = key_groups(ends[:-1], stops, texts)
     return found

@@ -130,15 +130,21 @@ class KeyTable:
 
     def packed(self, ids: Array) -> tuple[Array, Array]:
         """The texts of ids: where each begins and the last ends (int32), and their bytes."""
-        ends = np.zeros(len(ids) + 1, np.int32)
-        np.cumsum(self._lengths[ids], out=ends[1:])
+        ends, lengths = np.zeros(len(ids) + 1, np.int32), self._lengths[ids]
+        if len(lengths) and lengths.min() < 0:
+            raise ValueError("the id of a text that there is not")
+        np.cumsum(lengths, out=ends[1:])
         data = np.empty(int(ends[-1]), np.uint8)
         _pack(ids.astype(np.int64), self._starts, self._lengths, self._texts, ends, data)
         return ends, data
 
     def unpacked(self, ends: Array, texts: Array) -> Array:
-        """The id of each text that `packed` gave, made where there is none."""
-        return self.number(pa.Array.from_buffers(pa.string(), len(ends) - 1, [None, *map(pa.py_buffer, (ends, texts))]))
+        """The id of each text that `packed` gave, made where there is none. Raises ValueError for what it did not give."""
+        if ends.dtype != _INT or texts.dtype != _BYTE or not len(ends) or ends[-1] > len(texts):
+            raise ValueError("its texts are not where it says")
+        given = pa.Array.from_buffers(pa.string(), len(ends) - 1, [None, *map(pa.py_buffer, (ends, texts))])
+        given.validate(full=True)
+        return self.number(given)
 
     def spelled(self) -> tuple[Array, Array, Array]:
         """By id where its text begins and how many bytes it has, and the bytes of all."""
@@ -158,6 +164,12 @@ def texts_of(columns: tuple[Column, ...], kinds: tuple[Type, ...]) -> pa.Array:
 def _text_of(array: pa.Array, kind: Type) -> pa.Array:
     made = array if kind is Type.STRING else pc.cast(array, pa.string())
     return made.fill_null("null") if made.null_count else made
+
+
+def check_parts(ends: Array, lengths: Array) -> None:
+    """Raises ValueError where beginnings of texts, which lie between `ends`, are longer than these."""
+    if len(lengths) and ((lengths < 0) | (lengths > np.diff(ends))).any():
+        raise ValueError("a part of a text is longer than the text")
 
 
 def longer(array: Array, size: int) -> Array:

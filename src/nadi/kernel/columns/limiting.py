@@ -50,7 +50,10 @@ class Numbers:
         yield Block(self._element, 0, "n", {"held": np.array(self.held, np.int64)})
 
     def apply(self, block: Block) -> None:
-        self.held = block.arrays["held"].tolist()
+        held = block.arrays["held"]
+        if len(held) != len(self._first) or held.dtype != np.int64:
+            raise ValueError(f"{len(held)} numbers in the place of {len(self._first)}")
+        self.held = held.tolist()
         self._told = list(self.held)
 
 

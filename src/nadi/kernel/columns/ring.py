@@ -19,6 +19,7 @@ from nadi.kernel.columns.stretch import Array, Longs
 from nadi.kernel.columns.texts import Texts
 
 _FEWEST = 1024
+_FARTHEST = 1 << 62
 
 
 class Ring:
@@ -173,7 +174,10 @@ class Ring:
         count = len(given["ts"])
         if "first" in given:
             self.ends[:2] = given["first"][0]
-        self.ends[0] += int(given["taken"][0])
+        taken = int(given["taken"][0])
+        if not (0 <= taken <= len(self) and 0 <= self.ends[1] < _FARTHEST):
+            raise ValueError("more events go than there are")
+        self.ends[0] += taken
         self.room(count)
         tail = int(self.ends[1])
         places = self._places(tail, tail + count)

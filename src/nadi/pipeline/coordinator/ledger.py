@@ -30,7 +30,7 @@ class Ledger:
     def __init__(self, spec: AppSpec, commits: Commits) -> None:
         self._spec = spec
         self._commits = commits
-        self._app = spec.load_engine().plan_app(spec.text)
+        self._app = spec.plan()
         self._errors = spec.open_errors()
         self._sinks: dict[int, Sink] = {}
         self._totals = _totals_before(spec)

@@ -24,7 +24,7 @@ def ready(spec: AppSpec) -> AppSpec:
     if not spec.apart:
         return spec
     place = replace(spec.place, notes=spec.place_in(spec.place.state).notes)
-    for sink in spec.load_connectors().connectors(spec.load_engine().plan_app(spec.text), "sink"):
+    for sink in spec.load_connectors().connectors(spec.plan(), "sink"):
         ledger.give_run(sink, place)
     return give_seed(spec)
 

@@ -69,7 +69,7 @@ class CutMaker:
     def __init__(self, spec: AppSpec) -> None:
         self._spec = spec
         self._state = spec.place.state
-        app = spec.load_engine().plan_app(spec.text)
+        app = spec.plan()
         self._sources = {c.ordinal: c for c in spec.sources(app)}
         self._logs: dict[int, Log] = {ordinal: spec.open_log(c) for ordinal, c in self._sources.items()}
         self._cuts = open_cut_log(spec, spec.epoch)

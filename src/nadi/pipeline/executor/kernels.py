@@ -20,7 +20,7 @@ from nadi.pipeline.executor.feeding import Feeding
 from nadi.pipeline.executor.snapshot import Since, Snapshot
 from nadi.pipeline.hosting.protocol import Frame, Part
 from nadi.pipeline.inputs.fatrows import Gathered, gather, to_ipc, unpack
-from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.spec import AppSpec, planned
 from nadi.pipeline.state.frames import base_stream, delta_stream, to_frames
 from nadi.pipeline.state.layout import POLICY, Directory, Plan, plan_base, plan_delta
 
@@ -66,7 +66,7 @@ class Kernels:
     def __init__(self, spec: AppSpec, scratch: Path) -> None:
         self.spec = spec
         self._engine = spec.load_engine()
-        self._app = self._engine.plan_app(spec.text)
+        self._app = planned(self._engine, spec.text, spec.variables)
         self._scratch = scratch
         self._policy = getattr(self._engine, "POLICY", POLICY)  # that of a test has frames of some bytes
         self._held: dict[Place, Held] = {}

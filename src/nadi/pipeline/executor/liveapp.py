@@ -25,7 +25,7 @@ from nadi.pipeline.inputs.brought import unpack_brought
 from nadi.pipeline.inputs.fatrows import FatRow, unpack
 from nadi.pipeline.inputs.ranges import Range
 from nadi.pipeline.inputs.reading import Input, Read, open_input, read_range
-from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.spec import AppSpec, planned
 from nadi.pipeline.statelog.lines import POLICY
 
 ROWS = msgspec.msgpack.Encoder(enc_hook=str)  # objects as their text
@@ -45,7 +45,7 @@ class LiveApp:
     ) -> None:
         self.spec = spec
         self._engine = spec.load_engine()
-        self._app = self._engine.plan_app(spec.text)
+        self._app = planned(self._engine, spec.text, spec.variables)
         self._sources = {c.ordinal: c for c in spec.sources(self._app)}
         self._inputs: dict[int, Input] = {}
         self._lock = threading.Lock()

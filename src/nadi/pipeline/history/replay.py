@@ -25,7 +25,7 @@ from nadi.pipeline.hosting.protocol import Part
 from nadi.pipeline.inputs.fatrows import Gathered, gather
 from nadi.pipeline.inputs.ranges import Range
 from nadi.pipeline.inputs.reading import Input, Read, open_input, read_range
-from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.spec import AppSpec, planned
 from nadi.plan.nodes import App
 
 Rows = list[tuple[dict[str, Any], Part]]
@@ -82,7 +82,7 @@ class Inputs:
 
     def __init__(self, spec: AppSpec) -> None:
         """Errors: those of opening the logs."""
-        self._app = spec.load_engine().plan_app(spec.text)
+        self._app = spec.plan()
         self.sources = spec.sources(self._app)
         self.streams = {c.ordinal: c.stream for c in self.sources}
         self._buckets = spec.buckets
@@ -127,7 +127,7 @@ class Replayer:
     def __init__(self, spec: AppSpec, start: Start | None = None) -> None:
         """Errors: those of the text; NOT_SUPPORTED where a replay would write into a foreign store."""
         engine = spec.load_engine()
-        self.app: App = engine.plan_app(spec.text)
+        self.app: App = planned(engine, spec.text, spec.variables)
         check_harmless(self.app)
         self._at = 0 if start is None else start.cut.n
         self._begun = start is not None

@@ -65,7 +65,7 @@ class _Candidate:
     def start(self) -> Start:
         """Its state. Errors: REVISION_NOT_REPLAYABLE, CUTS_TRIMMED."""
         meta = self.stored.revision.meta
-        app = plan_app(self._spec.text, default_registry())
+        app = plan_app(self._spec.text, default_registry(), connections=self._spec.variables)
         if meta.text != app.text:
             raise self._unfit("another text of the app made it")
         if meta.inputs and self._spec.inputs and meta.inputs != self._spec.inputs:

@@ -31,7 +31,7 @@ def put_revision(text: AppText, app: App, options: NodeOptions, journal_for: Jou
         stored = None if name else newest_good(store, app.name)[0]
         stored = stored or read_revision(store, app.name, name or None)
         spec = spec_to_restore(text, app, options, os.cpu_count() or 1, stored.buckets)
-        journal = journal_for([app, plan_app(stored.revision.meta.text)])
+        journal = journal_for([app, plan_app(stored.revision.meta.text, text.variables)])
         settle(spec)
         prepare(dataclasses.replace(spec, journal=spec.journal or journal), stored, reset)
         return stored.revision.name
@@ -39,7 +39,7 @@ def put_revision(text: AppText, app: App, options: NodeOptions, journal_for: Jou
         store.close()
 
 
-def let_go(app: App, options: NodeOptions, journal_for: JournalFor) -> None:
+def let_go(text: AppText, app: App, options: NodeOptions, journal_for: JournalFor) -> None:
     """Empty the state of an app that does not run; its inputs go on where they stood. The caller holds the state folder.
 
     Errors: those of `nadi.pipeline.revision.restore.prepare`.
@@ -47,7 +47,9 @@ def let_go(app: App, options: NodeOptions, journal_for: JournalFor) -> None:
     before = read_text(options.state / app.name)
     if not before:
         return
-    spec = standing(AppText(before), plan_app(before), options, journal_for([plan_app(before)]))
+    of_before = dataclasses.replace(text, text=before)  # connections are those of today
+    old = plan_app(before, text.variables)
+    spec = standing(of_before, old, options, journal_for([old]))
     settle(spec)
     state = spec.place.state
     if open_commit_log(spec).recovered() is None and not (state / RESTORED).exists():

@@ -53,7 +53,7 @@ def plan(spec: AppSpec, stored: StoredRevision) -> Planned:
     """
     registry = default_registry()
     meta = stored.revision.meta
-    old, new = plan_app(meta.text, registry), plan_app(spec.text, registry)
+    old, new = (plan_app(text, registry, connections=spec.variables) for text in (meta.text, spec.text))
     to_rows = spec.properties.get(KERNEL, "rows") == "rows"
     columns, held = stored.on_columns(old), stored.revision.held(old)
     of_state = plan_restore(old, new, registry, meta.fingerprints, held, columns, to_rows)

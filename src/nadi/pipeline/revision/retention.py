@@ -56,7 +56,7 @@ class RetentionCheck:
 
     def ask(self) -> None:
         """Ask until all have told."""
-        app = self._spec.load_engine().plan_app(self._spec.text)
+        app = self._spec.plan()
         left = [c for c in self._spec.sources(app) if c.stream not in (CONTROL, FAULTS)]
         while left:
             left = list(self._silent(left))

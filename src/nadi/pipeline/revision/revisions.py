@@ -195,7 +195,7 @@ def forget(spec: AppSpec, cuts: Cuts, oldest: int) -> None:
     """Let go of cuts, and of records of the fault log, that not even the oldest revision needs, which is that of cut `oldest`."""
     cuts.trim(oldest - KEPT_BACK)
     kept = cuts.at(oldest - KEPT_BACK) or cuts.at(oldest)
-    sources = spec.sources(spec.load_engine().plan_app(spec.text))
+    sources = spec.sources(spec.plan())
     for place in ((c.ordinal, 0) for c in sources if c.stream == FAULTS):
         if kept is not None and place in kept.ends:
             faultlog.trim(spec.place.state, kept.ends[place])

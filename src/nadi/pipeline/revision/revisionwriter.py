@@ -62,7 +62,7 @@ def write(plan: Plan) -> Done:
 
 def _written(plan: Plan) -> Done:
     log = open_store(plan.log)
-    app = plan.spec.load_engine().plan_app(plan.spec.text)
+    app = plan.spec.plan()
     meta = meta_of(app, plan.cut, plan.spark, plan.spec.inputs)
     store = store_of(plan.persistence, Path(plan.base))
     try:

@@ -76,7 +76,8 @@ def _before(text: AppText, app: App, options: NodeOptions, journal: str) -> AppS
     before = read_text(options.state / app.name)
     if not before or before == text.text:
         return None
-    return standing(AppText(before), plan_app(before), options, journal)
+    of_before = dataclasses.replace(text, text=before)  # connections are those of today
+    return standing(of_before, plan_app(before, text.variables), options, journal)
 
 
 def standing(before: AppText, app: App, options: NodeOptions, journal: str) -> AppSpec:

@@ -210,6 +210,7 @@ class Held:
         given = block.arrays
         ids, keys = ids_of(self._table, given), given["key"].astype(np.int64)
         keys = ids[keys] if self._side.partitioned else keys
+        _check_counts(given["row"], len(keys), len(given["nodes"]) // (1 if block.letter == "e" else len(self._told)))
         if block.letter == "e":
             self.ready(len(given["nodes"]))
             early.put_early(
@@ -225,3 +226,12 @@ class Held:
             self._side.owner_word, keys, given["row"], matrix,
         )  # fmt: skip
         self._settle(keys)
+
+
+def _check_counts(told: Longs, keys: int, events: int) -> None:
+    """What is told of keys ends with how many events went and came. Raises ValueError where it is not of so many keys, or of other events."""
+    came, went = told[holding.TOLD - 1 :: holding.TOLD], told[holding.TOLD - 2 :: holding.TOLD]
+    if len(told) != keys * holding.TOLD or np.minimum(came, went).min(initial=0) < 0:
+        raise ValueError(f"{len(told)} numbers of {keys} keys")
+    if came.max(initial=0) > events or came.sum() != events:
+        raise ValueError("other events than it tells of")

@@ -16,7 +16,7 @@ from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keygroups import groups_of
 from nadi.kernel.columns.naming import named
-from nadi.kernel.columns.patterns.keystate import KeyState
+from nadi.kernel.columns.patterns.keystate import KeyState, check_lengths
 from nadi.kernel.columns.patterns.runs import RunLayout
 from nadi.kernel.columns.stretch import Bools, Longs
 
@@ -82,7 +82,13 @@ class KeyRows(KeyState):
     def apply(self, block: Block) -> None:
         """Put back the rows of keys."""
         ids, keys = self._numbered(block.arrays, "key")
-        _put(self.keys, self._width, self._shape, self._texts, ids, keys, block.arrays["rows"])
+        rows = block.arrays["rows"].astype(np.int64)
+        check_lengths(rows, np.empty(len(keys) * self._width))
+        most = int(self._shape[0])
+        slots = rows.reshape(-1, self._width)[:, 1 : 1 + most]
+        if slots.min(initial=0) < 0 or slots.max(initial=0) > most:
+            raise ValueError("an element holds a match that there is not")
+        _put(self.keys, self._width, self._shape, self._texts, ids, keys, rows)
         self._settle(keys)
 
     def size(self) -> int:
@@ -146,4 +152,5 @@ def _put(words, width, shape, texts, ids, keys, rows):  # type: ignore[no-untype
                 start = 1 + shape[0] + (match - 1) * shape[1]
                 for word in texts:
                     if words[row + start + word - 1] == 0:
-                        words[row + start + word] = ids[rows[given + start + word]]
+                        place = rows[given + start + word]
+                        words[row + start + word] = ids[place] if 0 <= place < len(ids) else -1

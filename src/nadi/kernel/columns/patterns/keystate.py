@@ -106,7 +106,15 @@ class KeyState(ABC):
         """The ids of the texts that a block names, then those of its keys; there is room for them."""
         ids = ids_of(self.table, given)
         self._follow()
+        if not self._partitioned and any(given[name].any() for name in names):
+            raise ValueError("a key where there is one only")
         return ids, *(ids[given[name]] if self._partitioned else given[name].astype(np.int64) for name in names)
+
+
+def check_lengths(*alike: Array) -> None:
+    """Loops go through arrays side by side. Raises ValueError where they are not of the same length."""
+    if len({len(array) for array in alike}) > 1:
+        raise ValueError(f"arrays of {', '.join(str(len(array)) for array in alike)} values side by side")
 
 
 def alive(keys: Array, numbers: Array, gone_keys: Array, gone: Array) -> Longs:

@@ -25,7 +25,7 @@ from nadi.kernel.columns.keytable import longer
 from nadi.kernel.columns.naming import named, put_back
 from nadi.kernel.columns.patterns import partialstate, sequencestate, waitstate, waking
 from nadi.kernel.columns.patterns.automaton import Layout
-from nadi.kernel.columns.patterns.keystate import NO, KeyState, alive
+from nadi.kernel.columns.patterns.keystate import NO, KeyState, alive, check_lengths
 from nadi.kernel.columns.patterns.partials import CHANGED, END, HEAP, KEY, LIVE, META, NOW, NUMBERS
 from nadi.kernel.columns.patterns.waking import TIMES
 from nadi.kernel.columns.stretch import Array, Bools, Longs
@@ -164,6 +164,11 @@ class PartialPool(KeyState):
         ids, keys, owners, gone_keys = self._numbered(given, "key", "node", "gone_key")
         matrix = given["nodes"].reshape(-1, len(self._words_told)).copy()
         put_back(self._strings(matrix), ids)
+        check_lengths(owners, matrix)
+        check_lengths(gone_keys, given["gone"])
+        check_lengths(given["row"], np.empty(len(keys) * (1 + 2 * self._layout.places)))
+        if self._layout.timed:
+            self._check_waits(given["wait"], len(keys), given["due"])
         self._loaded = loaded = self._loaded or _Loaded()
         partialstate.put_rows(self.keys, self.shape, self._width, keys, given["row"])
         self._told[keys] = self._filled(keys)
@@ -177,6 +182,13 @@ class PartialPool(KeyState):
         loaded.nodes.append(matrix)
         loaded.gone_keys.append(gone_keys)
         loaded.gone.append(given["gone"])
+
+    def _check_waits(self, told: Array, keys: int, dues: Array) -> None:
+        """Raises ValueError where `waitstate.link_waits` would find too few numbers."""
+        check_lengths(told, np.empty(keys * self._layout.places * waitstate.WORDS))
+        counts = told[3 :: waitstate.WORDS]
+        if (len(counts) and (counts.min() < 0 or counts.max() > len(dues))) or counts.sum() != len(dues):
+            raise ValueError("other timers than it tells of")
 
     def _link(self) -> None:
         """Make nodes of what was loaded."""

@@ -193,5 +193,9 @@ def link(words, keys, meta, shape, width, columns, owners, rows, order):  # type
             keys[base + NEWS] |= bit
             keys[at + FRESH] = node
             keys[at + TOP] = UNORDERED
+    for base in range(0, len(keys), width):  # a number that no match has is no node
+        for e in range(size):
+            if keys[base + NEWS] & (1 << e) == 0:
+                keys[base + STARTS + PLACE * e + FRESH] = 0
     meta[END] = (len(owners) + 1) * shape[WIDTH]
     meta[LIVE] = len(owners)

@@ -22,7 +22,7 @@ from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.keygroups import groups_of
 from nadi.kernel.columns.naming import named, put_back, strings_of
 from nadi.kernel.columns.patterns import pooling
-from nadi.kernel.columns.patterns.keystate import NO, KeyState, alive
+from nadi.kernel.columns.patterns.keystate import NO, KeyState, alive, check_lengths
 from nadi.kernel.columns.patterns.layout import Layout
 from nadi.kernel.columns.patterns.places import BUCKET, END, LAST, LIVE, MASK, META, NUMBERS, WIDTH
 from nadi.kernel.columns.stretch import Array, Bools, Longs
@@ -190,6 +190,11 @@ class Pool(KeyState):
         ids, keys, node_keys, gone_keys = self._numbered(given, "key", "node", "gone_key")
         matrix = given["nodes"].reshape(-1, len(self._words_told)).copy()
         put_back(self._strings(matrix), ids)
+        check_lengths(node_keys, given["place"], matrix)
+        check_lengths(gone_keys, given["gone"])
+        check_lengths(given["row"], np.empty(len(keys) * (1 + self._layout.places)))
+        if len(matrix) and not (given["place"].min() >= 0 and given["place"].max() < self._layout.places):
+            raise ValueError("a match waits at a place that there is not")
         pooling.put_rows(self.keys, self._width, keys, given["row"])
         self._told[keys] = True
         self.meta[NUMBERS] = max(int(self.meta[NUMBERS]), int(given["next"][0]))

@@ -177,6 +177,10 @@ def link(words, keys, width, meta, buckets, columns, null_word, equal, owners, a
             keys[row + NEWS] |= bit
         if meta[BUCKET] != 0:
             enter(words, meta, buckets, node, _bucket(words, meta, null_word, equal, node, at_places[i]))
+    for row in range(0, len(keys), width):  # a number that no match has is no node
+        for at in range(row + STARTS, row + STARTS + (width - STARTS) // PLACE * PLACE, PLACE):
+            if not fresh_seen[at]:
+                keys[at + FRESH] = 0
     meta[END] = node + meta[WIDTH]
     meta[LIVE] = len(owners)
 
