@@ -9,10 +9,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from keystores import write_java_store, write_store
 from log_contract import payloads
 from rawclient import RawClient, raw
 from sample import connector
+from servers.keystores import write_java_store, write_store
 
 from nadi.errors import NadiError
 from nadi.io import postserver
