@@ -31,7 +31,7 @@ ANY = "https://127.0.0.1:0/orders"
 @pytest.fixture
 def place(nats: NatsServer, tmp_path: Path) -> Place:
     listening = Listening(Limits(), OwnCertificate(tmp_path / "security"))
-    return Place(tmp_path.name.replace("_", ""), tmp_path, nats.url, listening=listening)
+    return Place(tmp_path.name.replace("_", ""), tmp_path, nats.url, files=str(tmp_path), listening=listening)
 
 
 @pytest.fixture
@@ -143,6 +143,15 @@ def test_a_store_of_another_type_is_refused_by_name(place: Place, store: tuple[P
     with pytest.raises(NadiError, match=r"tls\.store\.type") as failure:
         HttpIngress(connector("http", options), place)
     assert failure.value.condition == "OPTION_INVALID"
+
+
+def test_an_app_may_name_a_key_store_only_where_the_node_lets_it(place: Place, store: tuple[Path, Path]) -> None:
+    """An app's author is not the node's operator: another key of the machine is not theirs to show."""
+    options = {"receiver.url": ANY, "https.keystore.file": str(store[0]), "https.keystore.password": "secret"}
+    for folder in ("", str(place.state / "elsewhere")):
+        with pytest.raises(NadiError) as failure:
+            HttpIngress(connector("http", options), replace(place, files=folder))
+        assert failure.value.condition == "FILE_NOT_ALLOWED"
 
 
 # ---- key stores

@@ -131,6 +131,7 @@ class PostServer:
             connection.end()
         self._accept()
         self._socket.close()
+        await asyncio.sleep(0)  # a task that is cancelled before it has begun would leave its socket open
         if self._tls is not None:  # without it they are there in a moment
             for greeting in tuple(self._greetings):
                 greeting.cancel()

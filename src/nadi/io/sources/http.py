@@ -24,6 +24,7 @@ from nadi.io.contract import Connector, Ingress, Log, Place
 from nadi.io.journal import EVENT_BYTES, open_journal
 from nadi.io.journallog import RETENTION_MS, open_journal_log
 from nadi.io.listening import Listening
+from nadi.io.namedfiles import check_named
 from nadi.io.options import Option, integer
 from nadi.io.postserver import PostServer
 from nadi.io.registry import SourceKind, make_source_mapper
@@ -82,7 +83,11 @@ def _store(connector: Connector) -> KeyStore | None:
 
 
 def _invalid(connector: Connector, name: str, value: str, wanted: str) -> Exception:
-    return error("OPTION_INVALID", where=f"@source of {connector.stream} (http)", name=name, value=value, wanted=wanted)
+    return error("OPTION_INVALID", where=_where(connector), name=name, value=value, wanted=wanted)
+
+
+def _where(connector: Connector) -> str:
+    return f"@source of {connector.stream} (http)"
 
 
 class _Server:
@@ -118,8 +123,10 @@ class HttpIngress:
     """
 
     def __init__(self, connector: Connector, place: Place) -> None:
-        """Errors: OPTION_INVALID, OPTION_MISSING, SERVER_NOT_STARTED, those of a key store."""
+        """Errors: OPTION_INVALID, OPTION_MISSING, FILE_NOT_ALLOWED, SERVER_NOT_STARTED, those of a key store."""
         self._address = address(connector, place)
+        if self._address.store is not None:
+            check_named(_where(connector), "https.keystore.file", str(self._address.store.file), place.files)
         journal = open_journal(place.journal, place.app)
         mapper = make_source_mapper(connector)
         login(connector)
