@@ -195,6 +195,13 @@ def test_credentials_that_are_asked_for_and_not_named_are_refused(place: Place) 
     assert failure.value.condition == "OPTION_MISSING"
 
 
+@pytest.mark.parametrize("idle", ["0", "-1"])
+def test_a_time_of_silence_that_is_none_is_refused(idle: str, place: Place) -> None:
+    options = {"receiver.url": "http://127.0.0.1:0/", "socket.idle.timeout": idle}
+    with pytest.raises(NadiError, match=r"socket\.idle\.timeout"):
+        HttpIngress(connector("http", options), place)
+
+
 @pytest.mark.parametrize("url", ["ftp://h/x", "http://h:many/x", "nonsense"])
 def test_an_address_that_cannot_be_listened_on_is_refused(url: str, place: Place) -> None:
     with pytest.raises(NadiError) as failure:

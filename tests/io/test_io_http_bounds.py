@@ -87,12 +87,20 @@ def until_accepted(url: str) -> bool:
 
 def test_a_server_takes_no_more_connections_than_its_process_may_have_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Finding 9: a process without a file left can neither keep state nor answer."""
-    monkeypatch.setattr("resource.getrlimit", lambda _which: (1_024, 4_096))
-    assert Limits().possible_connections() == 512
-    monkeypatch.setattr("resource.getrlimit", lambda _which: (256, 4_096))
-    assert Limits().possible_connections() == LEAST_CONNECTIONS
-    monkeypatch.setattr("resource.getrlimit", lambda _which: (1_000_000, 1_000_000))
-    assert Limits(connections=77).possible_connections() == 77
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr("resource.setrlimit", lambda _which, limits: asked.append(limits))
+
+    def room(connections: int, now: int, most: int) -> int:
+        monkeypatch.setattr("resource.getrlimit", lambda _which: (now, most))
+        return Limits(connections=connections).make_room()
+
+    assert room(16_000, 1_024, 1_000_000) == 16_000  # the usual limits: it may have more, and says so
+    assert room(16_000, 1_024, 4_096) == 4_096 - 512
+    assert asked == [(16_512, 1_000_000), (4_096, 4_096)]
+    assert room(16_000, 256, 256) == LEAST_CONNECTIONS
+    assert room(77, 20_000, 20_000) == 77
+    assert room(16_000, -1, -1) == 16_000
+    assert len(asked) == 2
 
 
 # ---- time

@@ -54,7 +54,7 @@ class Settings:
     )
     http_connections: int = _setting(
         16_000,
-        "how many connections a port of http sources has at a time; less where the process may not have as many files open (`ulimit -n`)",
+        "how many connections a port of http sources has at a time; less where the process may not have as many files open (`ulimit -Hn`)",
         unit="connections",
     )
     http_waiting: int = _setting(

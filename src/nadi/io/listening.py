@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from nadi.io.certificate import OwnCertificate
 
-SPARE_FILES = 512  # a node's own: logs, sinks, connections of its own
+SPARE_FILES = 512  # logs, sinks, connections of the node's own
 LEAST_CONNECTIONS = 64
+LEAST_WAITING = 8_000_000  # bytes; room for one message of the largest size
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,16 @@ class Limits:
     body: int = 30_000
     idle: int = 120_000
 
-    def possible_connections(self) -> int:
-        """As many connections as asked for, or as this process may have files open beside its own."""
-        files, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if files == resource.RLIM_INFINITY:
+    def make_room(self) -> int:
+        """Let this process have as many files open as it needs for its connections, as far as the system lets it; -> for how many there is room."""
+        now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = self.connections + SPARE_FILES
+        if now == resource.RLIM_INFINITY or now >= wanted:
             return self.connections
-        return min(self.connections, max(LEAST_CONNECTIONS, files - SPARE_FILES))
+        possible = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        if possible > now:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (possible, most))
+        return min(self.connections, max(LEAST_CONNECTIONS, possible - SPARE_FILES))
 
 
 @dataclass(frozen=True, slots=True)

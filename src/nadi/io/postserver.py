@@ -39,11 +39,11 @@ class PostServer:
         self.limits = limits
         self.waiting = 0
         self.ending = False
-        self.quiet = limits.idle  # ms that may pass between two requests
+        self.quiet = 0  # ms that may pass between two requests, of the most patient endpoint; 0: none has said
         self._where = (host, port)
         self._largest = largest
         self._tls = tls
-        self._most = limits.possible_connections()
+        self._most = limits.make_room()
         self._connections: set[Connection] = set()
         self._greetings: set[asyncio.Task[None]] = set()
         self._socket: socket.socket | None = None
@@ -111,7 +111,7 @@ class PostServer:
 
     def idle(self) -> float:
         """Seconds that may pass between two requests of a connection."""
-        return LAST_WORDS if self.ending else self.quiet / 1000
+        return LAST_WORDS if self.ending else (self.quiet or self.limits.idle) / 1000
 
     # ---- its thread
 

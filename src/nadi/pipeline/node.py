@@ -19,7 +19,7 @@ from nadi.config.ownership import make_folders, make_private, own_file
 from nadi.errors import NadiError, error
 from nadi.io.certificate import OwnCertificate
 from nadi.io.identity import OWN, first_numbers
-from nadi.io.listening import Limits, Listening
+from nadi.io.listening import LEAST_WAITING, Limits, Listening
 from nadi.io.registry import is_parted
 from nadi.io.remotefiles import inside
 from nadi.metrics import AppProgress
@@ -84,6 +84,14 @@ class NodeOptions:
     def listening(self) -> Listening:
         """How sources of the node listen. Errors: INVALID_SETTING."""
         own = self.settings()
+        for name, value, least in (
+            ("connections", own.http_connections, 1),
+            ("waiting", own.http_waiting, LEAST_WAITING),
+            ("head", own.http_head, 1),
+            ("body", own.http_body, 1),
+        ):
+            if value < least:
+                raise error("INVALID_SETTING", name=f"nadi.http.{name}", value=value, wanted=f"at least {least:,}")
         limits = Limits(own.http_connections, own.http_waiting, own.http_head, own.http_body)
         return Listening(limits, self.certificate or OwnCertificate(self.state.resolve() / "security"))
 

@@ -23,7 +23,7 @@ from nadi.errors import error
 from nadi.io.contract import Connector, Ingress, Log, Place
 from nadi.io.journal import EVENT_BYTES, open_journal
 from nadi.io.journallog import RETENTION_MS, open_journal_log
-from nadi.io.listening import Listening
+from nadi.io.listening import Limits, Listening
 from nadi.io.namedfiles import check_named
 from nadi.io.options import Option, integer
 from nadi.io.postserver import PostServer
@@ -82,6 +82,15 @@ def _store(connector: Connector) -> KeyStore | None:
     return KeyStore(Path(file), options.get("https.keystore.password") or options.get("https.cert.password", ""))
 
 
+def _idle(connector: Connector, limits: Limits) -> int:
+    """How long clients may be silent, ms. Errors: OPTION_INVALID."""
+    name = "socket.idle.timeout"
+    idle = integer(connector.options, name, limits.idle)
+    if idle <= 0:
+        raise _invalid(connector, name, str(idle), "a number of ms above 0")
+    return idle
+
+
 def _invalid(connector: Connector, name: str, value: str, wanted: str) -> Exception:
     return error("OPTION_INVALID", where=_where(connector), name=name, value=value, wanted=wanted)
 
@@ -98,14 +107,13 @@ class _Server:
         self.server = PostServer(common.host, common.port, listening.limits, EVENT_BYTES, common.context(listening))
         self.endpoints: dict[str, HttpEndpoint] = {}
 
-    def add(self, path: str, endpoint: HttpEndpoint, idle: int | None) -> None:
-        """Have a path answered. Errors: SERVER_NOT_STARTED, where another source has it."""
+    def add(self, path: str, endpoint: HttpEndpoint, idle: int) -> None:
+        """Have a path answered; `idle` is how long its clients may be silent, ms. Errors: SERVER_NOT_STARTED, where another source has it."""
         taken = self.endpoints.get(path)
         if taken is not None and not taken.stopping:
             raise _not_started(path, f"another source has the path on port {self.server.port}")
         self.endpoints[path] = self.server.endpoints[path] = endpoint
-        if idle is not None:
-            self.server.quiet = max(self.server.quiet, idle) if len(self.endpoints) > 1 else idle
+        self.server.quiet = max(self.server.quiet, idle)
 
     def over(self) -> bool:
         return all(endpoint.stopping for endpoint in self.endpoints.values())
@@ -130,11 +138,11 @@ class HttpIngress:
         journal = open_journal(place.journal, place.app)
         mapper = make_source_mapper(connector)
         login(connector)
+        idle = _idle(connector, place.listening.limits)
         with _LOCK:
             self._shared = _server_of(self._address, place.listening)
             self._endpoint = HttpEndpoint(connector, journal, mapper, self._shared.server)
-            idle = connector.options.get("socket.idle.timeout")
-            self._shared.add(self._address.path, self._endpoint, None if idle is None else int(idle))
+            self._shared.add(self._address.path, self._endpoint, idle)
             _SERVERS[self._key] = self._shared
 
     @property
