@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nadi.io.listening import Limits
-from nadi.io.postconnection import Answer, Connection, Exchange, Header
+from nadi.io.postanswer import Answer, Header
+from nadi.io.postconnection import Connection, Exchange
 
 LARGEST = 1_000
 

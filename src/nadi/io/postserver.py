@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterable
 
 from nadi.errors import error
 from nadi.io.listening import Limits
-from nadi.io.postconnection import FULL, Answer, Connection, Endpoint, Exchange, rendered
+from nadi.io.postanswer import FULL, Answer, rendered
+from nadi.io.postconnection import Connection, Endpoint, Exchange
 
 STOP_WITHIN = 15.0  # seconds that running requests have when the server stops
 HANDSHAKE_WITHIN = 10.0  # seconds

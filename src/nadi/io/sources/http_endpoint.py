@@ -20,7 +20,8 @@ from nadi.errors import NadiError, error
 from nadi.io.contract import Connector, Messages, SourceMapper
 from nadi.io.journal import EVENT_BYTES, Event, Journal
 from nadi.io.options import flag
-from nadi.io.postconnection import RETRY, Answer, Exchange, Header, too_large
+from nadi.io.postanswer import RETRY, Answer, Header, too_large
+from nadi.io.postconnection import Exchange
 from nadi.io.postserver import PostServer
 from nadi.io.sources.properties import transport_names
 
