@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -116,10 +117,18 @@ def running(setting: HttpSetting, say: Say) -> Iterator[Running]:
     command = ["worker", "--conf", str(folder / "deployment.yaml"), "--home", str(home)]
     with PublicNode(setting.checkout, folder, [], command=command) as node:
         say("starting a worker")
-        url = f"http://127.0.0.1:{rest}"
+        url, source = f"http://127.0.0.1:{rest}", f"http://127.0.0.1:{port}/in"
+        node.until(lambda: takes(source) or None, READY_WITHIN, "message that is acknowledged")
         node.until(lambda: Asking.is_ready(url) or None, READY_WITHIN, "answer of /health/ready")
         password = next((found[1] for line in node.lines if (found := _PASSWORD.search(line))), "")
-        yield Running(node, folder, f"http://127.0.0.1:{port}/in", output, url, password)
+        yield Running(node, folder, source, output, url, password)
+
+
+def takes(source: str) -> bool:
+    """Whether a message is acknowledged, one that does not come through the filter. An app is ready when it has had its first batch, which wants an event."""
+    with contextlib.suppress(httpx.HTTPError):
+        return httpx.post(source, json={"event": {"id": 1, "price": 25.5}}).status_code == 202
+    return False
 
 
 def settings_text(conf: dict[str, str]) -> str:
