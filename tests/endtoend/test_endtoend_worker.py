@@ -226,7 +226,6 @@ def test_the_commands_for_people_do_the_same(worker: Worker, tmp_path: Path):
     assert "WORKER_NOT_REACHED" in nadi("app", "list", "--url", https, **secret).stderr  # it is nobody's that we trust
 
 
-<<<<<<< HEAD
 def test_what_is_measured_of_an_app_is_switched_while_it_runs(worker: Worker):
     at = free_ports(1)[0]
     text = (
@@ -311,7 +310,8 @@ def test_what_is_measured_of_an_app_is_switched_while_it_runs(worker: Worker):
     worker.node.until(lambda: events("Streams", "In") == 5)
     assert worker.ask("DELETE", "/siddhi-apps/Measured").status_code == 200
     assert 'app="Measured"' not in worker.ask("GET", "/metrics").text
-=======
+
+
 def test_an_https_source_shows_the_certificate_of_its_worker(worker: Worker, tmp_path: Path):
     (port,), out = free_ports(1), tmp_path / "out.jsonl"
     url = f"https://127.0.0.1:{port}/in"
@@ -331,7 +331,6 @@ def test_an_https_source_shows_the_certificate_of_its_worker(worker: Worker, tmp
     assert [json.loads(line)["event"]["a"] for line in out.read_text().splitlines()] == [2, 3]
     file.unlink()
     worker.node.until(lambda: "Secure" not in worker.ask("GET", "/siddhi-apps").json())
->>>>>>> f0c273f (Docs of https and bounds have headings of their own; a worker's https source is tested end to end)
 
 
 def test_strangers_hear_of_health_only(worker: Worker):
