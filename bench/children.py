@@ -52,9 +52,10 @@ class Child:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith(b"{"):
-                self._lines.put(msgspec.json.decode(line))
+        with self._process.stdout as output:
+            for line in output:
+                if line.startswith(b"{"):
+                    self._lines.put(msgspec.json.decode(line))
         self._lines.put(None)
 
     def until(self, at: str, within: float, show: Callable[[dict[str, Any]], object]) -> dict[str, Any]:

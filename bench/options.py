@@ -35,6 +35,7 @@ EVENTS = {
     "latency": 0,
     "peers": FEW,
     "node": AGAINST_EVENTS,
+    "http": 0,
 }
 REPEAT = {"rows": 5, "kernel": 5, "sweep": 3, "delivery": 3, "kafka": 3, "peers": PEER_REPEAT}
 KAFKA = "kafka"  # what `--only` calls plain Spark over Kafka
@@ -48,7 +49,8 @@ def arguments() -> argparse.Namespace:
     options.add_argument(
         "--seconds",
         type=float,
-        help="of the latency measurement, after the warm-up (20, suite latency 30; 0: none); suite node: of idling, and of an event a second (60)",
+        help="of the latency measurement, after the warm-up (20, suite latency 30; 0: none); suite node: of idling, and of an event a second (60); "
+        "suite http: of a load (20)",
     )
     options.add_argument(
         "--warm", type=float, help="seconds of sending, after the first row, that do not count (15, suite latency 30)"
@@ -137,6 +139,7 @@ def arguments() -> argparse.Namespace:
         "latency": LATENCY_APPS,
         "peers": (*SHAPES, KAFKA),
         "node": (),
+        "http": (),
     }[asked.suite]
     if strange := [app for app in asked.only or () if app not in known]:
         options.error(f"the suite {asked.suite} has no {strange[0]}: it has {', '.join(known) or 'one app'}")

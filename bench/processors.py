@@ -18,6 +18,7 @@ KINDS = (
     ("nats-server", "nats-server"),
     ("supervisor", "bench.node"),
     ("supervisor", "-m nadi run"),
+    ("worker", "-m nadi worker"),
 )
 """What is in the command line of each kind; the first that fits counts."""
 OTHERS = "others"

@@ -1,4 +1,5 @@
-"""A node as a user has it: `python -m nadi run …` of some checkout in a process of its own. Nothing of it is known but what the command says and does.
+"""A node as a user has it: `python -m nadi run …`, or another command, of some checkout in a process of its own. Nothing of it is known but what
+the command says and does.
 
 with PublicNode(checkout, folder, [app], conf={"nadi.kernel": "auto"}) as node:
     node.until(lambda: output.exists() or None, 120, "a first row")
@@ -88,18 +89,19 @@ class PublicNode:
         conf: Mapping[str, str] | None = None,
         until_end: bool = False,
         cache: Path | None = None,
+        command: Sequence[str] = (),
     ) -> None:
+        """`command`: another one than `run` with what is given here."""
         self.checkout, self.folder, self.state = checkout, folder, folder / "state"
         self.lines: list[str] = []
         self.begin = time.monotonic()
         self._log = folder / "node.log"
         folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-P", "-m", "nadi", "run", *map(str, apps)]
-        command += ["--state-dir", str(self.state), "--master", master]
-        command += [word for name, value in (conf or {}).items() for word in ("--conf", f"{name}={value}")]
-        command += ["--until-end"] if until_end else []
+        words = ["run", *map(str, apps), "--state-dir", str(self.state), "--master", master]
+        words += [word for name, value in (conf or {}).items() for word in ("--conf", f"{name}={value}")]
+        words += ["--until-end"] if until_end else []
         self._process = subprocess.Popen(
-            command,
+            [sys.executable, "-P", "-m", "nadi", *(command or words)],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

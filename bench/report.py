@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.report_cells import Table, of, ratio
 from bench.report_many import idle_table, memory_table, node_table, reasons_table
+from bench.report_posts import posts_cores, posts_goals, posts_more
 from bench.report_public import asked_of, floor_table, latency_sides_table, rate_sides_table, side_cores_table
 from bench.report_state import (
     direct_table,
@@ -290,6 +291,8 @@ def tables(result: dict[str, Any]) -> list[Table]:
     """All tables of a result that have rows."""
     if result.get("suite") == "peers":
         return [peers_table(result)]
+    if result.get("suite") == "http":
+        return [t for t in (f(result) for f in (posts_goals, posts_more, posts_cores)) if t[2]]
     if result.get("suite") == "node":
         return [t for t in (f(result) for f in (node_table, idle_table, memory_table, reasons_table)) if t[2]]
     if result["settings"].get("against"):

@@ -1,7 +1,7 @@
-"""Measures the pipeline, its latency, the rows or columns kernel alone, batches over states of several sizes, what exactly-once delivery costs, or nadi beside
-its peers.
+"""Measures the pipeline, its latency, the rows or columns kernel alone, batches over states of several sizes, what exactly-once delivery costs, an http
+source of a worker, or nadi beside its peers.
 
-`python bench/run.py --suite pipeline|latency|node|rows|kernel|sweep|state|delivery|kafka|peers --json FILE`, see README.md.
+`python bench/run.py --suite pipeline|latency|node|http|rows|kernel|sweep|state|delivery|kafka|peers --json FILE`, see README.md.
 
 Exit status: 0, 1 where an app put out something wrong or did not run, 130 after Ctrl-C (the file then holds what was measured, marked as incomplete).
 """
@@ -38,11 +38,13 @@ from bench.peers_apps import SHAPES
 from bench.peers_kafka import EVENTS as KAFKA_EVENTS
 from bench.peers_kafka import KEYS as KAFKA_KEYS
 from bench.peers_kafka import measure_kafka
+from bench.posts import HttpSetting, measure_http
 from bench.public_latency import APPS as PUBLIC_APPS
 from bench.public_latency import INTERVALS, PublicLatencySetting, measure_public_latency
 from bench.public_rate import APPS as RATE_APPS
 from bench.public_rate import MEDIA, PublicRateSetting, fill_topic, measure_files, measure_topics
 from bench.report_many import stage_text
+from bench.report_posts import goal_lines
 from bench.report_public import ratio_text
 from bench.result import Result
 from bench.rows import FEEDS, RowsSetting, measure_rows, measure_state
@@ -195,6 +197,19 @@ def run_node(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     return measured(asked, screen, work, commits=commits)
 
 
+def run_http(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure the http source of a worker; -> exit status."""
+    (checkout,) = checkouts(None)
+
+    def work(result: Result) -> None:
+        setting = HttpSetting(folder / "http", checkout, asked.seconds, asked.master, conf_of(asked))
+        result.add("http", measure_http(setting, screen.show))
+        for name, goal, figure, is_met in goal_lines(result.told["apps"]["http"]):
+            screen.say(f"{name}: {figure} (goal {goal}{'' if is_met == 'yes' else ', missed'})")
+
+    return measured(asked, screen, work, commits={checkout.label: checkout.commit})
+
+
 def run_peers(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     """Measure nadi beside Siddhi and plain Spark; -> exit status, 2 where there are none."""
     try:
@@ -338,6 +353,8 @@ def main() -> int:
                 return run_sweep(asked, screen)
             if asked.suite == "peers":
                 return run_peers(asked, folder, screen)
+            if asked.suite == "http":
+                return run_http(asked, folder, screen)
             if asked.suite == "node":
                 return run_node(asked, folder, screen)
             if asked.against is not None:

@@ -6,6 +6,7 @@ import json
 import re
 import secrets
 import signal
+import ssl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -309,6 +310,27 @@ def test_what_is_measured_of_an_app_is_switched_while_it_runs(worker: Worker):
     worker.node.until(lambda: events("Streams", "In") == 5)
     assert worker.ask("DELETE", "/siddhi-apps/Measured").status_code == 200
     assert 'app="Measured"' not in worker.ask("GET", "/metrics").text
+
+
+def test_an_https_source_shows_the_certificate_of_its_worker(worker: Worker, tmp_path: Path):
+    (port,), out = free_ports(1), tmp_path / "out.jsonl"
+    url = f"https://127.0.0.1:{port}/in"
+    text = (
+        f"@App:name('Secure') @source(type='http', receiver.url='{url}', @map(type='json')) define stream In (a int); "
+        f"@sink(type='file', file.uri='{out}', @map(type='json')) define stream Out (a int); "
+        "from In[a > 1] select a insert into Out;"
+    )
+    file = worker.home / "deployment/siddhi-files/Secure.siddhi"
+    file.write_text(text)
+    until(lambda: worker.active("Secure"))
+    trusted = ssl.create_default_context(cafile=str(worker.home / "security/certificate.pem"))
+    for number in (1, 2, 3):
+        content = json.dumps({"event": {"a": number}})
+        assert httpx.post(url, content=content, verify=trusted).status_code == 202
+    until(lambda: out.exists() and out.read_text().count("\n") == 2)
+    assert [json.loads(line)["event"]["a"] for line in out.read_text().splitlines()] == [2, 3]
+    file.unlink()
+    worker.node.until(lambda: "Secure" not in worker.ask("GET", "/siddhi-apps").json())
 
 
 def test_strangers_hear_of_health_only(worker: Worker):

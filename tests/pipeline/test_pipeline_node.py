@@ -16,6 +16,7 @@ import pytest
 from pipeline_reference import APP, delivered, expected, write_input
 
 from nadi.errors import NadiError
+from nadi.io.certificate import OwnCertificate
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.node import AppText, NodeOptions, make_spec, node_lock
 from nadi.pipeline.progress import read_progress
@@ -147,6 +148,22 @@ def test_settings_that_do_not_exist_or_are_no_numbers_are_refused(tmp_path: Path
     with pytest.raises(NadiError) as wrong:
         NodeOptions(tmp_path, conf={"nadi.batch.events": "many"}).settings()
     assert unknown.value.condition == wrong.value.condition == "INVALID_SETTING"
+
+
+@pytest.mark.parametrize("pair", [("connections", "0"), ("waiting", "7000000"), ("head", "0"), ("body", "-5")])
+def test_bounds_of_http_sources_that_would_let_nothing_in_are_refused(tmp_path: Path, pair: tuple[str, str]):
+    name, value = pair
+    with pytest.raises(NadiError, match=rf"nadi\.http\.{name}") as failure:
+        NodeOptions(tmp_path, conf={f"nadi.http.{name}": value}).listening()
+    assert failure.value.condition == "INVALID_SETTING"
+
+
+def test_https_sources_show_a_certificate_in_the_state_folder_unless_the_node_has_one(tmp_path: Path):
+    made = NodeOptions(tmp_path).listening().certificate
+    assert made is not None
+    assert made.folder == tmp_path / "security"
+    own = OwnCertificate(tmp_path / "own")
+    assert NodeOptions(tmp_path, certificate=own).listening().certificate is own
 
 
 def test_a_change_of_inputs_under_a_state_is_refused_and_buckets_stay_as_they_were(tmp_path: Path):

@@ -261,11 +261,11 @@ def test_after_many_wrong_passwords_the_next_has_to_wait(url: str):
 
 
 def test_the_first_start_makes_a_certificate_that_clients_can_check(tmp_path: Path):
-    tls = certificate_of(tmp_path, Tls(), "node-1")
+    tls = certificate_of(tmp_path, Tls(), "node-1").tls()
     assert stat.S_IMODE(tls.key.stat().st_mode) == 0o600
     before = tls.certificate.read_bytes()
-    assert certificate_of(tmp_path, Tls(), "node-1").certificate.read_bytes() == before
-    server = HttpServer(guarded(make_routes("t", []), None, Attempts(), ()), "127.0.0.1", 0, tls)
+    assert certificate_of(tmp_path, Tls(), "node-1").tls().certificate.read_bytes() == before
+    server = HttpServer(guarded(make_routes("t", []), None, Attempts(), ()), "127.0.0.1", 0, tls.context())
     server.start()
     try:
         trusted = ssl.create_default_context(cafile=str(tls.certificate))
@@ -277,12 +277,12 @@ def test_the_first_start_makes_a_certificate_that_clients_can_check(tmp_path: Pa
 
 
 def test_a_certificate_is_renewed_before_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from nadi.server.security import certificate
+    from nadi.io import certificate
 
-    made = certificate_of(tmp_path, Tls(), "node-1")
+    made = certificate_of(tmp_path, Tls(), "node-1").tls()
     first = x509.load_pem_x509_certificate(made.certificate.read_bytes())
     monkeypatch.setattr(certificate, "RENEWED_BEFORE", certificate.LASTS)
-    second = x509.load_pem_x509_certificate(certificate_of(tmp_path, Tls(), "node-1").certificate.read_bytes())
+    second = x509.load_pem_x509_certificate(certificate_of(tmp_path, Tls(), "node-1").tls().certificate.read_bytes())
     assert first.serial_number != second.serial_number
 
 

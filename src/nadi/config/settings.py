@@ -52,6 +52,22 @@ class Settings:
     hosts: int | None = _setting(
         None, "how many processes hold kernels and connections", unit="processes", otherwise=_CORES
     )
+    http_connections: int = _setting(
+        16_000,
+        "how many connections a port of http sources has at a time; less where the process may not have as many files open (`ulimit -Hn`)",
+        unit="connections",
+    )
+    http_waiting: int = _setting(
+        64_000_000,
+        "how many bytes of messages may wait on a port of http sources until they are in the journal; then it answers 503",
+        unit="bytes",
+    )
+    http_head: int = _setting(
+        10_000, "how long the head of a request may take to come, on a port of http sources", unit="ms"
+    )
+    http_body: int = _setting(
+        30_000, "how long the body of a request may take to come, on a port of http sources", unit="ms"
+    )
     slots: int | None = _setting(
         None,
         "how many tasks run at a time where Spark is local",

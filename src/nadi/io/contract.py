@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from nadi.io.listening import Listening
 from nadi.lang.tree import Annotation
 from nadi.plan.nodes import Schema
 
@@ -30,7 +31,7 @@ class Place:
 
     `state` is the state folder of the app, `journal` the URL of the NATS server that holds the journals, "" where the node has none. `notes` is the path or
     URL where sinks keep what all who write to them must see, where these have no folder in common; "": they have. `files` is the folder in which options of an
-    app may name files (certificates, keys); "": they may name none.
+    app may name files (certificates, keys); "": they may name none. `listening` is what an ingress that listens is given.
     """
 
     app: str
@@ -38,6 +39,7 @@ class Place:
     journal: str = ""
     notes: str = ""
     files: str = ""
+    listening: Listening = field(default_factory=Listening)
 
 
 @dataclass(frozen=True, slots=True)

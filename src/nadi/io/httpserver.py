@@ -1,4 +1,4 @@
-"""An HTTP server in a thread of its own, for any ASGI application: the http source and the REST APIs are served by it.
+"""An HTTP server in a thread of its own, for any ASGI application: the REST APIs are served by it.
 
 server = HttpServer(application, "127.0.0.1", 9090)
 server.start()
@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nadi.errors import error
 
 STOP_WITHIN = 15  # seconds that running requests have when the server stops
+HEAD_WITHIN = 20.0  # seconds that the head of a request, or the first one of a connection, may take to come
+CONNECTIONS = 2_000  # at a time; others hear 503
 BACKLOG = 1024  # connections that the system keeps until they are taken
 
 Scope = MutableMapping[str, Any]
@@ -28,12 +30,43 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """A certificate chain and its key, files in PEM."""
+class _Bounded(H11Protocol):
+    """Gives the head of a request a time: uvicorn itself waits for ever for one that does not come, or not as a whole."""
 
-    certificate: Path
-    key: Path
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._late = self.loop.call_later(HEAD_WITHIN, self._expire)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._settle()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        """A head is waited for unless a request is under way; time that has begun goes on."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._settle()
+        elif self._late is None and not self.transport.is_closing():
+            self._late = self.loop.call_later(HEAD_WITHIN, self._expire)
+
+    def _settle(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _expire(self) -> None:
+        self._late = None
+        if self.transport.get_protocol() is self:  # a WebSocket has another one
+            self.transport.abort()
 
 
 class _Uvicorn(uvicorn.Server):
@@ -65,12 +98,13 @@ class _Uvicorn(uvicorn.Server):
 class HttpServer:
     """See the module's text. Port 0 is one that the system chooses when it starts."""
 
-    def __init__(self, application: Application, host: str, port: int, tls: Tls | None = None) -> None:
+    def __init__(self, application: Application, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         self._where = (host, port)
         self._socket: socket.socket | None = None
         self._reason = "its thread ended"
         config = uvicorn.Config(
             application,
+            http=_Bounded,
             log_config=None,
             access_log=False,
             interface="asgi3",
@@ -80,8 +114,8 @@ class HttpServer:
             server_header=False,
             date_header=False,  # uvicorn's own is kept up by its loop
             timeout_graceful_shutdown=STOP_WITHIN,
-            ssl_certfile=None if tls is None else tls.certificate,
-            ssl_keyfile=None if tls is None else str(tls.key),
+            limit_concurrency=CONNECTIONS,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
         self._server = _Uvicorn(config)
 
@@ -120,7 +154,7 @@ class HttpServer:
         assert self._socket is not None
         try:
             self._server.run([self._socket])
-        except (Exception, SystemExit) as reason:  # uvicorn ends the process where it cannot read a certificate
+        except (Exception, SystemExit) as reason:  # uvicorn ends the process where it cannot listen
             self._reason = repr(reason)
         finally:
             self._server.settled.set()

@@ -7,10 +7,9 @@ one is refused. A file is read only in the folder that the node's operator names
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from nadi.errors import NOWHERE, Span, did_you_mean, error
 from nadi.io.contract import Connector
+from nadi.io.namedfiles import check_named
 
 TUNING = frozenset(
     [
@@ -180,12 +179,8 @@ def check_files(connector: Connector, folder: str) -> None:
     """Every file that is named stands in the operator's folder ("": there is none), links followed (`probe`: where OpenSSL looks for
     certificates). Errors: FILE_NOT_ALLOWED, those of `given`."""
     for name, value in given(connector).items():
-        if name in FILES and not _inside(value, folder) and not (name == "ssl.ca.location" and value == "probe"):
-            raise error("FILE_NOT_ALLOWED", where=_where(connector), name=name, path=value)
-
-
-def _inside(file: str, folder: str) -> bool:
-    return bool(folder) and Path(file).resolve().is_relative_to(Path(folder).resolve())
+        if name in FILES and not (name == "ssl.ca.location" and value == "probe"):
+            check_named(_where(connector), name, value, folder)
 
 
 def _hint(name: str) -> str:

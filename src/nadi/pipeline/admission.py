@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from nadi.config.settings import KERNEL
@@ -124,10 +124,11 @@ class Admission:
     def _ingresses(self, app: App, admitted: Admitted) -> list[Ingress]:
         """The ingresses of an app, which stop when it leaves."""
         made = []
+        place = replace(admitted.spec.place, listening=self._options.listening())
         for connector in admitted.spec.sources(app):
             if connector.stream in (CONTROL, FAULTS):
                 continue
-            ingress = self._registry.make_ingress(connector, admitted.spec.place)
+            ingress = self._registry.make_ingress(connector, place)
             if ingress is not None:
                 admitted.held.callback(ingress.stop)
                 made.append(ingress)

@@ -17,7 +17,9 @@ import structlog
 from nadi.config import ErrorStoring, Persistence, Settings, read_settings
 from nadi.config.ownership import make_folders, make_private, own_file
 from nadi.errors import NadiError, error
+from nadi.io.certificate import OwnCertificate
 from nadi.io.identity import OWN, first_numbers
+from nadi.io.listening import LEAST_WAITING, Limits, Listening
 from nadi.io.registry import is_parted
 from nadi.io.remotefiles import inside
 from nadi.lang import settled, substitute
@@ -86,7 +88,8 @@ class NodeOptions:
     revisions; its relative locations begin in `state`. `error_store` says where rows of error stores go. `profile`: note where the time goes.
     `stays`: go on when no app is left, or none was there to begin with, until asked to stop; somebody will add one. `updates`: the state of an app whose text
     has changed goes on as far as it fits (`nadi.pipeline.revision.update`). `levels` says at any moment how much hosts are
-    to measure of each app. `token` is what the processes of this run know each other by on a cluster."""
+    to measure of each app. `certificate` is what https sources show; None: one that is made in the state folder. `token` is what the processes of this run
+    know each other by on a cluster."""
 
     state: Path = Path(".nadi")
     master: str = "local[*,4]"
@@ -100,11 +103,26 @@ class NodeOptions:
     stays: bool = False
     updates: bool = False
     levels: Levels = field(default_factory=Levels)
+    certificate: OwnCertificate | None = None
     token: str = field(default_factory=new_token, repr=False)
 
     def settings(self) -> Settings:
         """Those of nadi. Errors: INVALID_SETTING for one that does not exist, or has a value of the wrong kind."""
         return read_settings(self.conf)
+
+    def listening(self) -> Listening:
+        """How sources of the node listen. Errors: INVALID_SETTING."""
+        own = self.settings()
+        for name, value, least in (
+            ("connections", own.http_connections, 1),
+            ("waiting", own.http_waiting, LEAST_WAITING),
+            ("head", own.http_head, 1),
+            ("body", own.http_body, 1),
+        ):
+            if value < least:
+                raise error("INVALID_SETTING", name=f"nadi.http.{name}", value=value, wanted=f"at least {least:,}")
+        limits = Limits(own.http_connections, own.http_waiting, own.http_head, own.http_body)
+        return Listening(limits, self.certificate or OwnCertificate(self.state.resolve() / "security"))
 
     @property
     def cluster(self) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fastapi import FastAPI
 
 from nadi.config.deployment import Deployment, Listener, hidden
-from nadi.io.httpserver import HttpServer, Tls
+from nadi.io.httpserver import HttpServer
 from nadi.metrics import AppProgress
 from nadi.pipeline.node import ExitReport, NodeOptions
 from nadi.pipeline.run import Node
@@ -41,7 +41,7 @@ from nadi.server.rest.application import guarded, make_routes
 from nadi.server.rest.node import NodeFacts, health_routes, node_routes
 from nadi.server.revisions import AppRevisions
 from nadi.server.security.attempts import Attempts
-from nadi.server.security.certificate import certificate_of
+from nadi.server.security.certificate import certificate_of, context_of
 from nadi.server.security.identity import Identity, make_identity
 from nadi.server.simulation.simulator import make_simulator
 from nadi.server.simulation.targets import AppTargets
@@ -66,6 +66,7 @@ class Worker:
         home.make()
         for file in sections.datasources.files():  # SQLite makes its files, and not their folders
             make_folder(file.parent)
+        self._certificate = certificate_of(home.security, sections.own.tls, sections.carbon.id)
         options = NodeOptions(
             home.state,
             sections.spark.master,
@@ -74,6 +75,7 @@ class Worker:
             error_store=deployment.error_store,
             stays=True,
             updates=True,
+            certificate=self._certificate,
         )
         self._statistics = statistics_for(deployment, options, home.folder)
         self._preparation = preparation = AppPreparation(options, sections.own.variables, deployment.refs)
@@ -142,16 +144,13 @@ class Worker:
             ],
         )
         query = make_routes("nadi on-demand queries", [health_routes(self._apps), storequery.routes(self._apps)])
-        tls = self._tls()
         return [
-            *(("REST API", *one) for one in self._of(self._deployment.http, api, tls)),
-            *(("on-demand queries", *one) for one in self._of(self._deployment.query, query, tls)),
+            *(("REST API", *one) for one in self._of(self._deployment.http, api)),
+            *(("on-demand queries", *one) for one in self._of(self._deployment.query, query)),
         ]
 
-    def _of(
-        self, listeners: Sequence[Listener], routes: FastAPI, tls: Tls | None
-    ) -> Iterator[tuple[Listener, HttpServer]]:
-        """A server for each listener."""
+    def _of(self, listeners: Sequence[Listener], routes: FastAPI) -> Iterator[tuple[Listener, HttpServer]]:
+        """A server for each listener. Errors: KEY_STORE_OF_JAVA, CERTIFICATE_UNUSABLE."""
         rest = self._deployment.sections.auth.rest
         application = guarded(
             routes,
@@ -162,20 +161,11 @@ class Worker:
             self._identity.provider,
         )
         for listener in listeners:
-            yield (
-                listener,
-                HttpServer(application, listener.host, listener.port, tls if listener.scheme == "https" else None),
-            )
+            tls = context_of(listener, self._certificate, self._home.folder)
+            yield listener, HttpServer(application, listener.host, listener.port, tls)
 
     def _hide(self, text: str) -> str:
         return hidden(text, self._deployment.secrets)
-
-    def _tls(self) -> Tls | None:
-        listeners = (*self._deployment.http, *self._deployment.query)
-        if not any(one.scheme == "https" for one in listeners):
-            return None
-        sections = self._deployment.sections
-        return certificate_of(self._home.security, sections.own.tls, sections.carbon.id)
 
     def _make_identity(self) -> Identity:
         made = make_identity(self._home.security, self._deployment)

@@ -1,80 +1,31 @@
-"""The certificate of a worker: one that is configured, or one of its own that the first start makes.
-
-security/certificate.pem, key.pem     made where there is none, and again a month before it ends
-"""
+"""What a worker shows for https: the key store of a listener, the certificate of `nadi.tls`, or one of its own that the first start makes."""
 
 from __future__ import annotations
 
-import ipaddress
-import os
-import socket
-from datetime import UTC, datetime, timedelta
+import ssl
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
+from nadi.config.deployment import Listener
 from nadi.config.deployment import Tls as Configured
 from nadi.errors import error
-from nadi.io.httpserver import Tls
-
-LASTS = timedelta(days=825)  # the longest that browsers accept
-RENEWED_BEFORE = timedelta(days=30)
+from nadi.io.certificate import OwnCertificate
+from nadi.io.tls import KeyStore, Tls
 
 
-def certificate_of(folder: Path, configured: Configured, name: str) -> Tls:
+def certificate_of(folder: Path, configured: Configured, name: str) -> OwnCertificate:
     """The certificate of the worker that has this security folder. Errors: INVALID_SETTING where a configured file is not there."""
-    if configured.certificate or configured.key:
-        return _configured(configured)
-    made = Tls(folder / "certificate.pem", folder / "key.pem")
-    if not _is_good(made):
-        _make(made, name)
-    return made
-
-
-def _configured(given: Configured) -> Tls:
-    for field, value in (("certificate", given.certificate), ("key", given.key)):
+    if not configured.certificate and not configured.key:
+        return OwnCertificate(folder, name)
+    for field, value in (("certificate", configured.certificate), ("key", configured.key)):
         if not value or not Path(value).is_file():
             raise error("INVALID_SETTING", name=f"nadi.tls.{field}", value=value, wanted="a file in PEM that is there")
-    return Tls(Path(given.certificate), Path(given.key))
+    return OwnCertificate(folder, name, Tls(Path(configured.certificate), Path(configured.key)))
 
 
-def _is_good(made: Tls) -> bool:
-    if not made.certificate.exists() or not made.key.exists():
-        return False
-    found = x509.load_pem_x509_certificate(made.certificate.read_bytes())
-    return found.not_valid_after_utc > datetime.now(UTC) + RENEWED_BEFORE
-
-
-def _make(made: Tls, name: str) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64] or "nadi")])
-    hosts = dict.fromkeys(("localhost", socket.gethostname(), socket.getfqdn()))
-    addresses = [ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")]
-    names: list[x509.GeneralName] = [x509.DNSName(host) for host in hosts if host.isascii()]
-    now = datetime.now(UTC)
-    built = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + LASTS)
-        .add_extension(x509.SubjectAlternativeName(names + [x509.IPAddress(a) for a in addresses]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-    _write(made.key, pem, 0o600)
-    _write(made.certificate, built.public_bytes(serialization.Encoding.PEM), 0o644)
-
-
-def _write(file: Path, data: bytes, mode: int) -> None:
-    file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
-        out.write(data)
+def context_of(listener: Listener, own: OwnCertificate, home: Path) -> ssl.SSLContext | None:
+    """What a listener needs for https, None for http; paths of key stores begin in `home`. Errors: KEY_STORE_OF_JAVA, CERTIFICATE_UNUSABLE."""
+    if listener.scheme == "http":
+        return None
+    if listener.key_store_file:
+        return KeyStore(home / listener.key_store_file, listener.key_store_password or listener.cert_pass).context()
+    return own.tls().context()

@@ -1,0 +1,99 @@
+"""The server's side of TLS: a context for ssl, made of a pair of files in PEM or of a key store in PKCS#12.
+
+context(Tls(Path("certificate.pem"), Path("key.pem")))
+KeyStore(Path("node.p12"), "its password").context()
+"""
+
+from __future__ import annotations
+
+import secrets
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from nadi.errors import error
+
+LARGEST = 1_000_000  # bytes of a key store
+JAVA = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
+"""How files begin that only Java reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """A certificate chain and its key, files in PEM."""
+
+    certificate: Path
+    key: Path
+
+    def context(self) -> ssl.SSLContext:
+        """What a server needs of them. Errors: CERTIFICATE_UNUSABLE."""
+        made = _context()
+        try:
+            made.load_cert_chain(self.certificate, self.key)
+        except (OSError, ssl.SSLError) as reason:
+            raise error("CERTIFICATE_UNUSABLE", path=self.certificate, reason=reason) from reason
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStore:
+    """A file in PKCS#12 with a key, its certificate and, where it has them, those that vouch for it. It has one password."""
+
+    file: Path
+    password: str = field(default="", repr=False)
+
+    def context(self) -> ssl.SSLContext:
+        """What a server needs of it. Errors: KEY_STORE_OF_JAVA, CERTIFICATE_UNUSABLE."""
+        key, chain = self._read()
+        made = _context()
+        # ssl takes files only: the key is in this one for a moment, under a password that nobody else has
+        word = secrets.token_hex(32)
+        sealed = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(word.encode()),
+        )
+        try:
+            with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+                file.write(sealed + chain)
+                file.flush()
+                made.load_cert_chain(file.name, password=word)
+        except (OSError, ssl.SSLError) as reason:
+            raise self._unusable(reason) from reason
+        return made
+
+    def _read(self) -> tuple[PrivateKeyTypes, bytes]:
+        """The key, and the certificates in PEM."""
+        try:
+            with self.file.open("rb") as file:
+                data = file.read(LARGEST + 1)
+        except OSError as reason:
+            raise self._unusable(reason.strerror or reason) from reason
+        if data[:4] in JAVA:
+            raise error("KEY_STORE_OF_JAVA", path=self.file, kind=JAVA[data[:4]], made=self.file.with_suffix(".p12"))
+        if len(data) > LARGEST:
+            raise self._unusable(f"it has more than {LARGEST:,} bytes")
+        try:
+            store = pkcs12.load_pkcs12(data, self.password.encode() or None)
+        except (ValueError, TypeError, UnsupportedAlgorithm) as reason:
+            raise self._unusable(f"it is no PKCS#12 file, or has another password ({reason})") from reason
+        if store.key is None or store.cert is None:
+            raise self._unusable("it has no key with a certificate")
+        chain = [store.cert, *store.additional_certs]
+        return store.key, b"".join(c.certificate.public_bytes(serialization.Encoding.PEM) for c in chain)
+
+    def _unusable(self, reason: object) -> Exception:
+        return error("CERTIFICATE_UNUSABLE", path=self.file, reason=reason)
+
+
+def _context() -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.set_alpn_protocols(["http/1.1"])
+    return made
