@@ -16,8 +16,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from re import _constants as op  # type: ignore[attr-defined]  # CPython has parser and constants in these since 3.11
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as op  # CPython has parser and constants in these since 3.11
+from re import _parser as parser
 from typing import Any, TypeVar
 
 N = TypeVar("N")
