@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import browser, complaints
 from nodes import until
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
+from servers.browser import browser, complaints
 from test_endtoend_worker import Worker
 
 pytestmark = pytest.mark.spark
