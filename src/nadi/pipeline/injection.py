@@ -26,7 +26,7 @@ class Injection:
     def __init__(self, live: Live) -> None:
         self._spec = live.spec
         self._state = Path(live.spec.state)
-        app = live.spec.load_engine().plan_app(live.spec.text)
+        app = live.spec.plan()
         self._app = app
         self._ordinal = control_ordinal(live.spec, app)
         self._appender = SimulatedAppender(control_path(self._state))
