@@ -227,11 +227,11 @@ def test_the_commands_for_people_do_the_same(worker: Worker, tmp_path: Path):
 
 
 def test_what_is_measured_of_an_app_is_switched_while_it_runs(worker: Worker):
-    at = free_ports(1)[0]
+    at, out = free_ports(1)[0], worker.folder / "measured.jsonl"
     text = (
         f"@App:name('Measured') @source(type='http', receiver.url='http://127.0.0.1:{at}/in', @map(type='json')) "
         "define stream In (k string, n long); define table Last (k string, n long); "
-        f"@sink(type='file', file.uri='{worker.folder}/measured.jsonl', @map(type='json')) "
+        f"@sink(type='file', file.uri='{out}', @map(type='json')) "
         "define stream Out (k string, n long); "
         "@info(name='sums') from In select k, sum(n) as n group by k insert into Out; "
         "from In select k, n update or insert into Last on Last.k == k;"
@@ -259,7 +259,7 @@ def test_what_is_measured_of_an_app_is_switched_while_it_runs(worker: Worker):
     assert listed()["status"] == "active"
     assert listed()["age"] >= 0
     feed(2)
-    worker.node.until(lambda: (worker.folder / "measured.jsonl").read_text().count("\n") == 2)
+    worker.node.until(lambda: out.exists() and out.read_text().count("\n") == 2)
     assert 'app="Measured"' not in worker.ask("GET", "/metrics").text
 
     answer = worker.ask("PUT", "/siddhi-apps/Measured/statistics", json={"enabledStatLevel": "BASIC"})
