@@ -43,7 +43,7 @@ class Worker:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.home, self.out = folder, folder / "home", folder / "out.jsonl"
-        self.ports = dict(zip(("http", "https", "query", "orders"), free_ports(4), strict=True))
+        self.ports = dict(zip(("http", "https", "query", "orders", "more"), free_ports(5), strict=True))
         self.password = ""
         (folder / "deployment.yaml").write_text(CONF.format(**self.ports))
         self.node = self.started()
@@ -227,7 +227,7 @@ def test_the_commands_for_people_do_the_same(worker: Worker, tmp_path: Path):
 
 
 def test_what_is_measured_of_an_app_is_switched_while_it_runs(worker: Worker):
-    at, out = free_ports(1)[0], worker.folder / "measured.jsonl"
+    at, out = worker.ports["more"], worker.folder / "measured.jsonl"
     text = (
         f"@App:name('Measured') @source(type='http', receiver.url='http://127.0.0.1:{at}/in', @map(type='json')) "
         "define stream In (k string, n long); define table Last (k string, n long); "

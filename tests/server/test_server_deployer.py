@@ -162,6 +162,21 @@ def test_the_node_begins_with_the_files_that_are_right(files: AppFiles, host: Fa
     assert host.asked == []  # the node has it already
 
 
+def test_an_app_that_waits_for_its_first_event_runs(files: AppFiles, host: FakeHost):
+    files.write("A", "one")
+    made = Deployer(files, FakePreparation(), 3_600.0)
+    made.first()
+    made.start(host)
+    made.note(AppProgress("A", "starting"))
+    assert made.starting() == ["A"]
+    made.note(AppProgress("A", "starting", carried=True))
+    assert made.starting() == []
+    found = made.status("A")
+    assert found is not None
+    assert found.state == "active"
+    made.close()
+
+
 def test_who_wants_to_know_is_told_of_apps_that_come_change_fail_and_go(
     deployer: Deployer, files: AppFiles, host: FakeHost
 ):

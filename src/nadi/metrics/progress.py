@@ -78,6 +78,7 @@ class Circuit:
 class AppProgress:
     """A snapshot of a running app, for people to look at.
 
+    `carried` is whether a query carries it; until its first commit, for which it may wait for ever, its state is starting all the same.
     `state` is starting, running, waiting (for the next attempt after `last_error`), stopping, stopped, finished or failed. `rate` is events in
     per second, lately. `batch_ms` is the last batch by phase, as Spark names them ("triggerExecution" is the whole). `lag` counts messages that
     wait, per stream; `away` says which inputs cannot be reached and why, `circuits` how it is with each source and sink.
@@ -104,3 +105,4 @@ class AppProgress:
     warnings: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
     measured: Measured = NOTHING
+    carried: bool = False

@@ -404,6 +404,7 @@ class Supervised:
             changes["batch_ms"] = self._shared.queries.last_batch(self._running)
             if self._profiler is not None:
                 self._profiler.look(self._running.query)
+        changes["carried"] = group is not None
         changes["measured"] = NOTHING if group is None else group.tally.take()
         changes["circuits"] = self._circuits.look(status)
         said, self._log_seen = new_lines(folder, self._log_seen)

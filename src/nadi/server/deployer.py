@@ -404,15 +404,20 @@ class Deployer:
 
 def _status(name: str, entry: _Entry) -> AppStatus:
     progress = entry.progress
-    runs = bool(entry.has) and progress.state in RUNS
+    runs = bool(entry.has) and _runs(progress)
     reason = "" if runs else entry.reason or progress.last_error
     return AppStatus(name, entry.shown.text, ACTIVE if runs else INACTIVE, reason, entry.since, progress)
+
+
+def _runs(progress: AppProgress) -> bool:
+    """Whether an app runs; one that waits for its first event does."""
+    return progress.state in RUNS or (progress.state == "starting" and progress.carried)
 
 
 def _is_starting(entry: _Entry) -> bool:
     if entry.busy:
         return entry.wanted is not None
-    return bool(entry.has) and entry.progress.state in ("", "starting")
+    return bool(entry.has) and entry.progress.state in ("", "starting") and not _runs(entry.progress)
 
 
 def _now() -> int:
