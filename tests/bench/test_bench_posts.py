@@ -18,7 +18,7 @@ from bench.children import Child
 from bench.posts import check_rows, numbers_in, taken_file, taken_numbers
 from bench.posts_load import Plan, load
 from bench.report import tables
-from nadi.io.listening import Limits
+from nadi.io.listeners import Limits
 from nadi.io.postanswer import Answer, Header
 from nadi.io.postconnection import Exchange
 from nadi.io.postserver import PostServer

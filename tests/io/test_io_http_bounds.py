@@ -15,7 +15,7 @@ from rawclient import RawClient, raw
 from sample import connector
 
 from nadi.io.contract import Decoded, Messages, Place
-from nadi.io.listening import LEAST_CONNECTIONS, Limits, Listening
+from nadi.io.listeners import LEAST_CONNECTIONS, Limits, Listening
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import open_log
 from nadi.io.sources.http import HttpIngress

@@ -18,7 +18,7 @@ from nadi.errors import NadiError
 from nadi.io import postserver
 from nadi.io.certificate import OwnCertificate
 from nadi.io.contract import Place
-from nadi.io.listening import Limits, Listening
+from nadi.io.listeners import Limits, Listening
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import open_log
 from nadi.io.sources.http import HttpIngress

@@ -11,7 +11,7 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nadi.io.listening import Limits
+from nadi.io.listeners import Limits
 from nadi.io.postanswer import Answer, Header
 from nadi.io.postconnection import Connection, Exchange
 

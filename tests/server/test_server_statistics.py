@@ -14,7 +14,7 @@ from nadi.metrics.filters import Filter
 from nadi.metrics.levels import Level
 from nadi.metrics.measured import Key, Measured
 from nadi.metrics.registry import Registry, Snapshot
-from nadi.metrics.reporters.polling import Polling
+from nadi.metrics.reporters.poll import Polling
 from nadi.metrics.system import NodeGauges
 from nadi.pipeline.node import AppText, NodeOptions
 from nadi.server.deployer import ACTIVE, INACTIVE, AppStatus

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nadi.io.listening import Listening
+from nadi.io.listeners import Listening
 from nadi.lang.tree import Annotation
 from nadi.plan.nodes import Schema
 

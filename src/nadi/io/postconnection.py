@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import httptools
 
-from nadi.io.listening import Limits
+from nadi.io.listeners import Limits
 from nadi.io.postanswer import (
     BUSY,
     ENCODED,

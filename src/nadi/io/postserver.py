@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from nadi.errors import error
-from nadi.io.listening import Limits
+from nadi.io.listeners import Limits
 from nadi.io.postanswer import FULL, Answer, rendered
 from nadi.io.postconnection import Connection, Endpoint, Exchange
 

@@ -11,7 +11,7 @@ from nadi.config.places import FILES
 from nadi.errors import NadiError, error
 from nadi.persistence.contract import Store
 from nadi.persistence.files import FileStore
-from nadi.persistence.signing import SigningStore
+from nadi.persistence.signatures import SigningStore
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -20,7 +20,7 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def store_of(settings: Persistence, base: Path) -> Store:
-    """The store of `state.persistence`; a relative location is one below `base`. With a key its manifests are signed (`nadi.persistence.signing`).
+    """The store of `state.persistence`; a relative location is one below `base`. With a key its manifests are signed (`nadi.persistence.signatures`).
 
     Raises:
         CannotLoadConfigurationException: INVALID_SETTING, for a JDBC URL of another database than PostgreSQL, MySQL, MariaDB or SQLite.

@@ -19,7 +19,7 @@ from nadi.config.ownership import make_folders, make_private, own_file
 from nadi.errors import NadiError, error
 from nadi.io.certificate import OwnCertificate
 from nadi.io.identity import OWN, first_numbers
-from nadi.io.listening import LEAST_WAITING, Limits, Listening
+from nadi.io.listeners import LEAST_WAITING, Limits, Listening
 from nadi.io.registry import is_parted
 from nadi.io.remotefiles import inside
 from nadi.lang import settled, substitute

@@ -11,8 +11,8 @@ from nadi.config.metrics import CsvReporter, Reporter, Reservoir
 from nadi.databases import Address
 from nadi.metrics.filters import Filter
 from nadi.metrics.registry import Registry, Snapshot
-from nadi.metrics.reporters import polling
-from nadi.metrics.reporters.polling import Polling
+from nadi.metrics.reporters import poll
+from nadi.metrics.reporters.poll import Polling
 from nadi.metrics.reservoirs import DecayingReservoir, SlidingReservoir, UniformReservoir
 from nadi.metrics.reservoirs import Reservoir as Sample
 from nadi.metrics.system import NodeGauges, Shown
@@ -20,7 +20,7 @@ from nadi.pipeline.jvmfacts import JvmFacts
 from nadi.pipeline.node import NodeOptions
 from nadi.server.statistics import Starts, Statistics
 
-Make = Callable[[], polling.Reporter]
+Make = Callable[[], poll.Reporter]
 
 
 def statistics_for(deployment: Deployment, options: NodeOptions, home: Path) -> Statistics:
@@ -77,31 +77,31 @@ def _starts(config: Reporter, period: float, make: Make) -> Starts:
     return start
 
 
-def _console() -> polling.Reporter:
+def _console() -> poll.Reporter:
     from nadi.metrics.reporters.console import ConsoleReporter
 
     return ConsoleReporter()
 
 
-def _csv(config: CsvReporter, home: Path) -> polling.Reporter:
+def _csv(config: CsvReporter, home: Path) -> poll.Reporter:
     from nadi.metrics.reporters.csvfiles import CsvFiles
 
     return CsvFiles(home / config.location)
 
 
-def _log(name: str) -> polling.Reporter:
+def _log(name: str) -> poll.Reporter:
     from nadi.metrics.reporters.logged import LogReporter
 
     return LogReporter(name)
 
 
-def _tables(address: Address, source: str, days: int, period: float) -> polling.Reporter:
+def _tables(address: Address, source: str, days: int, period: float) -> poll.Reporter:
     from nadi.metrics.reporters.tables import Cleanup, TablesReporter
 
     return TablesReporter(address, source, Cleanup(days, period) if days else None)
 
 
-def _otlp(endpoint: str, headers: dict[str, str], timeout: float, node: str) -> polling.Reporter:
+def _otlp(endpoint: str, headers: dict[str, str], timeout: float, node: str) -> poll.Reporter:
     from nadi.metrics.reporters.otlp import OtlpReporter
 
     return OtlpReporter(endpoint, headers, timeout, node)

@@ -21,7 +21,7 @@ from nadi.metrics.lastminutes import LastMinutes, Point
 from nadi.metrics.levels import Level, Levels
 from nadi.metrics.names import LATENCY, MetricName
 from nadi.metrics.registry import Registry, Snapshot
-from nadi.metrics.reporters.polling import Polling
+from nadi.metrics.reporters.poll import Polling
 from nadi.metrics.system import NodeGauges
 from nadi.pipeline.node import AppText, NodeOptions
 from nadi.pipeline.spec import Engine

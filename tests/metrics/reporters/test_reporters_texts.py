@@ -22,7 +22,7 @@ from nadi.metrics.reporters.csvfiles import CsvFiles
 from nadi.metrics.reporters.exposition import exposition
 from nadi.metrics.reporters.logged import LogReporter
 from nadi.metrics.reporters.otlp import OtlpReporter
-from nadi.metrics.reporters.polling import Polling
+from nadi.metrics.reporters.poll import Polling
 from nadi.metrics.reservoirs import DecayingReservoir
 
 APP = "Orders"

@@ -23,7 +23,7 @@ from nadi.errors import error
 from nadi.io.contract import Connector, Ingress, Log, Place
 from nadi.io.journal import EVENT_BYTES, open_journal
 from nadi.io.journallog import RETENTION_MS, open_journal_log
-from nadi.io.listening import Limits, Listening
+from nadi.io.listeners import Limits, Listening
 from nadi.io.namedfiles import check_named
 from nadi.io.options import Option, integer
 from nadi.io.postserver import PostServer

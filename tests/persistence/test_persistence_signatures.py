@@ -17,7 +17,7 @@ from nadi.kernel.contract import Segment
 from nadi.kernel.rows.payloads import VERSION
 from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import Meta, Revision, newest_good, read_revision, write_revision
-from nadi.persistence.signing import opened, signed
+from nadi.persistence.signatures import opened, signed
 from nadi.persistence.stores import store_of
 
 KEY, OTHER = "k" * 32, "o" * 32
