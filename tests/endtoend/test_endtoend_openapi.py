@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
+from ordersworker import Worker
 from schemathesis import Case
 from schemathesis.schemas import BaseSchema
-from test_endtoend_worker import Worker
 
 pytestmark = pytest.mark.spark
 EXAMPLES = 20  # requests of each operation and run; the dice are others in each run

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from nodes import until
+from ordersworker import Worker
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from servers.browser import browser, complaints
-from test_endtoend_worker import Worker
 
 pytestmark = pytest.mark.spark
 HOSTILE = "@App:name('Hostile') define stream In (a int); from <img src=x onerror=alert(1)> select a insert into Out;"

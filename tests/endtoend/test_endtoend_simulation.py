@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from test_endtoend_worker import Worker
+from ordersworker import Worker
 
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.history.replay import Inputs, Replayer, logged
