@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from nadi.io.httpserver import Send
 
 VALIDATION, FILE_PROCESSING = 800101, 800102
+_MEANS = {
+    302: "The browser goes on elsewhere",
+    400: "The request is not what it should be",
+    401: "The credentials or a permission are missing or wrong",
+    403: "It cannot be done as things stand, or is too large",
+    404: "It is not there",
+    409: "It is there already, or in that state already",
+    429: "Too many wrong passwords; `Retry-After` says when to come back",
+    500: "It failed; the body says why",
+    503: "Not yet; `Retry-After` says when to ask again",
+}
 _TYPES = {VALIDATION: "validation error", FILE_PROCESSING: "file processing error"}
+
+
+def declared(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """Status codes for the OpenAPI document, as `responses` of a route takes them.
+
+    >>> declared(404)
+    {404: {'description': 'It is not there'}}
+    """
+    return {code: {"description": _MEANS[code]} for code in codes}
 
 
 def message(status: int, text: str, kind: str = "success", headers: Mapping[str, str] | None = None) -> JSONResponse:

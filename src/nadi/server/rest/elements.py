@@ -12,13 +12,18 @@ from nadi.errors import NadiError
 from nadi.server.apps import Apps
 from nadi.server.elements import as_json, edges_of
 from nadi.server.preparation import AppPreparation
-from nadi.server.rest.answers import no_app
+from nadi.server.rest.answers import declared, no_app
 from nadi.server.security.permissions import SAPP, needs
 
 
 def routes(apps: Apps, preparation: AppPreparation, hide: Callable[[str], str]) -> APIRouter:
     """The path. `hide` takes out of a text what is secret: the variables of an app may be."""
-    found = APIRouter(prefix="/siddhi-apps", tags=["Siddhi apps"], dependencies=[needs(SAPP.manage)])
+    found = APIRouter(
+        prefix="/siddhi-apps",
+        tags=["Siddhi apps"],
+        dependencies=[needs(SAPP.manage)],
+        responses=declared(400, 401, 404),
+    )
 
     @found.get("/{app}/elements", summary="The design view: an object for each edge")
     async def elements(app: str) -> Response:

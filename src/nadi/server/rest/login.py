@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from nadi.errors import NadiError
+from nadi.server.rest.answers import declared
 from nadi.server.rest.loginanswers import (
     BROWSER,
     CREDENTIALS,
@@ -179,7 +180,7 @@ class LoginApi:
 
 def routes(api: LoginApi) -> APIRouter:
     """The paths; the guard has to let strangers through to them."""
-    found = APIRouter(tags=["Login"], dependencies=[EVERYBODY])
+    found = APIRouter(tags=["Login"], dependencies=[EVERYBODY], responses=declared(400, 401, 429, 500))
 
     @found.get("/login/auth-type", summary="How to log in")
     async def auth_type() -> dict[str, str]:
@@ -189,7 +190,11 @@ def routes(api: LoginApi) -> APIRouter:
     async def login(app: str, request: Request) -> Response:
         return await _answered(api.login(app, request))
 
-    @found.get("/login/callback/{app}", summary="Where the identity provider sends a browser after a login")
+    @found.get(
+        "/login/callback/{app}",
+        responses=declared(302),
+        summary="Where the identity provider sends a browser after a login",
+    )
     async def callback(app: str, request: Request, code: str = "", state: str = "") -> Response:
         return await _answered(api.callback(app, code, state, request))
 

@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 
 from nadi.pipeline.session import java
 from nadi.server.apps import Apps
-from nadi.server.rest.answers import text
+from nadi.server.rest.answers import declared, text
 from nadi.server.security.permissions import EVERYBODY, SAPP, needs
 
 RUNTIME = "worker"
@@ -73,7 +73,11 @@ def health_routes(apps: Apps) -> APIRouter:
     async def health() -> dict[str, str]:
         return {"status": "healthy"}
 
-    @found.get("/health/ready", summary="Whether all apps that can run do: 503 while the node or one of them starts")
+    @found.get(
+        "/health/ready",
+        responses=declared(503),
+        summary="Whether all apps that can run do: 503 while the node or one of them starts",
+    )
     async def ready() -> Response:
         starting = apps.starting()
         if not apps.is_open or starting:
@@ -85,7 +89,7 @@ def health_routes(apps: Apps) -> APIRouter:
 
 def node_routes(facts: NodeFacts) -> APIRouter:
     """What dashboards ask."""
-    found = APIRouter(tags=["Node"], dependencies=[needs(SAPP.view, SAPP.manage)])
+    found = APIRouter(tags=["Node"], dependencies=[needs(SAPP.view, SAPP.manage)], responses=declared(400, 401))
 
     @found.get("/nodeDetails/runTime", summary="The profile of this node")
     async def run_time() -> Response:

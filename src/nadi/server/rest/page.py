@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from nadi.metrics.lastminutes import Point
 from nadi.server.apps import Apps
-from nadi.server.rest.answers import text
+from nadi.server.rest.answers import declared, text
 from nadi.server.rest.node import NodeFacts
 from nadi.server.security.permissions import EVERYBODY, SAPP, needs
 
@@ -43,7 +43,7 @@ Lately = Callable[[str], Sequence[Point]]
 
 def routes(apps: Apps, facts: NodeFacts, lately: Lately) -> APIRouter:
     """The page, its files, and `/status/apps`."""
-    found = APIRouter(tags=["Status page"])
+    found = APIRouter(tags=["Status page"], responses=declared(400, 401))
 
     @found.get("/", include_in_schema=False, dependencies=[EVERYBODY])
     async def page() -> Response:

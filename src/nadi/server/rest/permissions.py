@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from nadi.errors import NadiError
-from nadi.server.rest.answers import text
+from nadi.server.rest.answers import declared, text
 from nadi.server.security.changes import about
 from nadi.server.security.grants import PermissionStore, Unknown, is_name
 from nadi.server.security.permissions import ADMINS, Permission
@@ -37,7 +37,9 @@ class PermissionBody(BaseModel):
 
 def routes(store: PermissionStore, provider: Provider) -> APIRouter:
     """The paths. Roles are those of the provider."""
-    found = APIRouter(prefix="/permissions", tags=["Permissions"], dependencies=[ADMINS])
+    found = APIRouter(
+        prefix="/permissions", tags=["Permissions"], dependencies=[ADMINS], responses=declared(400, 401, 404, 500)
+    )
 
     @found.post("", summary="Register a permission")
     async def add(body: PermissionBody, request: Request) -> Response:

@@ -11,14 +11,19 @@ from starlette.responses import JSONResponse, Response
 
 from nadi.errors import NadiError
 from nadi.server.apps import AppNotThere
-from nadi.server.rest.answers import FILE_PROCESSING, coded, message, no_app
+from nadi.server.rest.answers import FILE_PROCESSING, coded, declared, message, no_app
 from nadi.server.revisions import AppRevisions
 from nadi.server.security.permissions import SAPP, needs
 
 
 def routes(revisions: AppRevisions) -> APIRouter:
     """The paths. They go before those of `nadi.server.rest.siddhiapps`: `revisions` would be the name of an app there."""
-    found = APIRouter(prefix="/siddhi-apps", tags=["Revisions"], dependencies=[needs(SAPP.manage)])
+    found = APIRouter(
+        prefix="/siddhi-apps",
+        tags=["Revisions"],
+        dependencies=[needs(SAPP.manage)],
+        responses=declared(400, 401, 404, 500),
+    )
 
     @found.delete("/revisions", summary="Delete the revisions of all apps, and with redeployment their state")
     async def clear_all(enabledRedeployment: str = "true") -> Response:  # noqa: N803 - the contract's name

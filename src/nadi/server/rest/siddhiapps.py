@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from nadi.errors import NadiError
 from nadi.server.apps import AppExists, AppNotThere, Apps
-from nadi.server.rest.answers import FILE_PROCESSING, VALIDATION, coded, message, no_app
+from nadi.server.rest.answers import FILE_PROCESSING, VALIDATION, coded, declared, message, no_app
 from nadi.server.rest.storequery import Question, answered
 from nadi.server.security.changes import about
 from nadi.server.security.permissions import SAPP, SIGNED_IN, needs
@@ -21,9 +21,16 @@ VIEW, MANAGE = [needs(SAPP.view, SAPP.manage)], [needs(SAPP.manage)]
 
 def routes(apps: Apps) -> APIRouter:
     """The paths."""
-    found = APIRouter(prefix="/siddhi-apps", tags=["Siddhi apps"])
+    found = APIRouter(prefix="/siddhi-apps", tags=["Siddhi apps"], responses=declared(400, 401))
 
-    @found.post("", status_code=201, dependencies=MANAGE, openapi_extra=SIDDHI, summary="Deploy an app")
+    @found.post(
+        "",
+        status_code=201,
+        responses=declared(409, 500),
+        dependencies=MANAGE,
+        openapi_extra=SIDDHI,
+        summary="Deploy an app",
+    )
     async def deploy(request: Request) -> Response:
         try:
             name = await run_in_threadpool(apps.deploy, await request.body())
@@ -35,7 +42,13 @@ def routes(apps: Apps) -> APIRouter:
         about(request, name)
         return _saved(201, name)
 
-    @found.put("", dependencies=MANAGE, openapi_extra=SIDDHI, summary="Deploy an app, or update it in place")
+    @found.put(
+        "",
+        responses={**declared(500), 201: {"description": "The app is new"}},
+        dependencies=MANAGE,
+        openapi_extra=SIDDHI,
+        summary="Deploy an app, or update it in place",
+    )
     async def update(request: Request, dryRun: bool = False) -> Response:  # noqa: N803 - the contract's name
         body = await request.body()
         try:
@@ -52,12 +65,12 @@ def routes(apps: Apps) -> APIRouter:
         wanted = {"true": True, "false": False}.get(isActive.strip().lower())
         return apps.names(wanted)
 
-    @found.get("/{app}", dependencies=VIEW, summary="The text of an app")
+    @found.get("/{app}", responses=declared(404), dependencies=VIEW, summary="The text of an app")
     async def text(app: str) -> Response:
         status = apps.status(app)
         return no_app(app) if status is None else JSONResponse({"content": status.text})
 
-    @found.delete("/{app}", dependencies=MANAGE, summary="Undeploy an app")
+    @found.delete("/{app}", responses=declared(404, 500), dependencies=MANAGE, summary="Undeploy an app")
     async def undeploy(app: str) -> Response:
         try:
             await run_in_threadpool(apps.undeploy, app)
@@ -67,7 +80,7 @@ def routes(apps: Apps) -> APIRouter:
             return coded(500, FILE_PROCESSING, reason.diagnostic.message)
         return Response(status_code=200)
 
-    @found.get("/{app}/status", dependencies=VIEW, summary="Whether an app is active")
+    @found.get("/{app}/status", responses=declared(404), dependencies=VIEW, summary="Whether an app is active")
     async def status(app: str) -> Response:
         found = apps.status(app)
         return no_app(app) if found is None else JSONResponse({"status": found.state})
@@ -79,7 +92,12 @@ def routes(apps: Apps) -> APIRouter:
         found = apps.details(app)
         return no_app(app) if found is None else JSONResponse(found)
 
-    @found.post("/{app}/restart", dependencies=MANAGE, summary="Stop an app and start it again from where it stood")
+    @found.post(
+        "/{app}/restart",
+        responses=declared(404),
+        dependencies=MANAGE,
+        summary="Stop an app and start it again from where it stood",
+    )
     async def restart(app: str) -> Response:
         try:
             apps.restart(app)
@@ -88,7 +106,10 @@ def routes(apps: Apps) -> APIRouter:
         return message(200, f"Siddhi App {app} is being restarted")
 
     @found.post(
-        "/{app}/query", dependencies=[SIGNED_IN], summary="Ask or change the tables, windows and aggregations of an app"
+        "/{app}/query",
+        responses=declared(404, 500),
+        dependencies=[SIGNED_IN],
+        summary="Ask or change the tables, windows and aggregations of an app",
     )
     async def query(app: str, question: Question) -> Response:
         if apps.status(app) is None:

@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 
 from nadi.databases.engines import Address
 from nadi.errors import NadiError, error
+from nadi.server.rest.answers import declared
 from nadi.server.security.permissions import SIGNED_IN, SIM, needs
 from nadi.server.simulation.configuration import address_of, json_object
 from nadi.server.simulation.csvfiles import CsvFiles
@@ -56,7 +57,7 @@ VIEW, MANAGE = [needs(SIM.view, SIM.manage)], [needs(SIM.manage)]
 
 def routes(simulator: Simulator) -> APIRouter:
     """The paths."""
-    found = APIRouter(prefix="/simulation", tags=["Event simulator"])
+    found = APIRouter(prefix="/simulation", tags=["Event simulator"], responses=declared(400, 401))
     _single(found, simulator)
     _feeds(found, simulator)
     _files(found, simulator.csv)
@@ -65,7 +66,13 @@ def routes(simulator: Simulator) -> APIRouter:
 
 
 def _single(found: APIRouter, simulator: Simulator) -> None:
-    @found.post("/single", dependencies=[SIGNED_IN], openapi_extra=TEXT, summary="Send one event to a stream")
+    @found.post(
+        "/single",
+        responses=declared(500),
+        dependencies=[SIGNED_IN],
+        openapi_extra=TEXT,
+        summary="Send one event to a stream",
+    )
     async def single(request: Request) -> Response:
         body = await request.body()
         return await _answer(lambda: _send(simulator, body))
@@ -74,7 +81,14 @@ def _single(found: APIRouter, simulator: Simulator) -> None:
 def _feeds(found: APIRouter, simulator: Simulator) -> None:
     feeds = simulator.simulations
 
-    @found.post("/feed", status_code=201, dependencies=MANAGE, openapi_extra=TEXT, summary="Keep a simulation")
+    @found.post(
+        "/feed",
+        status_code=201,
+        responses=declared(409, 500),
+        dependencies=MANAGE,
+        openapi_extra=TEXT,
+        summary="Keep a simulation",
+    )
     async def add(request: Request) -> Response:
         body = await request.body()
         return await _answer(lambda: f"Successfully uploaded simulation configuration '{feeds.add(body)}'", 201)
@@ -87,31 +101,47 @@ def _feeds(found: APIRouter, simulator: Simulator) -> None:
 
         return await _answer(listed)
 
-    @found.get("/feed/{name}", dependencies=VIEW, summary="One simulation")
+    @found.get("/feed/{name}", responses=declared(404), dependencies=VIEW, summary="One simulation")
     async def one(name: str) -> Response:
         return await _answer(lambda: _json({"Simulation configuration": feeds.document(name)}))
 
-    @found.put("/feed/{name}", dependencies=MANAGE, openapi_extra=TEXT, summary="Change a simulation")
+    @found.put(
+        "/feed/{name}",
+        responses=declared(404, 500),
+        dependencies=MANAGE,
+        openapi_extra=TEXT,
+        summary="Change a simulation",
+    )
     async def replace(name: str, request: Request) -> Response:
         body = await request.body()
         return await _answer(
             _then(lambda: feeds.replace(name, body), f"Successfully updated simulation configuration '{name}'.")
         )
 
-    @found.delete("/feed/{name}", dependencies=MANAGE, summary="Forget a simulation")
+    @found.delete("/feed/{name}", responses=declared(404, 500), dependencies=MANAGE, summary="Forget a simulation")
     async def remove(name: str) -> Response:
         return await _answer(
             _then(lambda: feeds.remove(name), f"Successfully deleted simulation configuration '{name}'")
         )
 
-    @found.post("/feed/{name}", dependencies=MANAGE, summary="Run, pause, resume or stop a simulation")
+    @found.post(
+        "/feed/{name}",
+        responses=declared(403, 404, 409),
+        dependencies=MANAGE,
+        summary="Run, pause, resume or stop a simulation",
+    )
     async def act(name: str, action: str = "") -> Response:
         wanted = action.strip().lower()
         if wanted not in ACTIONS:
             return _said(400, f"Invalid action '{action[:100]}' specified. Actions supported are {', '.join(ACTIONS)}.")
         return await _answer(_then(lambda: feeds.act(name, wanted), f"Successful: {wanted} simulation '{name}'"))
 
-    @found.get("/feed/{name}/status", dependencies=VIEW, summary="RUN, PAUSE, STOP, ERROR or PENDING_STOP")
+    @found.get(
+        "/feed/{name}/status",
+        responses=declared(404),
+        dependencies=VIEW,
+        summary="RUN, PAUSE, STOP, ERROR or PENDING_STOP",
+    )
     async def status(name: str) -> Response:
         return await _answer(lambda: feeds.status(name))
 
@@ -123,7 +153,14 @@ def _feeds(found: APIRouter, simulator: Simulator) -> None:
 
 
 def _files(found: APIRouter, csv: CsvFiles) -> None:
-    @found.post("/files", status_code=201, dependencies=MANAGE, openapi_extra=FORM, summary="Upload a CSV file")
+    @found.post(
+        "/files",
+        status_code=201,
+        responses=declared(403, 409),
+        dependencies=MANAGE,
+        openapi_extra=FORM,
+        summary="Upload a CSV file",
+    )
     async def upload(request: Request) -> Response:
         try:
             name, data = await _uploaded(request)
@@ -131,7 +168,13 @@ def _files(found: APIRouter, csv: CsvFiles) -> None:
             return _failed(reason)
         return await _answer(_then(lambda: csv.add(name, data), f"Successfully uploaded CSV file '{name}'"), 201)
 
-    @found.put("/files/{file}", dependencies=MANAGE, openapi_extra=FORM, summary="Put another content into a CSV file")
+    @found.put(
+        "/files/{file}",
+        responses=declared(403, 404),
+        dependencies=MANAGE,
+        openapi_extra=FORM,
+        summary="Put another content into a CSV file",
+    )
     async def replace(file: str, request: Request) -> Response:
         try:
             await run_in_threadpool(csv.check_there, file)
@@ -144,13 +187,19 @@ def _files(found: APIRouter, csv: CsvFiles) -> None:
     async def names() -> Response:
         return JSONResponse(await run_in_threadpool(csv.names))
 
-    @found.delete("/files/{file}", dependencies=MANAGE, summary="Remove a CSV file")
+    @found.delete("/files/{file}", responses=declared(404), dependencies=MANAGE, summary="Remove a CSV file")
     async def remove(file: str) -> Response:
         return await _answer(_then(lambda: csv.remove(file), f"Successfully deleted file '{file}'"))
 
 
 def _databases(found: APIRouter, simulator: Simulator) -> None:
-    @found.post("/connectToDatabase", dependencies=VIEW, openapi_extra=TEXT, summary="Try to connect to a database")
+    @found.post(
+        "/connectToDatabase",
+        responses=declared(500),
+        dependencies=VIEW,
+        openapi_extra=TEXT,
+        summary="Try to connect to a database",
+    )
     async def connect(request: Request) -> Response:
         body = await request.body()
 

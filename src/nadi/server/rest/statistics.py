@@ -17,7 +17,7 @@ from nadi.metrics.levels import Level, read_level
 from nadi.metrics.reporters.exposition import CONTENT_TYPE, exposition
 from nadi.server.apps import Apps
 from nadi.server.deployer import ACTIVE
-from nadi.server.rest.answers import VALIDATION, coded, message, no_app
+from nadi.server.rest.answers import VALIDATION, coded, declared, message, no_app
 from nadi.server.security.permissions import SAPP, needs
 from nadi.server.statistics import Statistics
 
@@ -43,7 +43,7 @@ class Switch(BaseModel):
 
 def app_routes(apps: Apps, statistics: Statistics) -> APIRouter:
     """What is measured of the apps. To be included before the routes of `/siddhi-apps/{app}`."""
-    found = APIRouter(prefix="/siddhi-apps", tags=["Statistics"])
+    found = APIRouter(prefix="/siddhi-apps", tags=["Statistics"], responses=declared(400, 401, 404))
 
     @found.get(
         "/statistics",
@@ -93,7 +93,7 @@ def app_routes(apps: Apps, statistics: Statistics) -> APIRouter:
 
 def node_routes(statistics: Statistics, last_revision: Callable[[], int]) -> APIRouter:
     """What is measured of the node; `last_revision` says when the last one was made (ms, 0: never)."""
-    found = APIRouter(tags=["Statistics"])
+    found = APIRouter(tags=["Statistics"], responses=declared(400, 401))
 
     @found.get("/statistics", dependencies=VIEW, summary="How the node is")
     async def node() -> Response:

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from nadi.errors import NadiError
 from nadi.pipeline.ondemand import Found
 from nadi.server.apps import Apps
-from nadi.server.rest.answers import coded
+from nadi.server.rest.answers import coded, declared
 from nadi.server.security.permissions import SIGNED_IN
 
 FAILED = 1  # the only code of this API
@@ -36,7 +36,10 @@ def routes(apps: Apps) -> APIRouter:
     found = APIRouter(prefix="/stores", tags=["On-demand queries"])
 
     @found.post(
-        "/query", dependencies=[SIGNED_IN], summary="Ask or change the tables, windows and aggregations of an app"
+        "/query",
+        responses=declared(400, 401, 404, 500),
+        dependencies=[SIGNED_IN],
+        summary="Ask or change the tables, windows and aggregations of an app",
     )
     async def query(question: StoreQuestion) -> Response:
         if not question.appName.strip():
