@@ -13,7 +13,7 @@ from nodes import TRACE, nadi
 
 from nadi.cli.main import main
 
-PLACES = {"FLIGHTS": "a", "WEATHER": "b", "ALERTS": "c"}
+PLACES = ["--env", "FLIGHTS=a", "--env", "WEATHER=b", "--env", "ALERTS=c"]
 WRONG = """@app:name('Wrong')
 define stream Readings (machine string, degrees double);
 from Readings[degree > 10.0]
@@ -47,13 +47,13 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 def test_check_says_that_the_examples_have_no_errors():
     examples = sorted(DEMO.parents[1].glob("*/*.siddhi"))
     assert len(examples) >= 3
-    done = nadi("check", *examples, **PLACES)
+    done = nadi("check", *examples, *PLACES)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{len(examples)} apps checked, no errors\n"
 
 
 def test_check_prints_all_errors_of_all_apps_with_place_and_nearest_name(wrong: Path):
-    done = nadi("check", wrong, DEMO, **PLACES)
+    done = nadi("check", wrong, DEMO, *PLACES)
     assert done.returncode == 1
     assert "2 errors in 1 of 2 apps" in done.stdout
     for part in (f"{wrong}:3:15", f"{wrong}:6:6", "'degrees'", "'Readings'"):
@@ -72,13 +72,13 @@ def test_check_gives_tools_a_json_list(wrong: Path):
 
 
 def test_explain_says_why_an_app_is_not_sharded_and_what_its_sinks_promise():
-    done = nadi("explain", DEMO, **PLACES)
+    done = nadi("explain", DEMO, *PLACES)
     assert (done.returncode, done.stderr) == (0, "")
     assert "group (default): one bucket" in done.stdout
     assert "the table 'Sky' is shared by all keys" in done.stdout
     assert "Alerts → file: exactly once" in done.stdout
     assert "Alerts → log: at least once" in done.stdout
-    explained = json.loads(nadi("explain", "--json", DEMO, **PLACES).stdout)
+    explained = json.loads(nadi("explain", "--json", DEMO, *PLACES).stdout)
     (group,) = explained["groups"]
     assert (explained["app"], group["sharding"], len(group["reasons"])) == ("Delays", "single", 5)
 

@@ -74,7 +74,8 @@ def test_an_app_that_is_wrong_is_refused_and_nothing_is_saved(worker: Worker):
     for text, part in (
         ("@App:name('Bad') define stream In (a int); from Im select a insert into Out;", "known: In"),
         ("define stream In (a int);", "APP_NAME_MISSING"),
-        ("@App:name('../up') define stream In (a int);", "APP_NAME_INVALID"),
+        ("@App:name('../up') define stream In (a int);", "APP_NAME_UNSAFE"),
+        ("@App:name('two words') define stream In (a int);", "APP_NAME_INVALID"),
         ("@App:name('Bad') define stream In (a int); @source(type='htp') define stream B (a int);", "http"),
         ("@App:name('Bad') define stream ${HOME} (a int);", "VARIABLE_NOT_SET"),
     ):
