@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 import yaml
 from docpages import ROOT, blocks
-from test_docs_worker import WITHIN, Shell, commands, free_ports, matches
+from test_docs_worker import Shell, free_ports, replaced, walk
 
 from nadi.config.deployment import deployment_of
 from nadi.server.security.grants import permission_id
@@ -33,17 +32,9 @@ def test_the_way_from_two_users_to_a_grant_is_as_it_is_shown(tmp_path: Path):
         "9090": f"{plain}",
         "9443": f"{secure}",
     }
-    shell, ran = Shell(tmp_path), 0
+    shell = Shell(tmp_path)
     try:
-        for command, shown in commands(PAGE):
-            for old, new in changes.items():
-                command = command.replace(old, new)
-            until = time.monotonic() + WITHIN
-            while not matches(shown, printed := shell.run(command)):
-                log = (tmp_path / "worker.log").read_text()
-                assert time.monotonic() < until, f"{command}\nprinted {printed}\nshown {shown}\n{log}"
-                time.sleep(0.2)
-            ran += 1
+        ran = walk(PAGE, shell, tmp_path, lambda command: replaced(command, changes))
     finally:
         shell.run("kill $WORKER; wait")
         shell.close()

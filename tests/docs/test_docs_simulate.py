@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from pathlib import Path
 
 import pytest
 import yaml
 from docpages import ROOT, blocks
-from test_docs_worker import WITHIN, Shell, commands, free_ports, matches
+from test_docs_worker import Shell, free_ports, walk
 
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema
@@ -30,20 +29,18 @@ def test_the_way_from_zero_to_a_feed_is_as_it_is_shown(tmp_path: Path):
         "siddhi.stores.query.api": {"listenerConfigurations": [{"id": "q", "port": query}]},
     }
     (tmp_path / "ports.yaml").write_text(yaml.safe_dump(ports))
-    shell, ran = Shell(tmp_path), 0
+
+    def changed(command: str) -> str:
+        command = command.replace("--home nadi-home 2>", f"--home {home} --conf ports.yaml 2>").replace(
+            "9090", str(rest)
+        )
+        return (
+            f"{command} --url http://127.0.0.1:{rest}" if command.startswith(("nadi simulate", "nadi app")) else command
+        )
+
+    shell = Shell(tmp_path)
     try:
-        for command, shown in commands(PAGE):
-            command = command.replace("--home nadi-home 2>", f"--home {home} --conf ports.yaml 2>")
-            command = command.replace("9090", str(rest))
-            if command.startswith(("nadi simulate", "nadi app")):
-                command = f"{command} --url http://127.0.0.1:{rest}"
-            until = time.monotonic() + WITHIN
-            while not matches(shown, printed := shell.run(command)):
-                log = (tmp_path / "worker.log").read_text()
-                errors = (tmp_path / "errors").read_text()
-                assert time.monotonic() < until, f"{command}\nprinted {printed}\nshown {shown}\n{log}\n{errors}"
-                time.sleep(0.2)
-            ran += 1
+        ran = walk(PAGE, shell, tmp_path, changed)
     finally:
         shell.run(f"pkill -INT -f 'nadi worker --home {home}'; wait")
         shell.close()

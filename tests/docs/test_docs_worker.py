@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -86,6 +86,27 @@ def matches(shown: str, printed: str) -> bool:
     return re.fullmatch(pattern, printed, re.DOTALL) is not None
 
 
+def replaced(command: str, changes: Mapping[str, str]) -> str:
+    """A command with other ports and folders."""
+    for old, new in changes.items():
+        command = command.replace(old, new)
+    return command
+
+
+def walk(page: Path, shell: Shell, folder: Path, changed: Callable[[str], str]) -> int:
+    """Run the commands of a page in order, as `changed` makes them, each until it prints what is shown; -> how many there were."""
+    ran = 0
+    for command, shown in commands(page):
+        command = changed(command)
+        until = time.monotonic() + WITHIN
+        while not matches(shown, printed := shell.run(command)):
+            said = "\n".join((folder / name).read_text() for name in ("worker.log", "errors"))
+            assert time.monotonic() < until, f"{command}\nprinted {printed}\nshown {shown}\n{said}"
+            time.sleep(0.2)
+        ran += 1
+    return ran
+
+
 @pytest.mark.spark
 def test_the_way_from_zero_to_a_running_app_is_as_it_is_shown(tmp_path: Path):
     rest, query, source = free_ports(3)
@@ -104,17 +125,9 @@ def test_the_way_from_zero_to_a_running_app_is_as_it_is_shown(tmp_path: Path):
         "nadi app list": f"nadi app list --url http://127.0.0.1:{rest}",
         "nadi app delete": f"nadi app delete --url http://127.0.0.1:{rest}",
     }
-    shell, ran = Shell(tmp_path), 0
+    shell = Shell(tmp_path)
     try:
-        for command, shown in commands(PAGE):
-            for old, new in changes.items():
-                command = command.replace(old, new)
-            until = time.monotonic() + WITHIN
-            while not matches(shown, printed := shell.run(command)):
-                log = (tmp_path / "worker.log").read_text()
-                assert time.monotonic() < until, f"{command}\nprinted {printed}\nshown {shown}\n{log}"
-                time.sleep(0.2)
-            ran += 1
+        ran = walk(PAGE, shell, tmp_path, lambda command: replaced(command, changes))
     finally:
         shell.run(f"pkill -INT -f 'nadi worker --home {home}'; wait")
         shell.close()
