@@ -14,6 +14,7 @@ from nadi.config.section import Section
 PERMISSIONS_DB, OAUTH_APP_DB = "WSO2_PERMISSIONS_DB", "WSO2_OAUTH_APP_DB"
 _PROVIDER = "org.wso2.carbon.analytics.permissions.internal.impl.DefaultPermissionProvider"
 _OWN_PROVIDER = _PROVIDER.rpartition(".")[2]
+_LOCAL = {"session_timeout", "refresh_session_timeout"}
 _KEY_MANAGER = "https://localhost:9443/oauth2"
 
 
@@ -67,17 +68,24 @@ class UserManager(Section):
 
 
 class RestAuth(Section):
-    """Which paths of the REST APIs want credentials: all but those that match a pattern of `exclude` (`*`, `?`)."""
+    """Which paths of the REST APIs want credentials: all but those that match a pattern of `exclude` (`*`, `?`).
+
+    nadi's own: how many wrong passwords, and how many tokens that an external provider does not know, an address may send in a quarter of an hour; 0: any
+    number.
+    """
 
     auth_enable: bool = Field(default=True, alias="authEnable")
     exclude: tuple[str, ...] = ()
+    wrong_passwords: int = Field(default=100, ge=0, alias="wrongPasswordsOfAddress")
+    unknown_tokens: int = Field(default=100, ge=0, alias="unknownTokensOfAddress")
 
 
 class AuthProperties(Section):
     """Type `local`: how long a login lasts, in seconds. Type `external`: where the provider is, and what nadi is to it; timeouts of its answers in ms.
 
-    nadi's own: `jwksUrl` (default: kmTokenUrl/jwks) and `issuer` (kmTokenUrl/token), by which id tokens are checked; `trustedCertificates`, a file in
-    PEM with the provider's authority; `defaultUserStore` is the prefix that is taken off names of users and roles.
+    nadi's own: `statusPageClientId` and `statusPageClientSecret`, what the page at `/` is to the provider; `jwksUrl` (default: kmTokenUrl/jwks) and `issuer`
+    (kmTokenUrl/token), by which id tokens are checked; `trustedCertificates`, a file in PEM with the provider's authority; `defaultUserStore` is the prefix
+    that is taken off names of users and roles.
     """
 
     session_timeout: int = Field(default=3_600, ge=1, alias="sessionTimeout")
@@ -105,6 +113,8 @@ class AuthProperties(Section):
     status_client_secret: str = Field(default="", alias="statusDashboardClientSecret", repr=False)
     rules_client_id: str = Field(default="", alias="businessRulesClientId")
     rules_client_secret: str = Field(default="", alias="businessRulesClientSecret", repr=False)
+    page_client_id: str = Field(default="", alias="statusPageClientId")
+    page_client_secret: str = Field(default="", alias="statusPageClientSecret", repr=False)
     given_owner: str = Field(default="", alias="dcrAppOwner")
     database_name: str = Field(default=OAUTH_APP_DB, alias="databaseName")
     cache_timeout: int = Field(default=900, ge=0, alias="cacheTimeout")
@@ -169,6 +179,10 @@ class Auth(Section):
             yield "'auth.configs.properties': kmPassword or idpPassword is the well-known 'admin'"
         if self.type == "local" and self.sso_enabled:
             yield "'auth.configs.ssoEnabled' has no effect: it takes the type 'external'"
+        if self.type == "local":
+            for name in sorted(given.model_fields_set & AuthProperties.model_fields.keys() - _LOCAL):
+                alias = AuthProperties.model_fields[name].alias
+                yield f"'auth.configs.properties.{alias}' has no effect: it is for the type 'external'"
 
 
 class Permissions(Section):

@@ -13,16 +13,18 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from nadi.config.places import DataSource
+from nadi.config.places import Bounds, DataSource
 from nadi.config.section import Section, unused
 from nadi.errors import error
+
+SHORTEST_WAIT = 250  # ms: a shorter time to wait for a connection would refuse one that is being made
 
 _H2 = re.compile(r"jdbc:h2:(?:file:|split:(?:\d+:)?|nio:|zip:)?(?!mem:|tcp:|ssl:|mem$)([^;]+)", re.IGNORECASE)
 
 
 class Configuration(Section):
-    """`definition.configuration`. nadi opens few connections, and has each checked by its driver before it uses it again: that is what the keys of the pool
-    ask for."""
+    """`definition.configuration`. The bounds hold for each pool: what uses a data source has one in each process that it runs in. Each connection is checked by
+    its driver before it is used again. Times are in ms."""
 
     model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True, coerce_numbers_to_str=True)
 
@@ -31,21 +33,31 @@ class Configuration(Section):
     password: str = Field(default="", repr=False)
     driver: str = Field(default="", alias="driverClassName")
     max_pool_size: int = Field(default=10, ge=1, alias="maxPoolSize")
-    minimum_idle: int = Field(default=0, ge=0, alias="minimumIdle")
-    idle_timeout: Any = unused("idleTimeout", "a connection is kept as long as what uses it runs", 60_000, "60000")
+    connection_timeout: int = Field(default=10_000, ge=SHORTEST_WAIT, alias="connectionTimeout")
+    max_lifetime: int = Field(default=0, ge=0, alias="maxLifetime")
+    idle_timeout: int = Field(default=0, ge=0, alias="idleTimeout")
+    minimum_idle: Any = unused("minimumIdle", "connections are made when they are first needed", 0, "0")
     test_query: Any = unused("connectionTestQuery", "the driver asks the database in its own way", "SELECT 1")
     validation_timeout: Any = unused("validationTimeout", "a connection is checked within 10 s", 30_000, "30000")
-    max_lifetime: Any = unused("maxLifetime", "a connection is kept as long as what uses it runs", 1_800_000, "1800000")
-    connection_timeout: Any = unused("connectionTimeout", "a connection is waited for 10 s", 10_000, "10000")
     auto_commit: Any = unused(
         "isAutoCommit", "what belongs together is committed together, whatever it says", False, "false"
     )
+
+    @property
+    def bounds(self) -> Bounds:
+        """As a pool takes them; 0 ms: without a bound."""
+        return Bounds(
+            self.max_pool_size,
+            self.connection_timeout / 1000,
+            self.max_lifetime / 1000 or None,
+            self.idle_timeout / 1000 or None,
+        )
 
 
 class Definition(Section):
     """`definition`."""
 
-    type: str = "RDBMS"
+    type: Any = unused("type", "every data source is a relational database", "RDBMS")
     configuration: Configuration = Configuration()
 
 
@@ -68,7 +80,7 @@ class DataSourceEntry(Section):
     def source(self) -> DataSource:
         """As nadi uses it."""
         given = self.definition.configuration
-        return DataSource(self.name, replaced(given.jdbc_url), given.username, given.password)
+        return DataSource(self.name, replaced(given.jdbc_url), given.username, given.password, given.bounds)
 
 
 class DataSources(Section):

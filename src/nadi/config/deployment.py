@@ -10,7 +10,6 @@ Names and defaults are those of WSO2 Stream Processor 4.x; what is nadi's own st
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,14 +30,13 @@ from nadi.config.secrets import secret_lookup
 from nadi.config.section import Section, invalid, is_secret, notices_of, unknown, unused
 from nadi.config.settings import read_settings
 from nadi.errors import error
+from nadi.errors.redaction import MASKED, redacted
 
 HTTP, HTTPS = 9090, 9443
+MANAGER_HTTP, MANAGER_HTTPS = 9190, 9543
 QUERY_HTTP, QUERY_HTTPS = 7070, 7443
 LARGEST = 1_000_000  # bytes of a file
 LOOPBACK = "127.0.0.1"
-MASKED = "***"
-_URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
-_URL_PARAMETER = re.compile(r"([?&;](?:password|passwd|pwd|secret|token)=)[^&;\s]+", re.IGNORECASE)
 
 UNUSED = {
     "databridge.config": "nadi has no Thrift and binary receivers",
@@ -51,6 +49,8 @@ UNUSED = {
     "wso2.dashboard.datasearch": "there is no dashboard portal yet",
     "wso2.dashboard": "there is no dashboard portal yet",
     "wso2.rdbms.data.provider": "there is no dashboard portal yet",
+    "wso2.metrics.prometheus": "Prometheus reads '/metrics' of each node",
+    "wso2.metrics.das": "nadi has no Thrift and binary publishers",
 }
 """Sections of the reference that a worker does not read, and what is there instead."""
 
@@ -77,9 +77,7 @@ class Listener(Section):
     host: str = LOOPBACK
     port: int = Field(ge=0, le=65_535)
     scheme: Literal["http", "https"] = "http"
-    key_store_file: Any = unused(
-        "keyStoreFile", "https has the certificate of 'nadi: tls', or the one that a home makes"
-    )
+    key_store_file: str = Field(default="", alias="keyStoreFile")
     key_store_password: str = Field(default="", alias="keyStorePassword", repr=False)
     cert_pass: str = Field(default="", alias="certPass", repr=False)
 
@@ -125,6 +123,7 @@ class Own(Section):
     tls: Tls = Tls()
     otlp: Otlp = Otlp()
     log: Log = Log()
+    cluster: clusters.ClusterSecurity = clusters.ClusterSecurity()
 
     @property
     def conf(self) -> dict[str, str]:
@@ -181,6 +180,11 @@ class Deployment:
     def http(self) -> tuple[Listener, ...]:
         """Where the REST APIs are served."""
         return self._listeners(self.sections.transport, HTTP, HTTPS)
+
+    @property
+    def manager_http(self) -> tuple[Listener, ...]:
+        """Where a manager serves its REST API."""
+        return self._listeners(self.sections.transport, MANAGER_HTTP, MANAGER_HTTPS)
 
     @property
     def query(self) -> tuple[Listener, ...]:
@@ -284,8 +288,14 @@ def _noting(lookups: Mapping[str, Lookup], secrets: set[str]) -> dict[str, Looku
 
 
 def _joined(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A section without content is as good as none."""
-    return {str(name): section for name, section in content.items() if section is not None}
+    """A section without content is as good as none, and so is a part of one."""
+    return {str(name): _with_content(section) for name, section in content.items() if section is not None}
+
+
+def _with_content(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_content(part) for name, part in value.items() if part is not None}
+    return [_with_content(part) for part in value] if isinstance(value, list) else value
 
 
 def _notices(sections: Sections) -> Iterator[str]:
@@ -298,7 +308,11 @@ def _notices(sections: Sections) -> Iterator[str]:
             yield unknown(name, name, [*known, *UNUSED])
     for name, model in Sections.model_fields.items():
         yield from notices_of(getattr(sections, name), str(model.alias or name), _is_settled)
-    for name, section in (("nadi.tls", sections.own.tls), ("nadi.log", sections.own.log)):
+    for name, section in (
+        ("nadi.tls", sections.own.tls),
+        ("nadi.log", sections.own.log),
+        ("nadi.cluster", sections.own.cluster),
+    ):
         yield from notices_of(section, name, _is_settled)
     yield from clusters.notices(sections.cluster, sections.deployment_config)
     yield from extensions.notices(sections.extensions, sections.properties)
@@ -309,7 +323,9 @@ def _notices(sections: Sections) -> Iterator[str]:
 
 def _is_settled(value: object) -> bool:
     """Whether the other keys of a section are looked at elsewhere: as settings, as those of Spark, or with the section as a whole."""
-    return isinstance(value, Own | Spark | clusters.ClusterConfig | clusters.DeploymentConfig)
+    if isinstance(value, clusters.DeploymentConfig):
+        return not value.is_distributed and not value.is_pair
+    return isinstance(value, Own | Spark)
 
 
 def _flat(prefix: str, content: Mapping[str, Any]) -> dict[str, str]:
@@ -339,18 +355,7 @@ def as_yaml(found: Deployment) -> dict[str, Any]:
         if not isinstance(value, str) or not value:
             return value
         parts = path.split(".")  # what a variable of an app is for is not told by its name
-        return MASKED if "variables" in parts or any(map(is_secret, parts)) else hidden(value, found.secrets)
+        return MASKED if "variables" in parts or any(map(is_secret, parts)) else redacted(value, found.secrets)
 
     shown: dict[str, Any] = masked(found.sections.model_dump(mode="json", by_alias=True), "")
     return shown
-
-
-def hidden(text: str, secrets: frozenset[str]) -> str:
-    """A text without passwords of URLs, and without what is secret.
-
-    >>> hidden("postgresql://ada:pw@db/x?password=y s3cret", frozenset({"s3cret"}))
-    'postgresql://ada:***@db/x?password=*** ***'
-    """
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, MASKED)
-    return _URL_PARAMETER.sub(rf"\1{MASKED}", _URL_PASSWORD.sub(rf"\1{MASKED}@", text))

@@ -8,11 +8,14 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, Field, SecretStr
 
 from nadi.config.places import DataSource
-from nadi.config.section import Section
+from nadi.config.section import Section, unused
 from nadi.errors import error
 
 LevelName = Literal["OFF", "INFO", "DEBUG", "TRACE", "ALL"]
 T = TypeVar("T")
+_NO_JMX = "nadi has no JMX; Prometheus reads '/metrics'"
+_NO_HDR = "it is for HDR_HISTOGRAM, which nadi does not have"
+_TIMED = "SLIDING_TIME_WINDOW"
 
 
 def _listed(given: Any) -> Any:
@@ -30,7 +33,7 @@ Word = Annotated[LevelName, BeforeValidator(_as_word)]
 
 
 class Levels(Section):
-    """`levels`: which gauges of the node there are. `levels` are those of names, and of all names below them."""
+    """`levels`: which metrics there are. `levels` are those of names, and of all names below them."""
 
     root: Word = Field(default="INFO", alias="rootLevel")
     levels: Mapping[str, Word] = Field(default_factory=dict)
@@ -42,8 +45,8 @@ class ReservoirParameters(Section):
     size: int = Field(default=1_028, ge=1, le=1_000_000)
     window: int = Field(default=1, ge=1)
     window_unit: Literal["SECONDS", "MINUTES", "HOURS", "DAYS"] = Field(default="SECONDS", alias="windowUnit")
-    significant_digits: int = Field(default=2, ge=0, le=5, alias="numberOfSignificantValueDigits")
-    reset_on_snapshot: bool = Field(default=False, alias="resetOnSnapshot")
+    significant_digits: Any = unused("numberOfSignificantValueDigits", _NO_HDR, 2, "2")
+    reset_on_snapshot: Any = unused("resetOnSnapshot", _NO_HDR, False, "false")
 
     @property
     def seconds(self) -> float:
@@ -60,13 +63,6 @@ class Reservoir(Section):
     parameters: ReservoirParameters = ReservoirParameters()
 
 
-class Jmx(Section):
-    """`jmx`: there is none."""
-
-    register_mbean: bool = Field(default=True, alias="registerMBean")
-    name: str = "org.wso2.carbon:type=MetricManager"
-
-
 class Reporter(Section):
     """What all reporters have: of names that match `includes` (none: all) and not `excludes` they tell; `useRegexFilters`: these are regular expressions."""
 
@@ -81,14 +77,6 @@ class Polled(Reporter):
     """A reporter that tells every `pollingPeriod` seconds."""
 
     polling_period: int = Field(default=60, ge=1, le=86_400, alias="pollingPeriod")
-
-
-class JmxReporter(Reporter):
-    """There is no JMX: Prometheus reads `/metrics`."""
-
-    name: str = "JMX"
-    enabled: bool = True
-    domain: str = "org.wso2.carbon.metrics"
 
 
 class ConsoleReporter(Polled):
@@ -114,7 +102,7 @@ class LogReporter(Polled):
 class Reporting(Section):
     """`reporting`."""
 
-    jmx: Listed[JmxReporter] = (JmxReporter(),)
+    jmx: Any = unused("jmx", _NO_JMX)
     console: Listed[ConsoleReporter] = (ConsoleReporter(),)
     csv: Listed[CsvReporter] = (CsvReporter(),)
     slf4j: Listed[LogReporter] = (LogReporter(),)
@@ -126,13 +114,15 @@ class Metrics(Section):
     enabled: bool = True
     levels: Levels = Levels()
     reservoir: Reservoir = Reservoir()
-    jmx: Jmx = Jmx()
+    jmx: Any = unused("jmx", _NO_JMX)
     reporting: Reporting = Reporting()
 
     def notices(self) -> Iterator[str]:
         """What of it has no effect, or another one."""
         if self.reservoir.type == "HDR_HISTOGRAM":
             yield "'wso2.metrics.reservoir.type' is EXPONENTIALLY_DECAYING: nadi has no HDR_HISTOGRAM"
+        if self.reservoir.type != _TIMED and self.reservoir.parameters.seconds != 1:
+            yield f"'wso2.metrics.reservoir.parameters.window' has no effect: it is for {_TIMED}"
 
 
 class Cleanup(Section):
@@ -147,7 +137,7 @@ class JdbcSource(Section):
     """One of `dataSource`: a data source of `wso2.datasources` by its JNDI name, and how long its rows are kept."""
 
     name: str = Field(default="java:comp/env/jdbc/WSO2MetricsDB", alias="dataSourceName")
-    lookup: bool = Field(default=True, alias="lookupDataSource")
+    lookup: Any = unused("lookupDataSource", "'dataSourceName' is looked up in any case", True, "true")
     cleanup: Cleanup = Field(default=Cleanup(), alias="scheduledCleanup")
 
 

@@ -23,8 +23,11 @@ import secrets as random
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from nadi.config.placeholders import Lookup
 from nadi.errors import did_you_mean, error
+from nadi.received import read_json
 
 FILE, KEY = "secrets.json", "secrets.key"
 VARIABLE, VARIABLE_FILE = "NADI_SECRETS_KEY", "NADI_SECRETS_KEY_FILE"
@@ -75,14 +78,14 @@ class Secrets:
 
     def _sealed(self) -> dict[str, str]:
         try:
-            found = json.loads(self._path.read_text(encoding="utf-8"))
+            found = read_json(self._path.read_bytes())
             listed = found["secrets"]
             if found["version"] != 1 or not all(isinstance(v, str) for v in listed.values()):
                 raise ValueError("it is of another version")
             return dict(listed)
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as reason:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, msgspec.MsgspecError) as reason:
             raise error("SECRETS_DAMAGED", path=self._path, reason=_said(reason)) from reason
 
     def _save(self, sealed: Mapping[str, str]) -> None:

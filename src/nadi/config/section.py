@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from nadi.errors import NadiError, error, nearest
+from nadi.errors import NadiError, error, nearest, redaction
 
 _UNUSED, _SHIPPED = "unused", "shipped"
 
@@ -15,7 +15,8 @@ _UNUSED, _SHIPPED = "unused", "shipped"
 class Section(BaseModel):
     """A section: keys that it does not know are kept, and become notices."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True)
+    # `id: 5` is a text as well as `id: "5"`: who writes YAML does not think of it
+    model_config = ConfigDict(extra="allow", frozen=True, populate_by_name=True, coerce_numbers_to_str=True)
 
 
 def unused(name: str, why: str, *shipped: str | int | bool) -> Any:
@@ -94,5 +95,5 @@ def _wanted(found: Mapping[str, Any]) -> str:
 
 def is_secret(path: str) -> bool:
     """Whether the value at a path is not to be shown."""
-    last = path.rpartition(".")[2].lower()
-    return not last.endswith("url") and any(part in last for part in ("password", "certpass", "secret", "token"))
+    last = path.rpartition(".")[2]
+    return redaction.is_secret(last) and not last.lower().endswith("url")

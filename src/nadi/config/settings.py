@@ -45,7 +45,8 @@ class Settings:
     )
     buckets: int | None = _setting(
         None,
-        "in how many parts the keys of an app are processed, where it can be split; the first start fixes it",
+        "in how many parts the keys of an app are processed, where it can be split and does not say so itself (`@app:spark(buckets = '…')`); "
+        "the first start fixes it",
         unit="buckets",
         otherwise=_CORES,
     )
@@ -60,6 +61,11 @@ class Settings:
     http_waiting: int = _setting(
         64_000_000,
         "how many bytes of messages may wait on a port of http sources until they are in the journal; then it answers 503",
+        unit="bytes",
+    )
+    http_behind: int = _setting(
+        0,
+        "how many bytes of messages of an http source may be in the journal that the app has not processed yet; then it answers 503; 0: no bound",
         unit="bytes",
     )
     http_head: int = _setting(
@@ -99,6 +105,13 @@ class Settings:
         " as a whole. State that one of them has written stays with it; `nadi restore` under `rows` moves it there",
     )
     journal_url: str = _setting("", "a NATS server for the journal instead of the embedded one")
+    channels_nats: str = _setting("", "the NATS servers of channels between partial apps that do not name any")
+    channels_kafka: str = _setting("", "the Kafka brokers of channels between partial apps that do not name any")
+    channels_bytes: int = _setting(
+        0,
+        "how many bytes a channel on Kafka may have; then who fills it waits, as brokers refuse nothing (NATS does, by the bound of the stream); 0: no bound",
+        unit="bytes",
+    )
     cuts_url: str = _setting(
         "", "a database for the cut logs, which nodes can share; else they are in the state folder"
     )

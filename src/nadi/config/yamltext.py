@@ -12,8 +12,13 @@ import yaml
 
 MOST_CHARACTERS = 1_000_000
 MOST_VALUES = 100_000
+LONGEST_NUMBER = 100
+"""Characters of what looks like a number or a date: `1:1:1:…` takes time by the square of its length."""
 DEEPEST = 100
 """Levels of a value; what is nested in itself has no end."""
+
+
+_NUMBERS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "timestamp"))
 
 
 def read(text: str) -> Any:
@@ -26,7 +31,11 @@ def read(text: str) -> Any:
     {'a': [1, 2], 'b': [1, 2]}
     """
     node = composed(text, yaml.SafeLoader)
-    return None if node is None else yaml.SafeLoader("").construct_document(node)
+    try:
+        return None if node is None else yaml.SafeLoader("").construct_document(node)
+    except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as problem:
+        # PyYAML itself lets them out: `2024-13-01` looks like a date, `!!int x` says that it is a number
+        raise yaml.YAMLError(f"a value is not what it looks like, or says that it is: {problem}") from problem
 
 
 def composed(text: str, loader: type[yaml.SafeLoader]) -> Any:
@@ -51,6 +60,10 @@ def _count(node: Any, known: dict[int, tuple[int, int]], level: int) -> tuple[in
     if found is None:
         known[id(node)] = (0, 0)
         parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+        if not parts and node.tag in _NUMBERS and len(node.value) > LONGEST_NUMBER:
+            raise yaml.YAMLError(
+                f"a number or a date has more than {LONGEST_NUMBER} characters: if it is a text, it takes quotes"
+            )
         inner = [one for part in parts for one in (part if isinstance(part, tuple) else (part,))]
         values, levels = 1, 0
         for one in inner:

@@ -1,5 +1,9 @@
-"""Relational databases: how they are named and reached, and what their errors mean. Everything else is SQLAlchemy's."""
+"""How relational databases are named and reached, and what their errors mean. SQLAlchemy does everything else.
 
-from nadi.databases.engines import Address, connect, make_tables, passes, translated
+Start with `engines.connect`.
+"""
 
-__all__ = ["Address", "connect", "make_tables", "passes", "translated"]
+from nadi.databases.engines import Address, add_columns, connect, connect_within, make_tables, passes, translated
+from nadi.databases.pool import pooled
+
+__all__ = ["Address", "add_columns", "connect", "connect_within", "make_tables", "passes", "pooled", "translated"]

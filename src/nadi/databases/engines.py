@@ -11,11 +11,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from sqlalchemy import URL, Engine, Table, create_engine, event, make_url
+from sqlalchemy import URL, Column, Engine, Table, create_engine, event, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.schema import CreateColumn
 
+from nadi.config.places import Bounds, DataSource
+from nadi.databases.copied import copied_at
+from nadi.databases.pool import pooled
 from nadi.errors import NadiError, error
+from nadi.replica.address import replica_of
 
 DRIVERS = {
     "postgresql": "postgresql+psycopg",
@@ -32,7 +38,7 @@ _PARAMETERS = re.compile(r"[?;].*$")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a database is. `url` is a JDBC URL or one of SQLAlchemy's; user and password may also stand in it.
+    """Where a database is, and how many connections may be made. `url` is a JDBC URL or one of SQLAlchemy's; user and password may also stand in it.
 
     >>> Address("jdbc:mysql://db:3306/orders?useSSL=false", "nadi", "secret").shown
     'mysql://nadi@db:3306/orders'
@@ -41,6 +47,12 @@ class Address:
     url: str
     user: str = ""
     password: str = field(default="", repr=False)
+    bounds: Bounds = field(default_factory=Bounds)
+
+    @classmethod
+    def of(cls, source: DataSource) -> Address:
+        """That of a data source."""
+        return cls(source.jdbc_url, source.username, source.password, source.bounds)
 
     @property
     def parsed(self) -> URL:
@@ -71,6 +83,15 @@ class Address:
             URL.create(parsed.get_backend_name(), parsed.username, None, parsed.host, parsed.port, parsed.database)
         )
 
+    @property
+    def replica(self) -> Path | None:
+        """The socket of the event sync that is asked before a SQLite database is written; None where there is no copy.
+
+        >>> Address("sqlite:////n/logs.db?replica=/n/sync").replica
+        PosixPath('/n/sync')
+        """
+        return replica_of(self.url)[1] if self.url.startswith("sqlite:") else None
+
     def _bare(self) -> str:
         return re.sub(r"//[^/@]*@", "//", self.url)
 
@@ -79,15 +100,28 @@ def connect(address: Address, answers_within: float | None = None) -> Engine:
     """The engine of a database: connections are made when first used, checked before they are used again, and made anew where they broke. What a server does
     not answer within so many seconds is an error, where that is said.
 
-    Errors: DATABASE_UNKNOWN. That the database cannot be reached shows with the first use: see `translated`.
+    Errors: DATABASE_UNKNOWN. That the database cannot be reached shows with the first use: see `translated`; that no connection is free, too:
+    CONNECTION_UNAVAILABLE.
     """
     url = address.parsed
+    copied = {"factory": copied_at(address.replica)} if address.replica is not None else {}
+    in_memory = url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
+    pool = {} if in_memory else pooled(address.shown, address.bounds)  # there each connection has its own database
     if url.get_backend_name() == "sqlite":
-        made = create_engine(url, connect_args={"timeout": BUSY_WITHIN, "check_same_thread": False})
+        made = create_engine(url, connect_args={"timeout": BUSY_WITHIN, "check_same_thread": False, **copied}, **pool)
         event.listen(made, "connect", _durable)
         return made
     bounds = {} if answers_within is None else _bounds(url.get_backend_name(), answers_within)
-    return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_WITHIN, **bounds})
+    return create_engine(url, connect_args={"connect_timeout": connect_within(address.bounds), **bounds}, **pool)
+
+
+def connect_within(bounds: Bounds) -> int:
+    """For how many seconds a driver tries to connect: whole ones, and PostgreSQL's takes none for ever.
+
+    >>> connect_within(Bounds(wait=0.25)), connect_within(Bounds())
+    (1, 10)
+    """
+    return max(1, round(bounds.wait))
 
 
 def _bounds(backend: str, seconds: float) -> dict[str, object]:
@@ -107,6 +141,27 @@ def make_tables(engine: Engine, *tables: Table) -> None:
             with engine.connect() as connection:
                 if not connection.dialect.has_table(connection, table.name, schema=table.schema):
                     raise
+
+
+def add_columns(engine: Engine, *tables: Table) -> None:
+    """Add the columns that tables of an older version lack: those that have a default in the database, so that older versions go on writing their rows. Several
+    may do so at the same moment. Errors: the driver's."""
+    for table in tables:
+        for column in [column for column in table.columns if column.server_default is not None]:
+            if _has(engine, table, column):
+                continue
+            name = engine.dialect.identifier_preparer.format_table(table)
+            added = CreateColumn(column).compile(dialect=engine.dialect)
+            try:
+                with engine.begin() as connection:
+                    connection.exec_driver_sql(f"ALTER TABLE {name} ADD COLUMN {added}")
+            except DBAPIError:
+                if not _has(engine, table, column):
+                    raise
+
+
+def _has(engine: Engine, table: Table, column: Column[object]) -> bool:
+    return column.name.lower() in {found["name"].lower() for found in inspect(engine).get_columns(table.name)}
 
 
 def _durable(connection: object, _record: object) -> None:

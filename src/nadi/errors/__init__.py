@@ -1,6 +1,9 @@
-"""Every condition that nadi can meet: one catalogue, Siddhi's exception names, places in the text."""
+"""Every condition that nadi can meet: one catalogue, Siddhi's exception names, places in the text.
 
-from nadi.errors.catalogue import Condition, conditions, diagnostic, error, raised
+Start with `catalogue.error`; the conditions are in `conditions.toml`.
+"""
+
+from nadi.errors.catalogue import Condition, conditions, diagnostic, error, placed, raised
 from nadi.errors.diagnostics import NOWHERE, Diagnostic, Span, did_you_mean, nearest
 from nadi.errors.exceptions import NadiError
 
@@ -15,5 +18,6 @@ __all__ = [
     "did_you_mean",
     "error",
     "nearest",
+    "placed",
     "raised",
 ]

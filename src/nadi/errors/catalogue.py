@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from string import Formatter
@@ -69,3 +69,16 @@ def error(
 ) -> exceptions.NadiError:
     """The exception for a condition: `raise error("STREAM_NOT_DEFINED", name="S", hint="…")`."""
     return raised(diagnostic(condition, span, source, file, **parameters), **parameters)
+
+
+def placed(found: exceptions.NadiError, span: Span = NOWHERE, source: str = "", file: str = "") -> exceptions.NadiError:
+    """The same error with a place (`NOWHERE`: the one that it has), and with the text and the file of it where it has none yet.
+
+    >>> told = placed(error("OPTION_MISSING", where="@sink of S (http)", name="publisher.url"), file="a.siddhi")
+    >>> print(told)
+    a.siddhi: [OPTION_MISSING] @sink of S (http) needs the option 'publisher.url'
+    """
+    d = found.diagnostic
+    where = d.span if span == NOWHERE else span
+    told = replace(d, span=where, source=d.source or ("" if where == NOWHERE else source), file=d.file or file)
+    return found if told == d else raised(told, **found.parameters)

@@ -97,7 +97,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("symbl", ["symbol", "price"])
     'symbol'
     """
-    names = list(known)
+    space = name.lower().rpartition(":")[0]
+    # else `sentiment:getRate` would be taken for `time:extract`
+    names = [n for n in known if not space or get_close_matches(space, [n.lower().rpartition(":")[0]], 1, 0.65)]
     lowered = {n.lower(): n for n in names}
     found = get_close_matches(name, names, 1, 0.6) or get_close_matches(name.lower(), list(lowered), 1, 0.6)
     return lowered.get(found[0].lower(), found[0]) if found else ""

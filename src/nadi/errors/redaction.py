@@ -6,6 +6,7 @@ It is done where messages are made, so that logs, panels, circuits, error stores
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 MASKED = "***"
 
@@ -31,12 +32,14 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
-def redacted(text: str) -> str:
-    """A message without the credentials of the URLs in it. Takes time that grows with the length of the text.
+def redacted(text: str, secrets: Collection[str] = ()) -> str:
+    """A message without the credentials of the URLs in it, and without what is known to be secret. Takes time that grows with the length of the text.
 
-    >>> redacted("nats://me:pa@ss@host:4222 and http://host/?token=abc&n=1")
-    'nats://***@host:4222 and http://host/?token=***&n=1'
+    >>> redacted("nats://me:pa@ss@host:4222 and http://host/?token=abc&n=1 hush", {"hush"})
+    'nats://***@host:4222 and http://host/?token=***&n=1 ***'
     """
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, MASKED)
     if "://" in text:
         text = _IN_URL.sub(MASKED, text)
     return _IN_QUERY.sub(rf"\g<1>{MASKED}", text) if "=" in text else text

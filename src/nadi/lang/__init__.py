@@ -1,4 +1,7 @@
-"""The language: text to syntax tree, and back."""
+"""The language: text to syntax tree, and back.
+
+Start with `apps.parse`, and with `printer.print_app` for the way back.
+"""
 
 from nadi.lang.apps import (
     parse,

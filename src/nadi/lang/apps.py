@@ -11,6 +11,7 @@ from nadi.lang.annotations import annotation_list, app_annotation, at_app_annota
 from nadi.lang.cursor import Cursor
 from nadi.lang.inputs import within_per
 from nadi.lang.lexer import MOST_ERRORS, tokenise
+from nadi.lang.repeated import repeated_attribute
 from nadi.lang.selections import selection
 from nadi.lang.substitution import substitute_collecting
 from nadi.lang.tree import (
@@ -58,12 +59,13 @@ def parse(
         connections: values for those in strings that are not to be put into the text, which errors show.
 
     Raises:
-        SiddhiParserException: the first error in the text.
+        SiddhiParserException: the first error in the text; where there is none, two attributes of a stream have one name.
+        DuplicateAttributeException: two attributes of another definition, or of a selection, have one name.
 
     >>> parse("define stream S (a int); from S[a > 1] insert into T;").definitions[0].source.name
     'S'
     """
-    app, errors = _parse_app(text, file, variables, connections)
+    app, errors = _parse_app(text, file, variables, connections, strict=True)
     if errors:
         raise errors[0]
     return app
@@ -78,7 +80,7 @@ def parse_collecting(
 ) -> tuple[SiddhiApp, tuple[Diagnostic, ...]]:
     """The tree of what can be read, and every syntax error, in the order of the text.
 
-    A statement with an error is left out of the tree; reading goes on after it.
+    A statement with an error is left out of the tree; reading goes on after it. Attributes with one name are left to who looks at the meaning.
     """
     app, errors = _parse_app(text, file, variables, connections)
     return app, tuple(e.diagnostic for e in errors)
@@ -185,6 +187,8 @@ def _single(text: str, read: Callable[[Cursor], Node]) -> Node:
         c.fail("the end of the text")
     if c.errors:
         raise c.errors[0]
+    if (repeated := repeated_attribute(node, text)) is not None:
+        raise repeated
     return node
 
 
@@ -247,8 +251,13 @@ def _find(c: Cursor) -> OnDemandQuery:
 
 
 def _parse_app(
-    text: str, file: str, variables: Mapping[str, str] | None, connections: Mapping[str, str] | None = None
+    text: str,
+    file: str,
+    variables: Mapping[str, str] | None,
+    connections: Mapping[str, str] | None = None,
+    strict: bool = False,
 ) -> tuple[SiddhiApp, list[NadiError]]:
+    """The tree and the errors; where there are none and it is `strict`, the first attribute that has a name again."""
     unset: tuple[NadiError, ...] = ()
     if variables is not None:
         text, unset = substitute_collecting(text, variables, file=file)
@@ -263,7 +272,9 @@ def _parse_app(
         tuple(lexed.comments),
         span=c.span(0),
     )
-    return everything, [*unset, *sorted(c.errors, key=lambda e: e.diagnostic.span.start)]
+    errors = [*unset, *sorted(c.errors, key=lambda e: e.diagnostic.span.start)]
+    repeated = repeated_attribute(everything, text, file) if strict and not errors else None
+    return everything, errors if repeated is None else [repeated]
 
 
 class _AppReader:

@@ -1,4 +1,4 @@
-"""Expressions, references, function calls and time constants (language text §1)."""
+"""Expressions, references, function calls and time constants (semantics/text.md#words)."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def _number(c: Cursor) -> int | None:
 
 
 def _check_operands(c: Cursor, operator: str, left: State, right: State) -> None:
-    """`not A` without `for` is an operand of `and` only, beside a stream (language text §9.5)."""
+    """`not A` without `for` is an operand of `and` only, beside a stream (semantics/patterns.md#absence)."""
     for absent, other in ((left, right), (right, left)):
         if not isinstance(absent, AbsentState) or absent.waiting is not None:
             continue

@@ -2,6 +2,8 @@
 
 Every node carries the `span` it was read from; spans take no part in equality, so that two texts which say the same have
 equal trees. Comments are kept in `SiddhiApp.comments` with the position of the token they stand before. Names are as written, without back quotes.
+
+Start with `apps.SiddhiApp`.
 """
 
 from nadi.lang.tree.annotations import Annotation, Element

@@ -33,6 +33,10 @@ class Annotation:
         wanted = {"", "value"} if key in ("", "value") else {key.lower()}
         return next((e.value for e in self.elements if e.key.lower() in wanted), default)
 
+    def place(self, key: str) -> Span:
+        """Where the element with this key (no case) stands, the last one of several; where the annotation does, if it has none."""
+        return next((e.span for e in reversed(self.elements) if e.key.lower() == key.lower()), self.span)
+
     def all(self, name: str) -> tuple[Annotation, ...]:
         """The nested annotations of this name (no case)."""
         return tuple(a for a in self.nested if a.name.lower() == name.lower())
