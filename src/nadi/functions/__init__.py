@@ -1,4 +1,7 @@
-"""What expressions and windows can call: scalar functions, aggregators, stream functions and the signatures of windows, in one registry."""
+"""What expressions and windows can call: scalar functions, aggregators, stream functions and the signatures of windows, in one registry.
+
+Start with `registry.Registry`; `entries` says what a function, an aggregator and a window are.
+"""
 
 from nadi.functions.entries import Aggregator, ScalarFunction, StreamFunctionSpec, WindowSpec
 from nadi.functions.public import function

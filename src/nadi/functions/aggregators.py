@@ -1,4 +1,4 @@
-"""The aggregators (language text §5): C adds, X removes, R clears.
+"""The aggregators (semantics/selection.md#aggregators): C adds, X removes, R clears.
 
 The state of a group is a short list, so that a delta writes little. Where values must be remembered one by one (sliding min and max, distinct values,
 sets) they lie in a `Bag`: one entry per value and group, of which a delta writes only those that changed.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from nadi.errors import error
@@ -15,6 +16,7 @@ from nadi.functions.arithmetic import wrap_long
 from nadi.functions.entries import Accumulator, Aggregator, Bag, State, Step
 from nadi.functions.signatures import NUMBERS, Arguments, Parameter, match
 from nadi.lang.tree import Type
+from nadi.plan.aggregatortraits import EVERYWHERE, OF_DISTINCT_COUNT, ON_ROWS, AggregatorTraits, Looks
 from nadi.plan.catalog import Returns
 
 _ANY = tuple(Type)
@@ -59,7 +61,11 @@ def _make_sum(args: Arguments, removes: bool) -> Accumulator:
         total = state[1] - value
         state[0] -= 1
         state[1] = wrap_long(total) if whole else total
-        return state[1] if state[0] else _left_empty(state, value)
+        if state[0]:
+            return state[1]
+        if not whole:  # whole numbers are not rounded: what is left of them counts
+            _left_empty(state, value)
+        return None
 
     return Accumulator(lambda: [0, zero], add, remove)
 
@@ -166,9 +172,12 @@ def _extreme(greatest: bool, forever: bool) -> Callable[[Arguments, bool], Accum
                 state[0] = value
         return state[0]
 
+    # A NaN that came first is shown, as nothing is less or greater, until one leaves: what is shown then is a number, if one is held.
     def remove(state: State, value: Any, bag: Bag | None, group: object) -> Any:
-        if value is not None and bag is not None and bag.remove(group, value) == 0 and value == state[0]:
-            state[0] = shown(bag, group)
+        if value is not None and bag is not None:
+            left = bag.remove(group, value)
+            if (left == 0 and value == state[0]) or state[0] != state[0]:
+                state[0] = shown(bag, group)
         return state[0]
 
     def make(args: Arguments, removes: bool) -> Accumulator:
@@ -185,13 +194,15 @@ def _extreme(greatest: bool, forever: bool) -> Callable[[Arguments, bool], Accum
 
 
 def _make_distinct(args: Arguments, removes: bool) -> Accumulator:
+    """Null is a value as any other, as in Siddhi."""
+
     def add(state: State, value: Any, bag: Bag | None, group: object) -> int:
-        if value is not None and bag is not None and bag.add(group, value) == 1:
+        if bag is not None and bag.add(group, value) == 1:
             state[0] += 1
         return int(state[0])
 
     def remove(state: State, value: Any, bag: Bag | None, group: object) -> int:
-        if value is not None and bag is not None and bag.remove(group, value) == 0:
+        if bag is not None and bag.remove(group, value) == 0:
             state[0] -= 1
         return int(state[0])
 
@@ -241,9 +252,31 @@ def _logical(name: str, result: Callable[[State], bool]) -> Callable[[Arguments,
 
 
 def _entry(
-    name: str, returns: Returns, make: Callable[[Arguments, bool], Accumulator], doc: str, example: str
+    name: str,
+    returns: Returns,
+    make: Callable[[Arguments, bool], Accumulator],
+    doc: str,
+    example: str,
+    traits: AggregatorTraits,
 ) -> Aggregator:
-    return Aggregator(name, returns, make, doc, ("arg",), (f"{name}({example}",))
+    return Aggregator(name, returns, make, doc, ("arg",), (f"{name}({example}",), traits=traits)
+
+
+_OF_SUM = AggregatorTraits(
+    sure=True,
+    null_fails=False,
+    forever=False,
+    extreme=False,
+    looks=Looks.VALUES,
+    incremental=True,
+    numbers=("n", "s"),
+    columns=EVERYWHERE,
+)
+_OF_COUNT = replace(_OF_SUM, looks=Looks.NOTHING, numbers=("n",))
+_OF_DEVIATION = replace(_OF_SUM, numbers=("n", "s", "u", "w"))
+_OF_EXTREME = replace(_OF_SUM, extreme=True, numbers=())
+_OF_ALL_TIME = replace(_OF_SUM, forever=True, incremental=False, numbers=())
+_OF_LOGIC = replace(_OF_SUM, sure=False, null_fails=True, incremental=False)
 
 
 _SAME_NUMBER = _returning(None, _NUMBER)
@@ -256,32 +289,50 @@ AGGREGATORS: tuple[Aggregator, ...] = (
         _make_sum,
         "The sum: long of int and long, double of float and double.",
         "x) over 1, 2, 3 → 6L",
+        _OF_SUM,
     ),
-    _entry("avg", _returning(Type.DOUBLE, _NUMBER), _make_avg, "The mean, as double.", "x) over 1, 2 → 1.5"),
+    _entry("avg", _returning(Type.DOUBLE, _NUMBER), _make_avg, "The mean, as double.", "x) over 1, 2 → 1.5", _OF_SUM),
     _entry(
         "count",
         _returning(Type.LONG, (), (Parameter("arg", _ANY),)),
         _make_count,
         "How many events.",
         ") over 5, 6 → 2L",
+        _OF_COUNT,
     ),
     _entry(
         "distinctCount",
         _returning(Type.LONG, (Parameter("arg", _ANY),)),
         _make_distinct,
-        "How many different values.",
+        "How many different values; null is one.",
         "x) over 'a', 'b', 'a' → 2L",
+        OF_DISTINCT_COUNT,
     ),
-    _entry("min", _SAME_NUMBER, _extreme(False, False), "The least value held.", "x) over 3, 1, 2 → 1"),
-    _entry("max", _SAME_NUMBER, _extreme(True, False), "The greatest value held.", "x) over 1, 3, 2 → 3"),
-    _entry("minForever", _SAME_NUMBER, _extreme(False, True), "The least value ever seen.", "x) over 3, 1, 2 → 1"),
-    _entry("maxForever", _SAME_NUMBER, _extreme(True, True), "The greatest value ever seen.", "x) over 1, 3, 2 → 3"),
+    _entry("min", _SAME_NUMBER, _extreme(False, False), "The least value held.", "x) over 3, 1, 2 → 1", _OF_EXTREME),
+    _entry("max", _SAME_NUMBER, _extreme(True, False), "The greatest value held.", "x) over 1, 3, 2 → 3", _OF_EXTREME),
+    _entry(
+        "minForever",
+        _SAME_NUMBER,
+        _extreme(False, True),
+        "The least value ever seen.",
+        "x) over 3, 1, 2 → 1",
+        _OF_ALL_TIME,
+    ),
+    _entry(
+        "maxForever",
+        _SAME_NUMBER,
+        _extreme(True, True),
+        "The greatest value ever seen.",
+        "x) over 1, 3, 2 → 3",
+        _OF_ALL_TIME,
+    ),
     _entry(
         "stdDev",
         _returning(Type.DOUBLE, _NUMBER),
         _make_deviation,
         "The population standard deviation.",
         "x) over 1, 3 → 1.0",
+        _OF_DEVIATION,
     ),
     _entry(
         "and",
@@ -289,13 +340,22 @@ AGGREGATORS: tuple[Aggregator, ...] = (
         _logical("and", lambda s: s[0] > 0 and s[1] == 0),
         "Whether all are true.",
         "x) over true, false → false",
+        _OF_LOGIC,
     ),
-    _entry("or", _BOOLEAN, _logical("or", lambda s: s[0] > 0), "Whether one is true.", "x) over true, false → true"),
+    _entry(
+        "or",
+        _BOOLEAN,
+        _logical("or", lambda s: s[0] > 0),
+        "Whether one is true.",
+        "x) over true, false → true",
+        _OF_LOGIC,
+    ),
     _entry(
         "unionSet",
         _returning(Type.OBJECT, (Parameter("set", (Type.OBJECT,)),)),
         _make_union,
         "The union of sets.",
         "createSet(x)) over 'a', 'b' → [\"a\",\"b\"]",
+        ON_ROWS,
     ),
 )

@@ -1,4 +1,4 @@
-"""Java's arithmetic where it shows (language text §4): wrap-around, float32, division, narrowing, the text of numbers.
+"""Java's arithmetic where it shows (semantics/expressions.md#numbers): wrap-around, float32, division, narrowing, the text of numbers.
 
 Values: int and long are Python ints within 32 and 64 bits, double is a Python float, float is a Python float that a 32-bit float can hold.
 None (null) is never passed to these functions unless they say so.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from collections.abc import Callable
 from ctypes import c_float
+from fractions import Fraction
 
 from nadi.lang.tree import Type
 
@@ -217,24 +219,33 @@ def java_text(value: object, kind: Type | None = None) -> str:
         return "false"
     if type(value) is float:
         return float_text(value) if kind is Type.FLOAT else double_text(value)
-    if isinstance(value, (list, set, frozenset)):
+    if isinstance(value, (list, tuple, set, frozenset)):
         return f"[{', '.join(java_text(x) for x in value)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{java_text(k)}={java_text(v)}' for k, v in value.items())}}}"
     return str(value)
 
 
 # ---- parsing -------------------------------------------------------------------------------------------------------
 
 _MOST_DIGITS = 40
-_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+_INTEGER = re.compile(r"[+-]?\d+\Z")
 _DECIMAL = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)\Z")
+_HEXADECIMAL = re.compile(
+    r"(?P<sign>[+-]?)0[xX](?P<whole>[0-9a-fA-F]*)(?:\.(?P<part>[0-9a-fA-F]*))?[pP](?P<power>[+-]?[0-9]+)[dDfF]?\Z"
+)
+_BLANK = "".join(map(chr, range(33)))
+_GREATEST_MIDDLE = 2.0**128 - 2.0**103
+"""From here on a double is infinite as a float."""
 
 
 def parse_int(text: str, least: int = INT_MIN, most: int = INT_MAX) -> int | None:
-    """`Integer.parseInt`; None where it would throw."""
-    if not _INTEGER.match(text):
+    """`Integer.parseInt`, of the digits of any script; None where it would throw."""
+    if not _INTEGER.match(text) or max(text) > "\uffff":
         return None
     if len(text) > _MOST_DIGITS:  # Python reads so many only when asked; zeros may stand in front
-        text = text[0].strip("0123456789") + (text.lstrip("+-").lstrip("0") or "0")
+        sign = text[0] if text[0] in "+-" else ""
+        text = sign + ("".join(str(int(digit)) for digit in text[len(sign) :]).lstrip("0") or "0")
         if len(text) > _MOST_DIGITS:
             return None
     value = int(text)
@@ -247,14 +258,64 @@ def parse_long(text: str) -> int | None:
 
 
 def parse_double(text: str) -> float | None:
-    """`Double.parseDouble` (decimal forms); None where it would throw."""
-    text = text.strip()
-    if not _DECIMAL.match(text):
+    """`Double.parseDouble`; None where it would throw.
+
+    >>> parse_double(" 1e3 "), parse_double("-0x1.8p1"), parse_double("0x10")
+    (1000.0, -3.0, None)
+    """
+    text = text.strip(_BLANK)
+    if _DECIMAL.match(text):
+        return float(text if text.endswith(("NaN", "Infinity")) else text.rstrip("dDfF"))
+    found = _HEXADECIMAL.match(text)
+    if found is None or not (found["whole"] or found["part"]):
         return None
-    return float(text if text.endswith(("NaN", "Infinity")) else text.rstrip("dDfF"))
+    try:
+        return float.fromhex(f"{found['sign']}0x{found['whole']}.{found['part'] or ''}p{_power(found['power'])}")
+    except OverflowError:
+        return -math.inf if found["sign"] == "-" else math.inf
 
 
 def parse_float(text: str) -> float | None:
-    """`Float.parseFloat`; None where it would throw."""
+    """`Float.parseFloat`, which rounds once; None where it would throw.
+
+    >>> parse_float("1.00000005960464477539062500001"), to_float32(1.00000005960464477539062500001)
+    (1.0000001192092896, 1.0)
+    """
     value = parse_double(text)
-    return None if value is None else to_float32(value)
+    if value is None or not math.isfinite(value):
+        return value
+    rounded = to_float32(value)
+    if rounded == value:
+        return rounded
+    other = _float_beside(rounded, value)
+    middle = abs(value) == _GREATEST_MIDDLE if math.isinf(rounded) else abs(value - rounded) == abs(other - value)
+    if not middle:
+        return rounded
+    rest = _exactly(text.strip(_BLANK)) - Fraction(value)  # the double lies between two floats: what it lost decides
+    return rounded if rest == 0 else max(rounded, other) if rest > 0 else min(rounded, other)
+
+
+def _float_beside(value: float, toward: float) -> float:
+    """The next 32-bit float in a direction."""
+    if value == 0:
+        return math.copysign(2.0**-149, toward)
+    (bits,) = struct.unpack("<i", struct.pack("<f", value))
+    found: float = struct.unpack("<f", struct.pack("<i", bits + (1 if (toward > value) == (value > 0) else -1)))[0]
+    return found
+
+
+def _exactly(text: str) -> Fraction:
+    """The value of a text that is a number."""
+    found = _HEXADECIMAL.match(text)
+    if found is None:
+        return Fraction(text.rstrip("dDfF"))
+    part = found["part"] or ""
+    size = int(found["whole"] + part, 16) * Fraction(2) ** (_power(found["power"]) - 4 * len(part))
+    return -size if found["sign"] == "-" else size
+
+
+def _power(digits: str) -> int:
+    """An exponent; of those that no number can have, one that makes it zero or infinite as well."""
+    sign, size = digits.startswith("-"), digits.lstrip("+-").lstrip("0") or "0"
+    value = int(size) if len(size) < 10 else 10**9
+    return -value if sign else value

@@ -1,4 +1,4 @@
-"""The functions without a namespace (language text §4)."""
+"""The functions without a namespace (semantics/expressions.md#functions)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def _named_type(args: Arguments) -> Type:
 
 
 def _cast_type(args: Arguments) -> Type:
-    return _named_type(args)
+    target = _named_type(args)
+    if target is Type.OBJECT:
+        raise SignatureError("nothing is cast to object")
+    return target
 
 
 def _convert_type(args: Arguments) -> Type:
@@ -181,10 +184,11 @@ def _numbers_type(args: Arguments) -> Type:
 
 
 def _make_maximum(args: Arguments, result: Type) -> Callable[..., Any]:
+    if len(args) == 1:
+        return _identity(args, result)
+
     def maximum(*values: float | None) -> float:
-        found = (
-            DOUBLE_MIN  # Siddhi starts at the smallest positive double, so negative values never win (language text §4)
-        )
+        found = DOUBLE_MIN  # as in Siddhi, so negative values never win (semantics/expressions.md#functions)
         for value in values:
             if value is not None and value > found:
                 found = float(value)
@@ -194,6 +198,9 @@ def _make_maximum(args: Arguments, result: Type) -> Callable[..., Any]:
 
 
 def _make_minimum(args: Arguments, result: Type) -> Callable[..., Any]:
+    if len(args) == 1:
+        return _identity(args, result)
+
     def minimum(*values: float | None) -> float:
         found = DOUBLE_MAX
         for value in values:
@@ -308,7 +315,7 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
         "maximum",
         _numbers_type,
         _make_maximum,
-        "The greatest argument, nulls left out; where none is positive, the smallest positive double (0 as int or long).",
+        "The greatest argument, nulls left out; where none of several is positive, the smallest positive double (0 as int or long).",
         ("arg", "…"),
         ("maximum(4, 9, 1) → 9", "maximum(-5, -3) → 0"),
     ),
@@ -323,8 +330,8 @@ FUNCTIONS: tuple[ScalarFunction, ...] = (
     ScalarFunction(
         "createSet",
         _fixed(Type.OBJECT, Parameter("input", _VALUES)),
-        lambda args, result: lambda value: frozenset() if value is None else frozenset((value,)),
-        "A set that holds the value.",
+        lambda args, result: lambda value: frozenset((value,)),
+        "A set that holds the value, null or not.",
         ("input",),
         ("createSet('IBM') → [\"IBM\"]",),
     ),

@@ -6,12 +6,14 @@ Below everything else of this package: the modules of functions make entries, th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from nadi.functions.stores import StoreKind
 from nadi.lang.tree import Type
+from nadi.plan.aggregatortraits import AggregatorTraits
 from nadi.plan.catalog import Argument, Column, Returns
+from nadi.plan.windowtraits import WindowTraits
 
 Arguments = tuple[Argument, ...]
 
@@ -50,11 +52,11 @@ class Bag(Protocol):
         ...
 
     def least(self, group: object) -> Any:
-        """The least value held, None where there is none."""
+        """The least number held; NaN where there is nothing else, None where there is nothing."""
         ...
 
     def greatest(self, group: object) -> Any:
-        """The greatest value held, None where there is none."""
+        """The greatest number held; NaN where there is nothing else, None where there is nothing."""
         ...
 
     def values(self, group: object) -> Iterable[Any]:
@@ -76,7 +78,7 @@ class Accumulator:
     """How one aggregator of one query counts.
 
     `fresh()` is the state of a group that has seen nothing: a short list of plain values. `add` takes a C event, `remove` an X event.
-    `bag` says that values must be remembered one by one; `forever` that R events do not clear it.
+    `bag` says that values must be remembered one by one; `forever` that in 4.x R events do not clear it.
     """
 
     fresh: Callable[[], State]
@@ -88,7 +90,8 @@ class Accumulator:
 
 @dataclass(frozen=True, slots=True)
 class Aggregator:
-    """An aggregator: `make(arguments, removes)` gives its accumulator; `removes` is whether X events can reach it."""
+    """An aggregator: `make(arguments, removes)` gives its accumulator; `removes` is whether X events can reach it. All else that planning and columns must know
+    of it are its `traits`."""
 
     name: str
     returns: Returns
@@ -96,6 +99,7 @@ class Aggregator:
     doc: str = ""
     parameters: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
+    traits: AggregatorTraits = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +108,13 @@ class WindowSpec:
 
     `batch` windows emit whole batches (the chunk rule of 4.x asks), and X only if the output wants them, unless they are `cancels` windows,
     which send no R: their X are what takes the last batch out of the aggregators. The first argument of `conditional` windows is the text of an
-    expression over what they hold.
+    expression over what they hold. All else that planning must know of a window are its `traits`.
     """
 
     name: str
     check: Callable[[Arguments], None]
-    doc: str = ""
+    doc: str
+    traits: WindowTraits
     batch: bool = False
     cancels: bool = False
     conditional: bool = False

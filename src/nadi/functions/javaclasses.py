@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from nadi.functions.javaalphabetic import is_alphabetic
+
 
 class Unsupported(ValueError):
     """What cannot be translated, as a sentence."""
@@ -75,8 +77,21 @@ _POSIX = {
     "XDigit": "0-9a-fA-F",
     "Space": _SPACE,
 }
+
+
+_OF_WORDS = ("Nd", "Pc", "Mn", "Mc", "Me")
+
+
+def _is_blank(char: str) -> bool:
+    return char == "\t" or unicodedata.category(char) == "Zs"
+
+
+def _is_graph(char: str) -> bool:
+    return unicodedata.category(char) not in ("Zs", "Zl", "Zp", "Cc", "Cs", "Cn")
+
+
 _TESTS: dict[str, Callable[[str], bool]] = {
-    "Alphabetic": str.isalpha,
+    "Alphabetic": is_alphabetic,
     "Letter": str.isalpha,
     "Digit": lambda c: unicodedata.category(c) == "Nd",
     "Lowercase": str.islower,
@@ -89,8 +104,31 @@ _TESTS: dict[str, Callable[[str], bool]] = {
     "javaDigit": lambda c: unicodedata.category(c) == "Nd",
     "javaLetterOrDigit": lambda c: c.isalpha() or unicodedata.category(c) == "Nd",
     "javaWhitespace": lambda c: c.isspace() and c not in "\x85\xa0\u2007\u202f",
-    "word": lambda c: c.isalpha() or unicodedata.category(c) in ("Nd", "Pc", "Mn", "Mc", "Me"),
+    "word": lambda c: is_alphabetic(c) or c in "\u200c\u200d" or unicodedata.category(c) in _OF_WORDS,
+    "alnum": lambda c: is_alphabetic(c) or unicodedata.category(c) == "Nd",
+    "xdigit": lambda c: c in "ABCDEFabcdefＡＢＣＤＥＦａｂｃｄｅｆ" or unicodedata.category(c) == "Nd",
+    "blank": _is_blank,
+    "graph": _is_graph,
+    "print": lambda c: _is_graph(c) or (_is_blank(c) and c != "\t"),
+    "cased": lambda c: c.islower() or c.isupper() or unicodedata.category(c) == "Lt",
+    "Lu|Ll|Lt": lambda c: unicodedata.category(c) in ("Lu", "Ll", "Lt"),
 }
+_POSIX_OF_UNICODE = {
+    "LOWER": "Lowercase",
+    "UPPER": "Uppercase",
+    "ALPHA": "Alphabetic",
+    "DIGIT": "Digit",
+    "ALNUM": "alnum",
+    "PUNCT": "Punctuation",
+    "GRAPH": "graph",
+    "PRINT": "print",
+    "BLANK": "blank",
+    "CNTRL": "Cc",
+    "XDIGIT": "xdigit",
+    "SPACE": "White_Space",
+}
+"""What the names of POSIX mean where the flag `U` is set."""
+_OF_ONE_CASE = ("Lowercase", "Uppercase", "javaLowerCase", "javaUpperCase")
 
 
 @cache
@@ -115,36 +153,46 @@ _CATEGORIES = frozenset({"L", "M", "N", "P", "S", "Z", "C"}) | frozenset(
 )
 
 
-def property_set(name: str, unicode: bool) -> str:
-    """What `\\p{name}` means.
+def property_set(name: str, unicode: bool, ignoring: bool = False) -> str:
+    """What `\\p{name}` means, with the flag `U`, and where case is ignored.
 
     Raises:
         Unsupported: scripts, blocks, unknown names.
     """
-    if name in ("IsDigit", "Digit") and unicode:
-        return _ranges("Digit")
+    if unicode and name.upper() in _POSIX_OF_UNICODE:
+        return _ranges(_without_case(_POSIX_OF_UNICODE[name.upper()], ignoring))
     if name in _POSIX:
         return _POSIX[name]
     if name == "L1":
         return "\\x00-\\xff"
     bare = name.removeprefix("Is").removeprefix("general_category=").removeprefix("gc=")
     if name in _TESTS and name.startswith("java"):
-        return _ranges(name)
-    if name.startswith("Is") and bare in _TESTS:
-        return _ranges(bare)
+        return _ranges(_without_case(name, ignoring))
+    if name.startswith("Is") and bare in _TESTS and bare[0].isupper() and "|" not in bare:
+        return _ranges(_without_case(bare, ignoring))
     if bare in _CATEGORIES:
-        return _ranges(bare)
+        return _ranges(_without_case(bare, ignoring))
     raise Unsupported(f"the property {name!r} is not supported")
+
+
+def _without_case(name: str, ignoring: bool) -> str:
+    """Where case is ignored, Java takes all cases of a property that means one."""
+    if not ignoring:
+        return name
+    return "cased" if name in _OF_ONE_CASE else "Lu|Ll|Lt" if name in ("Lu", "Ll", "Lt") else name
 
 
 class ClassReader:
     """Reads escapes and classes of a pattern; `at` is where it stands, for a class behind its '['."""
 
-    def __init__(self, source: str, at: int, unicode: bool = False, comments: bool = False) -> None:
+    def __init__(
+        self, source: str, at: int, unicode: bool = False, comments: bool = False, ignoring: bool = False
+    ) -> None:
         self.source = source
         self.at = at
         self._unicode = unicode
         self._comments = comments
+        self._ignoring = ignoring
         self._depth = 0
 
     def members(self) -> Members:
@@ -159,6 +207,9 @@ class ClassReader:
         if not self._take("]"):
             raise Unsupported("a class is not closed")
         self._depth -= 1
+        sets = [found for found in sets if found != Members()]  # beside '&&' nothing means everything
+        if not sets:
+            raise Unsupported("a class is empty")
         if len(sets) == 1:
             return Members(sets[0].items, sets[0].others, negated)
         *guards, last = [s.text() for s in sets]
@@ -175,6 +226,8 @@ class ClassReader:
         found = Members()
         while self.at < len(self.source):
             char = self.source[self.at]
+            if self.source.startswith("&&&", self.at):
+                raise Unsupported("'&&&' in a class")
             if self.source.startswith("&&", self.at) or (char == "]" and not first):
                 return found
             first = False
@@ -224,7 +277,7 @@ class ClassReader:
             return self._letter_set(char)
         match char:
             case "p" | "P":
-                return one_of(property_set(self._property_name(), self._unicode), char == "P")
+                return one_of(property_set(self._property_name(), self._unicode, self._ignoring), char == "P")
             case "t" | "n" | "r" | "f" | "a" | "e":
                 return {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\x07", "e": "\x1b"}[char]
             case "u":

@@ -6,7 +6,7 @@ ends (Java's `.` and `$` know `\\r`, `\\u0085`, `\\u2028` and `\\u2029` too). As
 flags `u` or `U` say otherwise. Possessive quantifiers and atomic groups are the same in both.
 
 Refused with a sentence: `\\G`, `\\X`, `\\N{…}`, `\\b{g}`, scripts and blocks in `\\p{…}`, look-behind of no fixed width, references to open groups,
-and patterns that may take exponential time (`nadi.functions.backtracking`).
+patterns that may take exponential time (`nadi.functions.backtracking`), and those that this Python misreads (`nadi.functions.possessive`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from nadi.functions.backtracking import DOUBLES, doubling
 from nadi.functions.javaclasses import ClassReader, Unsupported, escaped
+from nadi.functions.possessive import MISREAD, is_misread
 
 _LINE_ENDS = "\\n\\r\\x85\\u2028\\u2029"
 _BEFORE_END = "(?=(?:\\r\\n|(?<!\\r)\\n|[\\r\\x85\\u2028\\u2029])?\\Z)"
@@ -46,6 +47,8 @@ def compiled(pattern: str) -> re.Pattern[str]:
         made = re.compile(translated, re.ASCII)
         if doubling(translated, re.ASCII):
             raise Unsupported(DOUBLES)
+        if is_misread(translated, re.ASCII):
+            raise Unsupported(MISREAD)
     except (re.error, Unsupported, OverflowError, RecursionError) as reason:
         raise PatternError(f"the pattern {pattern!r} cannot be used: {reason}") from reason
     return made
@@ -204,7 +207,7 @@ class _Translation:
             case _ if char in "123456789":
                 self._reference(char)
             case _:
-                reader = ClassReader(self.source, self.at - 1, "U" in self.flags)
+                reader = ClassReader(self.source, self.at - 1, "U" in self.flags, ignoring="i" in self.flags)
                 found = reader.escape()
                 self.at = reader.at
                 self.out.append(found.text())
@@ -227,7 +230,7 @@ class _Translation:
         self.out.append(f"(?:\\{digits})" if int(digits) <= self.groups else "(?!)")
 
     def _class(self) -> None:
-        reader = ClassReader(self.source, self.at, "U" in self.flags, "x" in self.flags)
+        reader = ClassReader(self.source, self.at, "U" in self.flags, "x" in self.flags, "i" in self.flags)
         found = reader.members()
         self.at = reader.at
         self.out.append(found.text())

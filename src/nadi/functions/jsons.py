@@ -89,7 +89,8 @@ def _getter(kind: str, result: Type, parse: Callable[[str], Any], example: str) 
         found = _single(name, value, path)
         return None if found is None else parse(java_text(found))
 
-    doc = f"The {result} at a path; null if nothing is there, or something else."
+    nothing = "false" if result is Type.BOOL else "null"
+    doc = f"The {result} at a path; {nothing} if nothing is there, or something else."
     return scalar(name, doc, (example,), _checked(result), [(_JSON, _PATH)], get, nulls=GIVEN)
 
 

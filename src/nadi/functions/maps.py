@@ -17,6 +17,7 @@ from nadi.functions.entries import Entry, StreamFunctionSpec
 from nadi.functions.signatures import Arguments, Parameter, constant, match
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Column, SignatureError
+from nadi.received import DEEPEST
 
 _MAP = thing("map")
 _KEY, _VALUE = anything("key"), anything("value")
@@ -72,12 +73,14 @@ def _from_xml(value: str) -> Any:
         raise failed("map:createFromXML", "document types and entities are not supported")
     try:
         return _children(ElementTree.fromstring(value))
-    except (ElementTree.ParseError, ValueError, RecursionError) as reason:
+    except (ElementTree.ParseError, ValueError) as reason:
         raise failed("map:createFromXML", f"{value[:80]!r} is not XML: {reason}") from reason
 
 
-def _children(element: ElementTree.Element) -> dict[str, Any]:
-    return {child.tag: _children(child) if len(child) else _scalar(child.text or "") for child in element}
+def _children(element: ElementTree.Element, level: int = 1) -> dict[str, Any]:
+    if level > DEEPEST:
+        raise ValueError(f"it is nested too deep: {DEEPEST} levels are the most")
+    return {child.tag: _children(child, level + 1) if len(child) else _scalar(child.text or "") for child in element}
 
 
 def _scalar(word: str) -> Any:
@@ -91,6 +94,10 @@ def _scalar(word: str) -> Any:
     if isinstance(number, float) and number.is_integer() and abs(number) < 2**63:
         return int(number)
     return number if isinstance(number, (int, float)) else word
+
+
+def _to_json(value: dict[Any, Any]) -> str:
+    return jsontext.written(value, short=True)
 
 
 def _to_xml(value: dict[Any, Any], root: str = "") -> str:
@@ -277,7 +284,7 @@ ENTRIES: tuple[Entry, ...] = (
         2,
     ),
     _entry("size", "How many keys a map has.", f"{_AB}) → 2", Type.INT, (_MAP,), len),
-    _entry("toJSON", "A map as JSON text.", f'{_AB}) → \'{{"a":1,"b":2}}\'', Type.STRING, (_MAP,), jsontext.written),
+    _entry("toJSON", "A map as JSON text.", f'{_AB}) → \'{{"a":1,"b":2}}\'', Type.STRING, (_MAP,), _to_json),
     scalar(
         "map:toXML",
         "A map as XML, one element per key, in a root element if one is named.",

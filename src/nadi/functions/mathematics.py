@@ -25,6 +25,7 @@ from nadi.functions.declare import NULL, failed, returning, scalar, text, whole
 from nadi.functions.entries import Accumulator, Aggregator, Bag, Entry, ScalarFunction, State
 from nadi.functions.signatures import NUMBERS, Arguments, Parameter, constant
 from nadi.lang.tree import Type
+from nadi.plan.aggregatortraits import ON_ROWS
 from nadi.plan.catalog import SignatureError
 
 _NUMBER = Parameter("p1", NUMBERS)
@@ -121,17 +122,13 @@ def _extreme(greatest: bool) -> Callable[[float, float], float]:
     return choose
 
 
-def _make_exponent(args: Arguments, result: Type) -> Callable[..., Any]:
-    most = 127 if args[0].type is Type.FLOAT else 1023
-
-    def exponent(value: float) -> int:
-        number = float(value)
-        if not math.isfinite(number):
-            return most + 1
-        found = math.frexp(number)[1] - 1
-        return -most if number == 0 or found < 1 - most else found
-
-    return exponent
+def _exponent(value: float) -> int:
+    """`Math.getExponent` of a double: Siddhi makes one of any number."""
+    number = float(value)
+    if not math.isfinite(number):
+        return 1024
+    found = math.frexp(number)[1] - 1
+    return -1023 if number == 0 or found < -1022 else found
 
 
 # ---- text of numbers -----------------------------------------------------------------------------------------------
@@ -315,14 +312,14 @@ ENTRIES: tuple[Entry, ...] = (
     _of("cosh", "The hyperbolic cosine.", "0.0) → 1.0", lambda x: abs(_defined(math.cosh, math.inf)(x))),
     scalar("math:e", "The base of natural logarithms.", ("math:e() → 2.718281828459045",), _D, [()], lambda: math.e),
     _of("exp", "e to the power of a number.", "0) → 1.0", lambda x: abs(_defined(math.exp, math.inf)(x))),
-    _of("floor", "The greatest whole number that is not greater.", "-1.5) → -2.0", _stepped(math.floor), _FLOATING),
+    _of("floor", "The greatest whole number that is not greater.", "-1.5) → -2.0", _stepped(math.floor)),
     scalar(
         "math:getExponent",
         "The exponent of the binary form.",
         ("math:getExponent(60984.1) → 15",),
         Type.INT,
         [(_NUMBER,)],
-        make=_make_exponent,
+        _exponent,
         nulls=NULL,
     ),
     scalar(
@@ -400,5 +397,6 @@ ENTRIES: tuple[Entry, ...] = (
         "The p-th percentile: the mean of two neighbours where p falls between them.",
         ("arg", "p"),
         ("math:percentile(x, 50.0) over 4, 1, 3, 2 → 2.5",),
+        traits=ON_ROWS,
     ),
 )

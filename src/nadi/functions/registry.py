@@ -18,6 +18,7 @@ from functools import cache
 
 from nadi.functions import (
     aggregators,
+    coordination,
     core,
     environment,
     jsons,
@@ -120,6 +121,7 @@ BUILT_IN: tuple[tuple[Entry, ...], ...] = (
     times.ENTRIES,
     unitconversion.ENTRIES,
     environment.ENTRIES,
+    coordination.ENTRIES,
     unique.ENTRIES,
     reorder.ENTRIES,
     stats.ENTRIES,

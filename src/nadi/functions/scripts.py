@@ -1,4 +1,4 @@
-"""Script functions (`define function f[language] return type { body }`) as entries of the registry of one app (language text §4).
+"""Script functions (`define function f[language] return type { body }`) as entries of the registry of one app (semantics/expressions.md#scripts).
 
 The body is that of a function of `data`, the array of the arguments; its result is what it returns, null without `return`. As in Siddhi, a call without
 arguments gets one null. Scripts are run by a `ScriptRunner`, which this layer is given: processes are no matter of the kernel.

@@ -9,6 +9,7 @@ from nadi.functions.declare import returning
 from nadi.functions.entries import Accumulator, Aggregator, Bag, Entry, State
 from nadi.functions.signatures import NUMBERS, Arguments, Parameter
 from nadi.lang.tree import Type
+from nadi.plan.aggregatortraits import ON_ROWS
 
 
 def _make_median(args: Arguments, removes: bool) -> Accumulator:
@@ -60,5 +61,6 @@ ENTRIES: tuple[Entry, ...] = (
         "The median, as double: the mean of the two in the middle of an even number.",
         ("data",),
         ("stats:median(x) over 9, 1, 5 → 5.0", "stats:median(x) over 4, 1, 3, 2 → 2.5"),
+        traits=ON_ROWS,
     ),
 )

@@ -1,4 +1,4 @@
-"""Stores: where the rows of `@store` tables live (language text §12).
+"""Stores: where the rows of `@store` tables live (semantics/tables.md#stores).
 
 A store is a class with the methods of `Store`; a `StoreKind` makes it known under the type that apps write. Add it to a registry as functions are added,
 or name it in an entry point of the group `nadi.functions`:
@@ -50,7 +50,7 @@ class StoreTable:
 class Store(Protocol):
     """Holds the rows of one table. Rows are tuples in the order of the schema.
 
-    What a method raises is a failure of the event at hand, as if the query had failed (language text §16).
+    What a method raises is a failure of the event at hand, as if the query had failed (semantics/events.md#failures).
     """
 
     def connect(self) -> None:

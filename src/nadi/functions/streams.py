@@ -1,4 +1,4 @@
-"""The built-in stream functions (language text §3), and how stream processors are declared."""
+"""The built-in stream functions (semantics/events.md#stream-functions), and how stream processors are declared."""
 
 from __future__ import annotations
 

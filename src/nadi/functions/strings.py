@@ -24,6 +24,7 @@ from nadi.functions.declare import (
 from nadi.functions.entries import Accumulator, Aggregator, Bag, Entry, State, StreamFunctionSpec
 from nadi.functions.signatures import Arguments, Parameter, constant, match, one_type
 from nadi.lang.tree import Type
+from nadi.plan.aggregatortraits import ON_ROWS
 from nadi.plan.catalog import Column, SignatureError
 
 _MOST = 64 * 2**20
@@ -186,9 +187,11 @@ _BRACES = javaregex.compiled(r"\{\{|}}")
 
 
 def _contains(source: str | None, wanted: str | None) -> bool:
+    if source is None:
+        return False
     if wanted is None:
         raise failed("str:contains", "'search.string' is null")
-    return source is not None and wanted in source
+    return wanted in source
 
 
 def _equals_ignore_case(source: str | None, other: str | None) -> bool:
@@ -480,6 +483,7 @@ ENTRIES: tuple[Entry, ...] = (
             "str:groupConcat(x) over 'A', 'B', 'A' → 'A,A,B'",
             "str:groupConcat(x, '-', true, 'DESC') over 'A', 'B', 'A' → 'B-A'",
         ),
+        traits=ON_ROWS,
     ),
     StreamFunctionSpec(
         "str:tokenize",

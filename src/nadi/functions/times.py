@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nadi.functions import javadates
-from nadi.functions.declare import FAIL, GIVEN, NULL, failed, scalar, text
+from nadi.functions.declare import GIVEN, NULL, failed, scalar, text
 from nadi.functions.entries import Entry, ScalarFunction
 from nadi.functions.signatures import Arguments, Overload, Parameter, constant
 from nadi.lang.tree import Type
@@ -228,7 +228,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     _entry(
         "dateDiff",
-        "How many whole days the first date is after the second.",
+        "How many whole days the first date is after the second; null if one is null.",
         (
             "time:dateDiff('2014-11-13', '2014-11-9 13:23:44', 'yyyy-MM-dd', 'yyyy-MM-dd HH:mm:ss') → 3L",
             "time:dateDiff(1415692424000L, 1412841224000L) → 33L",
@@ -241,8 +241,7 @@ ENTRIES: tuple[Entry, ...] = (
             (_MILLIS, _MILLIS),
         ],
         _days_between,
-        FAIL,
-        (2, 3),
+        patterns=(2, 3),
     ),
     _entry(
         "dateFormat",

@@ -1,4 +1,4 @@
-"""The signatures of the windows (language text §6). What they do is in `nadi.kernel.rows.windows`."""
+"""The signatures of the windows (semantics/windows.md). What they do is in `nadi.kernel.rows.windows`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,28 @@ from nadi.functions.signatures import (
 from nadi.lang.tree import Type
 from nadi.plan.catalog import SignatureError
 from nadi.plan.cron import next_fire
+from nadi.plan.windowtraits import (
+    BATCHES,
+    DELAYS,
+    EXPIRING,
+    EXTERNAL,
+    HANDED,
+    HOARDING,
+    NOTHING,
+    OF_BATCH,
+    OF_TIME_BATCH,
+    PASSING,
+    SHOWN,
+    SLIDING,
+    STAGED_IN_JOINS,
+    STARTING,
+    TIMED,
+    TIMED_IN_JOINS,
+    UNORDERED,
+    Attributes,
+    Resized,
+    WindowTraits,
+)
 
 _LENGTH = constant("window.length", Type.INT)
 _TIME = constant("window.time", *TIME)
@@ -67,8 +89,8 @@ def _check_external_batch(args: Arguments) -> None:
 
 
 def _check_session(args: Arguments) -> None:
-    gap, key = constant("window.session", *TIME), attribute("window.key", Type.STRING)
-    latency = constant("window.allowed.latency", *TIME)
+    gap, key = constant("window.session", Type.LONG), attribute("window.key", Type.STRING)
+    latency = constant("window.allowed.latency", Type.LONG)
     _sizes((gap,), (gap, key), (gap, key, latency))(args)
     if len(args) == 3 and _number(args, 2) > _number(args, 0):
         raise SignatureError("'window.allowed.latency' must not be greater than 'window.session'")
@@ -88,7 +110,7 @@ def _check_sort(args: Arguments) -> None:
         raise SignatureError("needs at least one attribute to sort by")
     for before, argument in itertools.pairwise(args):
         if argument.is_constant:
-            if argument.value not in ("asc", "desc") or before.attribute is None:
+            if str(argument.value).lower() not in ("asc", "desc") or before.attribute is None:
                 raise SignatureError(f"an attribute may be followed by 'asc' or 'desc', found {argument.value!r}")
         elif argument.attribute is None:
             raise SignatureError("sorts by attributes, not by expressions")
@@ -128,37 +150,215 @@ def _check_cron(args: Arguments) -> None:
 
 
 WINDOWS: tuple[WindowSpec, ...] = (
-    WindowSpec("length", _sizes((_LENGTH,)), "The last n events."),
+    WindowSpec(
+        "length",
+        _sizes((_LENGTH,)),
+        "The last n events.",
+        traits=WindowTraits(
+            timed=False,
+            first=False,
+            phase=0,
+            sure=True,
+            resized=Resized.ROOM,
+            attributes=Attributes.TAKEN,
+            columns=SLIDING | EXPIRING | SHOWN | HANDED,
+        ),
+    ),
     WindowSpec(
         "lengthBatch",
         _sizes((_LENGTH,), (_LENGTH, _STREAM_CURRENT)),
         "Batches of n events.",
+        traits=WindowTraits(
+            timed=False,
+            first=False,
+            phase=0,
+            sure=True,
+            resized=Resized.ROOM,
+            attributes=Attributes.TAKEN,
+            columns=BATCHES | STAGED_IN_JOINS | HOARDING | SHOWN,
+        ),
         batch=True,
     ),
-    WindowSpec("time", _sizes((_TIME,)), "The events of the last t."),
+    WindowSpec(
+        "time",
+        _sizes((_TIME,)),
+        "The events of the last t.",
+        traits=WindowTraits(
+            timed=True,
+            first=False,
+            phase=0,
+            sure=True,
+            resized=Resized.TIME,
+            attributes=Attributes.TAKEN,
+            columns=SLIDING | EXPIRING | SHOWN | HANDED,
+        ),
+    ),
     WindowSpec(
         "timeBatch",
         _periods((_TIME,), (_TIME, _START), (_TIME, _STREAM_CURRENT), (_TIME, _START, _STREAM_CURRENT)),
         "Batches of t.",
+        traits=OF_TIME_BATCH,
         batch=True,
     ),
-    WindowSpec("timeLength", _sizes((_TIME, _LENGTH)), "The last n events of the last t."),
-    WindowSpec("externalTime", _sizes((_TIMESTAMP, _TIME)), "The events of the last t by a time attribute."),
-    WindowSpec("externalTimeBatch", _check_external_batch, "Batches of t by a time attribute.", batch=True),
-    WindowSpec("batch", _sizes((), (_LENGTH,)), "The events that arrived together.", batch=True),
-    WindowSpec("session", _check_session, "Events of a key that follow each other within a gap."),
-    WindowSpec("delay", _sizes((constant("window.delay", *TIME),)), "Holds events back for t."),
-    WindowSpec("sort", _check_sort, "The n least events in an order."),
-    WindowSpec("frequent", _check_frequent, "The latest events of the most frequent keys (Misra-Gries)."),
-    WindowSpec("lossyFrequent", _check_lossy, "The latest events of keys above a share (lossy counting)."),
-    WindowSpec("expression", _check_expression(), "The newest events for which an expression holds.", conditional=True),
+    WindowSpec(
+        "timeLength",
+        _sizes((_TIME, _LENGTH)),
+        "The last n events of the last t.",
+        traits=WindowTraits(
+            timed=True,
+            first=False,
+            phase=0,
+            sure=True,
+            resized=Resized.TIME,
+            attributes=Attributes.TAKEN,
+            columns=SLIDING | TIMED_IN_JOINS | HANDED,
+        ),
+    ),
+    WindowSpec(
+        "externalTime",
+        _sizes((_TIMESTAMP, _TIME)),
+        "The events of the last t by a time attribute.",
+        traits=WindowTraits(
+            timed=False,
+            first=False,
+            phase=0,
+            sure=False,
+            resized=Resized.ANY,
+            attributes=Attributes.TAKEN,
+            columns=SLIDING | EXPIRING | EXTERNAL | SHOWN,
+        ),
+    ),
+    WindowSpec(
+        "externalTimeBatch",
+        _check_external_batch,
+        "Batches of t by a time attribute.",
+        traits=WindowTraits(
+            timed=True,
+            first=False,
+            phase=0,
+            sure=False,
+            resized=Resized.RESET,
+            attributes=Attributes.TAKEN,
+            columns=BATCHES | STAGED_IN_JOINS | EXTERNAL | STARTING | SHOWN,
+        ),
+        batch=True,
+    ),
+    WindowSpec("batch", _sizes((), (_LENGTH,)), "The events that arrived together.", traits=OF_BATCH, batch=True),
+    WindowSpec(
+        "session",
+        _check_session,
+        "Events of a key that follow each other within a gap.",
+        traits=WindowTraits(
+            timed=True,
+            first=False,
+            phase=0,
+            sure=False,
+            resized=Resized.RESET,
+            attributes=Attributes.TAKEN,
+            columns=UNORDERED | PASSING,
+        ),
+    ),
+    WindowSpec(
+        "delay",
+        _sizes((constant("window.delay", *TIME),)),
+        "Holds events back for t.",
+        traits=WindowTraits(
+            timed=True,
+            first=False,
+            phase=0,
+            sure=True,
+            resized=Resized.TIME,
+            attributes=Attributes.TAKEN,
+            columns=DELAYS | TIMED,
+        ),
+    ),
+    WindowSpec(
+        "sort",
+        _check_sort,
+        "The n least events in an order.",
+        traits=WindowTraits(
+            timed=False,
+            first=False,
+            phase=0,
+            sure=False,
+            resized=Resized.ROOM,
+            attributes=Attributes.TAKEN,
+            columns=UNORDERED,
+        ),
+    ),
+    WindowSpec(
+        "frequent",
+        _check_frequent,
+        "The latest events of the most frequent keys (Misra-Gries).",
+        traits=WindowTraits(
+            timed=False,
+            first=False,
+            phase=0,
+            sure=False,
+            resized=Resized.RESET,
+            attributes=Attributes.KEYS,
+            columns=NOTHING,
+        ),
+    ),
+    WindowSpec(
+        "lossyFrequent",
+        _check_lossy,
+        "The latest events of keys above a share (lossy counting).",
+        traits=WindowTraits(
+            timed=False,
+            first=False,
+            phase=0,
+            sure=False,
+            resized=Resized.RESET,
+            attributes=Attributes.KEYS,
+            columns=NOTHING,
+        ),
+    ),
+    WindowSpec(
+        "expression",
+        _check_expression(),
+        "The newest events for which an expression holds.",
+        traits=WindowTraits(
+            timed=False,
+            first=False,
+            phase=0,
+            sure=False,
+            resized=Resized.RESET,
+            attributes=Attributes.REFUSED,
+            columns=NOTHING,
+        ),
+        conditional=True,
+    ),
     WindowSpec(
         "expressionBatch",
         _check_expression(Parameter("include.triggering.event", (Type.BOOL,)), _STREAM_CURRENT),
         "Batches that end when an expression fails.",
+        traits=WindowTraits(
+            timed=False,
+            first=False,
+            phase=0,
+            sure=False,
+            resized=Resized.RESET,
+            attributes=Attributes.REFUSED,
+            columns=NOTHING,
+        ),
         batch=True,
         cancels=True,
         conditional=True,
     ),
-    WindowSpec("cron", _check_cron, "Batches by a cron expression.", batch=True),
+    WindowSpec(
+        "cron",
+        _check_cron,
+        "Batches by a cron expression.",
+        traits=WindowTraits(
+            timed=True,
+            first=True,
+            phase=0,
+            sure=False,
+            resized=Resized.RESET,
+            attributes=Attributes.TAKEN,
+            columns=NOTHING,
+        ),
+        batch=True,
+    ),
 )

@@ -1,4 +1,4 @@
-"""Incremental aggregations (language text §13)."""
+"""Incremental aggregations (semantics/aggregations.md)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from nadi.plan.stores import storage_of
 
 TIMESTAMP = Column("AGG_TIMESTAMP", Type.LONG)
 """The first column of every row that is read from an aggregation: the start of its bucket."""
-
-AGGREGATORS = ("sum", "avg", "count", "min", "max", "stdDev", "distinctCount")
 
 _DAY = 86_400_000
 _LEAST_RETENTION = {
@@ -42,8 +40,9 @@ def define_aggregation(context: Context, node: tree.AggregationDefinition) -> No
         raise context.fail("INVALID_QUERY", node.input.span, reason="an aggregation takes no window")
     selection = _selection(context, node, scope)
     for a in selection.aggregates:
-        if a.function not in AGGREGATORS:
-            hint = "use one of " + ", ".join(AGGREGATORS)
+        if not a.traits.incremental:
+            known = ((name, context.catalog.aggregator(name)) for name in context.catalog.names("aggregator"))
+            hint = "use one of " + ", ".join(name for name, of in known if of is not None and of.traits.incremental)
             raise context.fail("AGGREGATOR_NOT_FOUND", node.selection.span, name=a.function, hint=hint)
     _check_store(context, node)
     durations = _durations(context, node)
@@ -113,7 +112,7 @@ def _check_store(context: Context, node: tree.AggregationDefinition) -> None:
 
 
 def partitioned(aggregation: Aggregation) -> bool:
-    """Whether `@PartitionById` says that several nodes share an aggregation (language text §2)."""
+    """Whether `@PartitionById` says that several nodes share an aggregation (semantics/text.md#annotations)."""
     given = first(aggregation.annotations, "PartitionById")
     return given is not None and is_true(given, "enable")
 

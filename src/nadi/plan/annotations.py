@@ -43,6 +43,8 @@ _ONCE = frozenset(
 """Annotations of which Siddhi reads one. Others may be repeated (@source, @index), are passed over, or say so themselves (@primaryKey)."""
 POOLS = ("own", "shared")
 """The values of `pool` in `@app:spark`."""
+MOST_BUCKETS = 128
+"""As many as there are key-groups: a bucket has one at least."""
 _AMOUNT = re.compile(r"\s*(\d+)\s*([A-Za-z]+)\s*")
 
 
@@ -143,7 +145,7 @@ def compatibility(context: Context, annotations: tuple[Annotation, ...]) -> int:
 
 
 def playback(context: Context, annotations: tuple[Annotation, ...]) -> Playback | None:
-    """From `@app:playback(idle.time='100 millisec', increment='2 sec')`: both or none (language text §2)."""
+    """From `@app:playback(idle.time='100 millisec', increment='2 sec')`: both or none (semantics/text.md#annotations)."""
     given = first(annotations, "app:playback")
     if given is None:
         return None
@@ -161,24 +163,37 @@ def playback(context: Context, annotations: tuple[Annotation, ...]) -> Playback 
     return Playback(time_of(context, idle), time_of(context, increment))
 
 
-def pool(context: Context, annotations: tuple[Annotation, ...]) -> str:
-    """From `@app:spark(pool='own')`: "own", "shared", or "" where nothing is said."""
+def on_spark(context: Context, annotations: tuple[Annotation, ...]) -> tuple[str, int]:
+    """From `@app:spark(pool='own', buckets='4')`: "own", "shared", or "" where nothing is said; and the number of buckets, 0 where nothing is said."""
     given = first(annotations, "app:spark")
     if given is None:
-        return ""
+        return "", 0
     for e in given.elements:
-        if e.key.lower() != "pool":
-            reason = f"it takes pool, not '{e.key or e.value}'"
+        if e.key.lower() not in ("pool", "buckets"):
+            reason = f"it takes pool and buckets, not '{e.key or e.value}'"
             raise context.fail("INVALID_ANNOTATION", e.span, name=given.name, reason=reason)
-    wanted = element(given, "pool")
-    if wanted is None:
-        raise context.fail("INVALID_ANNOTATION", given.span, name=given.name, reason="it needs pool")
+    wanted, number = element(given, "pool"), element(given, "buckets")
+    if wanted is None and number is None:
+        raise context.fail("INVALID_ANNOTATION", given.span, name=given.name, reason="it needs pool or buckets")
+    pool = "" if wanted is None else _pool(context, given, wanted)
+    return pool, 0 if number is None else _buckets(context, given, number)
+
+
+def _pool(context: Context, given: Annotation, wanted: Element) -> str:
     if wanted.value.lower() not in POOLS:
         near = nearest(wanted.value, POOLS)
         hint = f": did you mean '{near}'?" if near else ""
         reason = f"pool is 'own' or 'shared', not '{wanted.value}'{hint}"
         raise context.fail("INVALID_ANNOTATION", wanted.span, name=given.name, reason=reason)
     return wanted.value.lower()
+
+
+def _buckets(context: Context, given: Annotation, number: Element) -> int:
+    text = number.value.strip()
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_BUCKETS):
+        reason = f"buckets is a number from 1 to {MOST_BUCKETS}, not '{number.value}'"
+        raise context.fail("INVALID_ANNOTATION", number.span, name=given.name, reason=reason)
+    return int(text)
 
 
 def check_app(context: Context, annotations: tuple[Annotation, ...]) -> None:

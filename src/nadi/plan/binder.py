@@ -8,7 +8,7 @@ from dataclasses import replace
 from nadi.errors import Diagnostic, NadiError
 from nadi.lang import parse, parse_collecting, tree
 from nadi.plan.aggregations import define_aggregation
-from nadi.plan.annotations import check_app, compatibility, playback, pool, repeated_annotations
+from nadi.plan.annotations import check_app, compatibility, on_spark, playback, repeated_annotations
 from nadi.plan.appnames import UNNAMED, app_name
 from nadi.plan.catalog import Catalog
 from nadi.plan.context import Context
@@ -51,10 +51,17 @@ def bind_collecting(
 
     What only fails because something before it failed is not reported.
     """
+    made, found = bind_as_far(app, catalog, text=text, file=file)
+    return (None if found else made), found
+
+
+def bind_as_far(
+    app: tree.SiddhiApp, catalog: Catalog, *, text: str = "", file: str = ""
+) -> tuple[App, tuple[Diagnostic, ...]]:
+    """As `bind_collecting`, with as much of the plan as could be bound: where there are errors it cannot run, but has what is right of its definitions."""
     failed: list[NadiError] = []
     made = _bind(app, Context(catalog, text, file), failed)
-    found = sorted((e.diagnostic for e in failed), key=lambda d: d.span)
-    return (None if found else made), tuple(found)
+    return made, tuple(sorted((e.diagnostic for e in failed), key=lambda d: d.span))
 
 
 def plan_app(text: str, catalog: Catalog, *, file: str = "", connections: Mapping[str, str] | None = None) -> App:
@@ -80,7 +87,7 @@ def diagnose(
 
 
 def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None) -> App:
-    name, clock, pinned = UNNAMED, None, ""
+    name, clock, pinned, buckets = UNNAMED, None, "", 0
     try:
         name = app_name(context, app.annotations)
     except NadiError as found:
@@ -89,7 +96,7 @@ def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None)
         context.compat = compatibility(context, app.annotations)
         check_app(context, app.annotations)
         clock = playback(context, app.annotations)
-        pinned = pool(context, app.annotations)
+        pinned, buckets = on_spark(context, app.annotations)
     except NadiError as found:
         _note(found, failed)
     for repeated in (*repeated_annotations(context, app), *repeated_names(context, app.elements)):
@@ -108,6 +115,7 @@ def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None)
         playback=clock,
         compat=context.compat,
         pool=pinned,
+        buckets=buckets,
         annotations=app.annotations,
         text=context.text,
     )
@@ -131,15 +139,20 @@ def _define_all(context: Context, definitions: tuple[tree.Definition, ...], fail
                 else:
                     define(context, definition)
             except NadiError as found:
-                _note(found, failed)
+                if failed is None or not context.follows(found):
+                    _note(found, failed)
                 _forget(context, definition)
 
 
 def _forget(context: Context, definition: tree.Definition) -> None:
     """What reads a definition that could not be bound is not reported again."""
+    if isinstance(definition, tree.FunctionDefinition):
+        return  # nothing reads one
     name = definition.source.name if hasattr(definition, "source") else definition.name
     if not context.taken(name):
         context.unknown.add(name)
+    if not context.taken(f"!{name}"):
+        context.unknown.add(f"!{name}")
 
 
 def _elements(

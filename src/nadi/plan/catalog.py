@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from nadi.lang.tree import Type
+from nadi.plan.aggregatortraits import AggregatorTraits
+from nadi.plan.windowtraits import WindowTraits
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,19 @@ Returns = Callable[[tuple[Argument, ...]], Type]
 
 
 class ScalarEntry(Protocol):
-    """A scalar function or aggregator: `name` is "ns:name" or "name"."""
+    """A scalar function: `name` is "ns:name" or "name"."""
 
     @property
     def name(self) -> str: ...
     @property
     def returns(self) -> Returns: ...
+
+
+class AggregatorEntry(ScalarEntry, Protocol):
+    """An aggregator."""
+
+    @property
+    def traits(self) -> AggregatorTraits: ...
 
 
 class WindowEntry(Protocol):
@@ -64,6 +73,8 @@ class WindowEntry(Protocol):
     def batch(self) -> bool: ...
     @property
     def cancels(self) -> bool: ...
+    @property
+    def traits(self) -> WindowTraits: ...
 
 
 class StreamFunctionEntry(Protocol):
@@ -107,7 +118,7 @@ class Catalog(Protocol):
     """Look-up by registered name ("ns:name" or "name"); None where there is no such entry."""
 
     def function(self, name: str) -> ScalarEntry | None: ...
-    def aggregator(self, name: str) -> ScalarEntry | None: ...
+    def aggregator(self, name: str) -> AggregatorEntry | None: ...
     def window(self, name: str) -> WindowEntry | None: ...
     def stream_function(self, name: str) -> StreamFunctionEntry | None: ...
     def store(self, name: str) -> StoreEntry | None: ...

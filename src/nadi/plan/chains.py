@@ -129,10 +129,13 @@ def as_automaton(plan: StateInput, compat: int) -> tuple[Element, ...] | None:
     if compat == 4 or (plan.sequence and not _in_succession(plan.root)):
         return None
     elements, ends = tuple(_elements(plan.root)), _ends(plan.root)
+    if _remembers(plan.root):
+        return None
     if isinstance(ends, AbsentElement):
         return elements
-    at_once = isinstance(ends, CountElement) and ends.minimum == 0  # complete with the one before
-    if (isinstance(ends, LogicalElement) and waits(ends)) or (at_once and waits(plan)):
+    if isinstance(ends, LogicalElement) and waits(ends):
+        return None
+    if isinstance(ends, CountElement) and ends.minimum == 0 and not ends_at_once(plan):
         return None
     logical = [part for part in _inside(plan.root) if isinstance(part, LogicalElement)]
     sure = [isinstance(e, StreamElement) or (isinstance(e, CountElement) and e.minimum > 0) for e in elements]
@@ -159,6 +162,42 @@ def waits(plan: StateInput | StateElement) -> bool:
     """Whether an element waits for an absence by the clock."""
     root = plan.root if isinstance(plan, StateInput) else plan
     return any(isinstance(e, AbsentElement) and e.waiting is not None for e in _elements(root))
+
+
+def _remembers(root: StateElement) -> bool:
+    """Whether copies that start a scope anew may keep what counted or logical elements bound: they do behind an operand that must stay away."""
+    away = [_left(part) for part in _starts(root) if AbsentElement in map(type, (part.left, part.right))]
+    behind = [part for part in _inside(root) if isinstance(part, (CountElement, LogicalElement))]
+    return bool(away) and any(_slot(part) > min(away) for part in behind)
+
+
+def _starts(root: StateElement) -> Iterator[LogicalElement]:
+    """The logical elements with which a scope begins."""
+    for part in _inside(root):
+        if isinstance(part, EveryElement):
+            while isinstance(part, (EveryElement, NextElement)):
+                part = part.element if isinstance(part, EveryElement) else part.elements[0]
+            if isinstance(part, LogicalElement):
+                yield part
+
+
+def _slot(element: CountElement | LogicalElement) -> int:
+    return element.element.slot if isinstance(element, CountElement) else _left(element)
+
+
+def ends_at_once(plan: StateInput) -> bool:
+    """Whether a match that comes to a last element that needs no event is complete then and there, and over: the event of a plain first element brings
+    it there (semantics/patterns.md#counted-elements), and no `every` starts anew what runs out of `within` there."""
+    root, scoped = plan.root, isinstance(plan.root, EveryElement)
+    root = root.element if isinstance(root, EveryElement) else root
+    if not isinstance(root, NextElement) or len(root.elements) != 2:
+        return False
+    first, last = root.elements
+    first = first.element if isinstance(first, EveryElement) else first
+    if plan.within is not None and (scoped or isinstance(last, EveryElement)):
+        return False
+    last = last.element if isinstance(last, EveryElement) else last
+    return isinstance(first, StreamElement) and isinstance(last, CountElement)
 
 
 def ends_away(plan: StateInput) -> bool:

@@ -46,6 +46,11 @@ class Context:
         """The exception for a condition at a place of this text."""
         return error(condition, span, self.text, self.file, **parameters)
 
+    def follows(self, problem: NadiError) -> bool:
+        """Whether an error only says that there is no such name, where one of that name could not be bound."""
+        missing = problem.condition in ("STREAM_NOT_DEFINED", "TABLE_NOT_DEFINED")
+        return missing and problem.parameters.get("name") in self.unknown
+
     def key(self, source: Source) -> str:
         """The key of the stream that a source names, whether it exists or not."""
         if source.inner:

@@ -1,4 +1,4 @@
-"""Definitions: streams, fault streams, tables, named windows, triggers and functions (language text §1, §2)."""
+"""Definitions: streams, fault streams, tables, named windows, triggers and functions (semantics/text.md#definitions)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from nadi.plan.windows import bind_window
 _ERROR_COLUMN = Column("_error", Type.OBJECT)
 
 
-def schema_of(context: Context, attributes: Iterable[tree.Attribute], where: str) -> Schema:
+def schema_of(
+    context: Context, attributes: Iterable[tree.Attribute], where: str, twice: str = "DUPLICATE_ATTRIBUTE"
+) -> Schema:
     """The schema of a definition.
 
     Raises:
-        DUPLICATE_ATTRIBUTE: a name is used twice.
+        DUPLICATE_ATTRIBUTE: a name is used twice; in a stream ATTRIBUTE_DEFINED_TWICE (`nadi.lang.repeated`).
     """
     columns: dict[str, Column] = {}
     for a in attributes:
         if a.name in columns:
-            raise context.fail("DUPLICATE_ATTRIBUTE", a.span, name=a.name, where=where)
+            raise context.fail(twice, a.span, name=a.name, where=where)
         columns[a.name] = Column(a.name, a.type)
     return Schema(tuple(columns.values()))
 
@@ -69,17 +71,22 @@ def claim(context: Context, name: str, wanted: str, span: Span) -> None:
 def _define_stream(context: Context, definition: tree.StreamDefinition) -> None:
     source = definition.source
     _no_inner(context, source, "stream")
-    schema = schema_of(context, definition.attributes, f"the definition of '{source}'")
+    where = f"the definition of '{source}'"
+    schema = schema_of(context, definition.attributes, where, twice="ATTRIBUTE_DEFINED_TWICE")
     if not (source.name in context.triggers and schema == TRIGGER_SCHEMA):
         claim(context, source.name, f"the stream {described(schema)}", definition.span)
+    # also one with a wrong annotation: that there is no such stream would be a second error
+    context.streams[source.name] = Stream(source.name, source.name, schema, True, definition.annotations)
     for a in found(definition.annotations, "async"):
         for key in ("buffer.size", "workers", "batch.size.max"):
             check_positive(context, a, key)
     _check_connectors(context, definition.annotations)
-    context.streams[source.name] = Stream(source.name, source.name, schema, True, definition.annotations)
     if _has_fault_stream(context, definition.annotations):
-        fault = Schema((*schema.columns, _ERROR_COLUMN))
         key = f"!{source.name}"
+        if _ERROR_COLUMN.name in schema.names:
+            where = f"the fault stream '{key}', which has it for the reason"
+            raise context.fail("DUPLICATE_ATTRIBUTE", definition.span, name=_ERROR_COLUMN.name, where=where)
+        fault = Schema((*schema.columns, _ERROR_COLUMN))
         context.streams[key] = Stream(key, source.name, fault, False)
 
 
@@ -100,7 +107,10 @@ def _no_inner(context: Context, source: tree.Source, kind: str) -> None:
 
 def _has_fault_stream(context: Context, annotations: tuple[Annotation, ...]) -> bool:
     for a in found(annotations, "OnError"):
-        action = (a.get("action") or "LOG").upper()
+        action = (a.get("action") or "").upper()
+        if not action:
+            reason = "it needs an action: LOG, STREAM or STORE, as in action = 'STREAM'"
+            raise context.fail("INVALID_ANNOTATION", a.span, name=a.name, reason=reason)
         if action not in ("LOG", "STREAM", "STORE"):
             reason = f"action is LOG, STREAM or STORE, not '{action}'"
             raise context.fail("INVALID_ANNOTATION", a.span, name=a.name, reason=reason)
@@ -117,12 +127,15 @@ def _define_table(context: Context, definition: tree.TableDefinition) -> None:
     _no_inner(context, definition.source, "table")
     schema = schema_of(context, definition.attributes, f"the definition of '{name}'")
     claim(context, name, f"the table {described(schema)}", definition.span)
+    # also one with a wrong annotation, as with streams
+    context.tables[name] = Table(name, schema, (), (), definition.annotations)
+    storage = storage_of(context, definition.annotations)
     for rejected in found(definition.annotations, "indexBy"):
         reason = "it is not supported any more, use @primaryKey or @index"
         raise context.fail("INVALID_ANNOTATION", rejected.span, name=rejected.name, reason=reason)
     key = _primary_key(context, definition, schema)
-    indexes = _indexes(context, definition, schema)
-    storage = storage_of(context, definition.annotations)
+    in_store = storage is not None and storage.cache is None
+    indexes = _indexes(context, definition, schema, in_store)
     context.tables[name] = Table(name, schema, key, indexes, definition.annotations, storage)
 
 
@@ -139,9 +152,13 @@ def _primary_key(context: Context, definition: tree.TableDefinition, schema: Sch
     return _positions(context, keys[0], definition.source.name, schema)
 
 
-def _indexes(context: Context, definition: tree.TableDefinition, schema: Schema) -> tuple[int, ...]:
+def _indexes(context: Context, definition: tree.TableDefinition, schema: Schema, in_store: bool) -> tuple[int, ...]:
+    """The attributes with an index of their own. An index over several is the store's alone; the rows of a cache are in memory."""
     positions: list[int] = []
     for a in found(definition.annotations, "index"):
+        if in_store and len(a.elements) > 1:
+            _positions(context, a, definition.source.name, schema)
+            continue
         if len(a.elements) != 1:
             reason = f"one attribute per annotation, not {len(a.elements)}: write @index several times"
             raise context.fail("ANNOTATION_REJECTED", a.span, name=a.name, reason=reason)
@@ -190,7 +207,7 @@ def _define_trigger(context: Context, definition: tree.TriggerDefinition) -> Non
         made = Trigger(name, start=True)
     else:
         made = Trigger(name, cron=_cron(context, definition))
-    if context.triggers.get(name, made) != made:
+    if name in context.triggers:
         defined_as = f"the trigger {context.triggers[name]}"
         raise context.fail(
             "DUPLICATE_DEFINITION", definition.span, name=name, defined=defined_as, wanted="this trigger"

@@ -1,4 +1,4 @@
-"""Durations of incremental aggregations, and the ranges over which they are read (language text §13)."""
+"""Durations of incremental aggregations, and the ranges over which they are read (semantics/aggregations.md#buckets)."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from nadi.plan.nodes import (
     Const,
     CountElement,
     EveryElement,
+    Expr,
     FunctionStep,
     JoinInput,
     LogicalElement,
@@ -33,29 +34,10 @@ from nadi.plan.nodes import (
     WindowCall,
     WindowStep,
 )
+from nadi.plan.windowtraits import WindowTraits
 
 STATELESS_FUNCTIONS = frozenset({"log", "pol2Cart"})
 """Stream functions that keep nothing between events; all others are taken to be stateful."""
-
-_UNTIMED_WINDOWS = frozenset(
-    {
-        "length",
-        "lengthBatch",
-        "batch",
-        "sort",
-        "frequent",
-        "lossyFrequent",
-        "externalTime",
-        "expression",
-        "expressionBatch",
-        "unique:ever",
-        "unique:first",
-        "unique:length",
-        "unique:lengthBatch",
-        "unique:firstLengthBatch",
-    }
-)
-
 
 _NOTHING = object()
 
@@ -65,7 +47,7 @@ class Stateful:
     """A stateful element. `owner` is the name of the query or definition, `what` says in words what is kept.
 
     `shape` is everything that the kept state depends on; `timed` whether timers wake it. `kind` is "table", "window", "trigger", "aggregation",
-    "function", "pattern", "selector", "rate" or "keys"; `schemas` are those of the rows that are kept, by slot.
+    "function", "pattern", "selector", "rate" or "keys"; `schemas` are those of the rows that are kept, by slot; `traits` are those of a window.
     """
 
     id: str
@@ -76,6 +58,7 @@ class Stateful:
     partition: str | None = None
     kind: str = ""
     schemas: tuple[Schema, ...] = ()
+    traits: WindowTraits | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -84,11 +67,13 @@ class Stateful:
 
 
 def canonical(shape: object, without: frozenset[str] = frozenset()) -> str:
-    """A shape as text that stays the same when plan nodes get new fields: fields that have their default, or are among `without`, are left out.
+    """A shape as text that stays the same when plan nodes get new fields: fields that have their default, are among `without`, or do not count in
+    comparisons are left out.
 
     >>> from nadi.lang.tree import Type
-    >>> canonical(WindowCall("q/window", "length", (Const(3, Type.INT),)))
-    'WindowCall(id="q/window",name="length",args=[Const(value=3,type="int")])'
+    >>> from nadi.plan.nodes import FilterStep
+    >>> canonical(FilterStep(Const(True, Type.BOOL)))
+    'FilterStep(condition=Const(value=True,type="bool"))'
     """
     texts: list[str] = []
     waiting: list[tuple[str, object]] = [
@@ -107,7 +92,7 @@ def canonical(shape: object, without: frozenset[str] = frozenset()) -> str:
             given = [
                 (f"{f.name}=", value)
                 for f in fields(here)
-                if f.name not in without and (value := getattr(here, f.name)) != f.default
+                if f.compare and f.name not in without and (value := getattr(here, f.name)) != f.default
             ]
             waiting += _in_order(f"{type(here).__name__}(", given, ")")
         elif here is not _NOTHING:
@@ -156,9 +141,7 @@ def _of_definitions(app: App) -> Iterator[Stateful]:
         yield Stateful(table.id, table.name, "the rows of the table", shape, kind="table", schemas=(table.schema,))
     for window in app.windows.values():
         call = window.window
-        shape = (call.name, call.args, window.schema)
-        what = f"the events of the window {called(call)}"
-        yield Stateful(call.id, window.name, what, shape, is_timed(call), kind="window", schemas=(window.schema,))
+        yield _of_window(call, window.name, window.schema)
     for trigger in app.triggers.values():
         if not trigger.start:
             shape = (trigger.every, trigger.cron)
@@ -203,15 +186,19 @@ def _schema(app: App, source: SingleInput) -> Schema:
 def _of_steps(query: Query, steps: tuple[Step, ...], schema: Schema) -> Iterator[Stateful]:
     for step in steps:
         if isinstance(step, WindowStep):
-            call = step.call
-            what = f"the events of the window {called(call)}"
-            shape = (call.name, call.args, schema)
-            yield Stateful(call.id, query.name, what, shape, is_timed(call), kind="window", schemas=(schema,))
+            yield _of_window(step.call, query.name, schema)
         elif isinstance(step, FunctionStep):
             if step.name not in STATELESS_FUNCTIONS:
                 what, shape = f"what #{step.name} keeps", (step.name, step.args, schema)
                 yield Stateful(step.id, query.name, what, shape, True, kind="function", schemas=(schema,))
             schema = Schema((*schema.columns, *step.adds))
+
+
+def _of_window(call: WindowCall, owner: str, schema: Schema) -> Stateful:
+    what, shape = f"the events of the window {called(call)}", (call.name, call.args, schema)
+    return Stateful(
+        call.id, owner, what, shape, call.traits.timed, kind="window", schemas=(schema,), traits=call.traits
+    )
 
 
 def _of_selection(query: Query) -> Iterator[Stateful]:
@@ -224,23 +211,24 @@ def _of_selection(query: Query) -> Iterator[Stateful]:
 
 
 def called(call: WindowCall) -> str:
-    """A window as it is written, constants only: `time(1000)`.
+    """A window as it is written."""
+    return shown(call.name, call.args)
 
-    >>> called(WindowCall("q/window", "batch", ()))
-    'batch()'
+
+def shown(name: str, args: tuple[Expr, ...]) -> str:
+    """A window of this name and these arguments as it is written, constants only.
+
+    >>> from nadi.lang.tree import Type
+    >>> shown("time", (Const(1000, Type.LONG),))
+    'time(1000)'
     """
-    return f"{call.name}({', '.join(str(a.value) if isinstance(a, Const) else _name(a) for a in call.args)})"
+    return f"{name}({', '.join(str(a.value) if isinstance(a, Const) else _name(a) for a in args)})"
 
 
 def _name(arg: object) -> str:
     if isinstance(arg, Call):
         return f"{arg.function}(…)"
     return getattr(arg, "name", "") or "…"
-
-
-def is_timed(call: WindowCall) -> bool:
-    """Whether timers wake a window."""
-    return call.name not in _UNTIMED_WINDOWS
 
 
 def has_absent(element: StateElement) -> bool:

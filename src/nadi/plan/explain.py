@@ -7,9 +7,11 @@ from typing import Any
 
 from nadi.lang.tree import Annotation
 from nadi.plan.annotations import found
+from nadi.plan.columns.islands import Island, islands
+from nadi.plan.connectortraits import AT_LEAST_ONCE, ConnectorCatalog, SinkTraits
 from nadi.plan.elements import Stateful, fingerprints, of_element, of_query, stateful
-from nadi.plan.islands import Island, islands
 from nadi.plan.nodes import App, Call, Partition, Query, Sharding, Stream, Table
+from nadi.plan.orderdependence import interleaved
 from nadi.plan.render import written
 from nadi.plan.sharding import groups, shard
 from nadi.plan.streams import input_streams, producers, queries_of
@@ -17,32 +19,16 @@ from nadi.plan.walk import inside, read, searched
 
 KEY_GROUPS = 128
 
-_EXACT = {
-    "file": "a batch is appended once: a ledger of committed lengths is kept beside the file, folders get files under their final names",
-    "kafka": "the rows of a batch and its number are written in one transaction",
-    "rdbms": "the rows of a batch and its number are written in one transaction",
-    "nats": "messages carry their numbers, and after a failure the tail of the stream is read for those that are there",
-    "inmemory": "messages carry their numbers, and after a failure the tail of the stream is read for those that are there",
-}
-_AT_LEAST = {
-    "http": "the receiver gets the number of every row and can drop what it has seen",
-    "log": "a log holds no numbers: after a crash the last batch may be written again, with the same numbers",
-}
 _IMPURE = {"UUID"}
-
-_REFUSES = {
-    "http": "an answer of 4xx but 408, 425 and 429",
-    "kafka": "a message that is larger than the topic takes",
-    "nats": "a message that is larger than the server takes",
-    "rdbms": "a row that the database does not take",
-    "inmemory": "a message that is larger than the server takes",
-}
 _ON_ERROR = {
     "": "stops the app",
     "LOG": "is dropped, with a warning in the log",
     "WAIT": "is tried again until it is taken",
     "STORE": "goes to the error store",
 }
+
+_How = tuple[Island, tuple[str, ...]]
+"""Where a query runs, and the streams with several data centres on whose order it depends."""
 
 BUCKETS = {
     "single": "one bucket",
@@ -51,14 +37,15 @@ BUCKETS = {
 }
 
 
-def explanation(app: App) -> dict[str, Any]:
-    """The plan as plain data, for `nadi explain --json`.
+def explanation(app: App, types: ConnectorCatalog) -> dict[str, Any]:
+    """The plan as plain data, for `nadi explain --json`; `types` knows the sources and sinks (`nadi.io.registry`).
 
     Keys: app, compat, playback, groups (name, buckets, sharding, reasons, keys, inputs, elements), state (element id → what, timed,
     fingerprint), stores (table, type, cache, why), sinks (stream, type, delivery, why, refused).
     """
     marks = fingerprints(app)
-    where = islands(app).queries
+    order = interleaved(app, types)
+    where = {name: (island, order.get(name, ())) for name, island in islands(app).queries.items()}
     return {
         "app": app.name,
         "compat": app.compat,
@@ -69,11 +56,11 @@ def explanation(app: App) -> dict[str, Any]:
             for e in stateful(app)
         },
         "stores": [_store(t) for t in app.tables.values() if t.storage is not None],
-        "sinks": [s for stream in app.streams.values() for s in _sinks(app, stream)],
+        "sinks": [s for stream in app.streams.values() for s in _sinks(app, stream, types)],
     }
 
 
-def _group(app: App, name: str, elements: tuple[Query | Partition, ...], where: Mapping[str, Island]) -> dict[str, Any]:
+def _group(app: App, name: str, elements: tuple[Query | Partition, ...], where: Mapping[str, _How]) -> dict[str, Any]:
     found_sharding = shard(app, elements)
     return {
         "name": name,
@@ -118,7 +105,7 @@ def _feeding_groups(app: App, key: str) -> list[str]:
 # ---- queries -------------------------------------------------------------------------------------------------------
 
 
-def _element(app: App, element: Query | Partition, where: Mapping[str, Island]) -> dict[str, Any]:
+def _element(app: App, element: Query | Partition, where: Mapping[str, _How]) -> dict[str, Any]:
     if isinstance(element, Query):
         return _query(element, tuple(of_query(app, element)), where[element.id])
     kept = {e.id: e for e in of_element(app, element)}
@@ -129,7 +116,8 @@ def _element(app: App, element: Query | Partition, where: Mapping[str, Island]) 
     }
 
 
-def _query(query: Query, kept: tuple[Stateful, ...], island: Island) -> dict[str, Any]:
+def _query(query: Query, kept: tuple[Stateful, ...], how: _How) -> dict[str, Any]:
+    island, order = how
     return {
         "query": query.name,
         "id": query.id,
@@ -139,6 +127,7 @@ def _query(query: Query, kept: tuple[Stateful, ...], island: Island) -> dict[str
         "why": island.why,
         "timers": [e.id for e in kept if e.timed],
         "state": [e.id for e in kept],
+        "interleaving": list(order),
         "impure": sorted({c.function for c in inside(query) if isinstance(c, Call) and c.function in _IMPURE}),
     }
 
@@ -146,39 +135,41 @@ def _query(query: Query, kept: tuple[Stateful, ...], island: Island) -> dict[str
 # ---- sinks ---------------------------------------------------------------------------------------------------------
 
 
-def _sinks(app: App, stream: Stream) -> list[dict[str, Any]]:
+def _sinks(app: App, stream: Stream, types: ConnectorCatalog) -> list[dict[str, Any]]:
     unrepeatable = foreign_reads(app).get(stream.key)
-    told = [
-        {"stream": stream.key, **delivery(a), "refused": refused(app, stream, a)}
-        for a in found(stream.annotations, "sink")
-    ]
+    told = []
+    for sink in found(stream.annotations, "sink"):
+        kind = sink.get("type") or "?"
+        traits = types.sink_traits(kind.lower())
+        told.append(
+            {"stream": stream.key, "type": kind, **_delivery(traits), "refused": _refused(app, stream, sink, traits)}
+        )
     if unrepeatable:
         read_from = " and ".join(f"'{table}'" for table in unrepeatable)
         why = f"its rows depend on reads of {read_from} in a store, which a replay may find changed"
-        told = [{**sink, "delivery": "at least once, with numbers", "why": why} for sink in told]
+        told = [{**sink, "delivery": AT_LEAST_ONCE.value, "why": why} for sink in told]
     return told
 
 
-def delivery(sink: Annotation) -> dict[str, str]:
-    """What a sink promises (`delivery`) and why it is so (`why`), by its type."""
-    kind = sink.get("type") or "?"
-    if kind.lower() in _EXACT:
-        return {"type": kind, "delivery": "exactly once", "why": _EXACT[kind.lower()]}
-    why = _AT_LEAST.get(kind.lower(), "nothing is known of the target that would let it drop a repeated row")
-    return {"type": kind, "delivery": "at least once, with numbers", "why": why}
+def _delivery(traits: SinkTraits | None) -> dict[str, str]:
+    """What a sink promises (`delivery`) and why it is so (`why`); of a type that is not known it can be no more than what every sink does."""
+    if traits is None:
+        why = "nothing is known of the target that would let it drop a repeated row"
+        return {"delivery": AT_LEAST_ONCE.value, "why": why}
+    return {"delivery": traits.guarantee.value, "why": traits.why}
 
 
-def refused(app: App, stream: Stream, sink: Annotation) -> str:
+def _refused(app: App, stream: Stream, sink: Annotation, traits: SinkTraits | None) -> str:
     """What becomes of what the target of a sink refuses; "" where it refuses nothing."""
-    what = _REFUSES.get((sink.get("type") or "").lower())
-    if what is None:
+    if traits is None or not traits.refuses:
         return ""
     action = (sink.get("on.error") or "").upper()
     fault = f"!{stream.key}"
     if action == "STREAM":
         without = f"goes to the error store: '{stream.key}' has no @OnError(action='STREAM')"
-        return f"{what} {f'comes back as an event of {fault}' if fault in app.streams else without}"
-    return f"{what} {_ON_ERROR.get(action, _ON_ERROR[''])}"
+        back = f"comes back as an event of {fault}" if fault in app.streams else without
+        return f"{traits.refuses} {back}"
+    return f"{traits.refuses} {_ON_ERROR.get(action, _ON_ERROR[''])}"
 
 
 # ---- stores --------------------------------------------------------------------------------------------------------
@@ -221,9 +212,9 @@ def foreign_reads(app: App) -> dict[str, tuple[str, ...]]:
 # ---- text ----------------------------------------------------------------------------------------------------------
 
 
-def explained(app: App) -> str:
-    """The plan as a person reads it: `nadi explain app.siddhi`."""
-    told = explanation(app)
+def explained(app: App, types: ConnectorCatalog) -> str:
+    """The plan as a person reads it: `nadi explain app.siddhi`. `types` as for `explanation`."""
+    told = explanation(app, types)
     clock = ", playback clock" if told["playback"] else ""
     lines = [f"app {told['app']} (rules of Siddhi {told['compat']}.x{clock})"]
     for group in told["groups"]:
@@ -268,6 +259,11 @@ def _query_lines(query: dict[str, Any]) -> list[str]:
     lines.append(f"    runs on {query['runs_on']}: {query['why']}")
     lines.append(f"    state: {', '.join(query['state']) or 'none'}")
     lines.append(f"    timers: {', '.join(query['timers']) or 'none'}")
+    if query["interleaving"]:
+        streams = " and ".join(query["interleaving"])
+        lines.append(
+            f"    interleaving: its results depend on the order in which the data centres of {streams} bring their messages"
+        )
     if query["impure"]:
         lines.append(f"    pinned: {', '.join(query['impure'])} is a hash of element, order key and call")
     return lines

@@ -1,4 +1,4 @@
-"""Expressions of the tree become typed expressions of the plan (language text §4).
+"""Expressions of the tree become typed expressions of the plan (semantics/expressions.md).
 
 Constants are not folded: "must be a constant" means a literal (`1/2` is none), and the arithmetic belongs to the functions.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from nadi.errors import Span, did_you_mean
 from nadi.lang import tree
 from nadi.lang.tree import Type
-from nadi.plan.catalog import Argument, ScalarEntry, SignatureError
+from nadi.plan.catalog import AggregatorEntry, Argument, ScalarEntry, SignatureError
 from nadi.plan.context import Context
 from nadi.plan.nodes import (
     TABLE,
@@ -30,6 +30,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.scopes import Place, Scope, is_bare, resolve
 from nadi.plan.types import comparable, promoted
+from nadi.plan.walk import inside, replaced
 
 
 @dataclass(slots=True)
@@ -37,7 +38,8 @@ class Expressions:
     """Binds expressions in one scope.
 
     `aggregates` collects the aggregators met, None where none may stand; `outputs` are the values behind the output columns:
-    arguments of an aggregator in `having` mean those, because aggregators read the input.
+    arguments of an aggregator in `having` mean those, because aggregators read the input. `everything` are the names that `*` means, where these are not the
+    attributes in view.
     """
 
     context: Context
@@ -45,6 +47,7 @@ class Expressions:
     aggregates: list[Aggregate] | None = None
     outputs: tuple[Expr, ...] = ()
     where: str = "filter"
+    everything: tuple[str, ...] | None = None
 
     def bind(self, node: tree.Expression) -> Expr:
         """The typed expression.
@@ -147,7 +150,7 @@ class Expressions:
     # ---- functions -------------------------------------------------------------------------------------------------
 
     def _call(self, node: tree.FunctionCall) -> Expr:
-        """Scripts win over functions, functions over aggregators (language text §4)."""
+        """Scripts win over functions, functions over aggregators (semantics/expressions.md#functions)."""
         context, name = self.context, registered(node)
         if not node.namespace and node.name in context.scripts:
             return Call(name, self.arguments(node), context.scripts[node.name].type)
@@ -170,20 +173,28 @@ class Expressions:
             return None
         return Call("eventTimestamp", (), self._returns(entry, (), node.span), place.slot)
 
-    def _aggregate(self, node: tree.FunctionCall, entry: ScalarEntry) -> Expr:
+    def _aggregate(self, node: tree.FunctionCall, entry: AggregatorEntry) -> Expr:
         if self.aggregates is None:
             reason = f"the aggregator '{entry.name}' cannot stand in a {self.where}, only in select and having"
             raise self.context.fail("INVALID_QUERY", node.span, reason=reason)
-        inner = Expressions(self.context, self.scope, None, self.outputs, "aggregator")
-        args = tuple(behind(a, self.outputs) for a in inner.arguments(node))
-        made = Aggregate(entry.name, args, self._returns(entry, args, node.span), len(self.aggregates))
+        inner = Expressions(self.context, self.scope, None, self.outputs, "aggregator", self.everything)
+        args = tuple(replaced(a, lambda leaf: behind(leaf, self.outputs)) for a in inner.arguments(node))
+        if any(isinstance(part, Aggregate) for part in inside(args)):
+            reason = f"the aggregator '{entry.name}' cannot take what is an aggregate itself"
+            raise self.context.fail("INVALID_QUERY", node.span, reason=reason)
+        if entry.name == "count" and self.context.compat < 5:
+            args = args[:1]  # 4.x takes any number of arguments and counts events
+        returned = self._returns(entry, args, node.span)
+        made = Aggregate(entry.name, args, returned, len(self.aggregates), entry.traits)
         self.aggregates.append(made)
         return made
 
     def arguments(self, node: tree.FunctionCall) -> tuple[Expr, ...]:
-        """The bound arguments; `*` means all attributes in view."""
+        """The bound arguments; `*` means all attributes in view, in `having` those of the input, as far as the output has them."""
         if not node.star:
             return tuple(self.bind(a) for a in node.args)
+        if self.everything is not None:
+            return tuple(self.bind(tree.Variable(name, span=node.span)) for name in self.everything)
         return tuple(
             Attr(p.slot, i, c.type, None, c.name) for p in self.scope.layers[0] for i, c in enumerate(p.schema.columns)
         )

@@ -1,8 +1,8 @@
-"""Inputs of a single stream: filters, stream functions and at most one window (language text §1, §3)."""
+"""Inputs of a single stream: filters, stream functions and at most one window (semantics/events.md#filters)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nadi.errors import Span, did_you_mean
 from nadi.lang import tree
@@ -34,7 +34,7 @@ class Steps:
 
     def _scope(self) -> Scope:
         if self.others:
-            return Scope(((self.place,), self.others), indexed=True)
+            return Scope(((self.place,), self.others), indexed=True, latest=True)
         return Scope(((self.place,),), indexed=self.place.own)
 
     def _bind(self, handler: tree.Handler) -> Step:
@@ -74,7 +74,7 @@ class Steps:
             if schema.position(c.name) is not None:
                 raise self.context.fail("DUPLICATE_ATTRIBUTE", span, name=c.name, where=f"the output of '{name}'")
         wider = Schema((*schema.columns, *columns))
-        self.place = Place(self.place.slot, self.place.names, wider, self.place.counted, self.place.own)
+        self.place = replace(self.place, schema=wider)
 
 
 def no_window_reason(context: Context, source: tree.Source) -> str:

@@ -1,4 +1,4 @@
-"""Joins of two streams, windows, tables or aggregations (language text §8, §13)."""
+"""Joins of two streams, windows, tables or aggregations (semantics/joins.md)."""
 
 from __future__ import annotations
 

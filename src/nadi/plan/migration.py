@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from nadi.plan.elements import Stateful, called
-from nadi.plan.matching import by_name
-from nadi.plan.nodes import Const, FilterStep, Schema, WindowCall
+from nadi.plan.elements import Stateful, shown
+from nadi.plan.nodes import Const, FilterStep, Schema
+from nadi.plan.querymatches import by_name
+from nadi.plan.windowtraits import Attributes, Resized
 
 KEPT, MIGRATED, RESET, NEW = "kept", "migrated", "reset", "new"
 
@@ -120,19 +121,10 @@ def _added(old: Stateful, new: Stateful) -> str:
     return ", ".join(names) or "their order"
 
 
-_ROWS_KNOWN = frozenset(
-    {
-        *("length", "time", "timeLength", "externalTime", "delay", "lengthBatch", "timeBatch", "batch"),
-        *("externalTimeBatch", "sort", "cron", "session"),
-    }
-)
-"""Windows whose rows lie where `nadi.persistence.rewriting` looks for them, and which keep nothing else that is made of whole rows."""
-
-
 def _movable(element: Stateful) -> bool:
     """Whether rows in the state of an element can be given more attributes."""
     if element.kind == "window":
-        return str(_split(element)[1][0]) in _ROWS_KNOWN
+        return element.traits is not None and element.traits.attributes is Attributes.TAKEN
     if element.kind == "function":
         return str(_split(element)[1][0]) == "unique:deduplicate"  # keeps keys and no rows
     return element.kind in ("table", "pattern", "aggregation")
@@ -242,13 +234,15 @@ def _aggregation(pair: _Pair) -> Verdict:
 def _window(pair: _Pair) -> Verdict:
     (name, args, _schema), (name2, args2, _schema2) = pair.before, pair.after
     if name != name2:
-        return Verdict(RESET, f"it was {called(WindowCall('', name, args))}")
+        return Verdict(RESET, f"it was {shown(name, args)}")
+    traits = pair.new.traits
+    assert traits is not None  # it is a window
     if pair.same(args, args2):
-        if name in ("frequent", "lossyFrequent") and pair.old.schemas != pair.new.schemas:
+        if traits.attributes is Attributes.KEYS and pair.old.schemas != pair.new.schemas:
             return Verdict(RESET, "its keys are made of all attributes")
         return _UNCHANGED
-    was = f"it was {called(WindowCall('', name, args))}"
-    rule = _WINDOWS.get(name)
+    was = f"it was {shown(name, args)}"
+    rule = _RESIZED[traits.resized]
     moved = _numbers(pair, args, args2)
     if rule is None or moved is None:
         return Verdict(RESET, was)
@@ -296,17 +290,14 @@ def _period(first: tuple[int, int], *start: tuple[int, int]) -> Change | None:
     return None if start else Change()
 
 
-_WINDOWS: dict[str, Callable[..., Change | None]] = {
-    "length": _room,
-    "lengthBatch": _room,
-    "sort": _room,
-    "time": _time,
-    "timeLength": _time,
-    "delay": _time,
-    "externalTime": lambda _first: Change(),
-    "timeBatch": _period,
+_RESIZED: dict[Resized, Callable[..., Change | None] | None] = {
+    Resized.RESET: None,
+    Resized.ANY: lambda _first: Change(),
+    Resized.ROOM: _room,
+    Resized.TIME: _time,
+    Resized.PERIOD: _period,
 }
-"""What a change of numbers comes to, by window; None where the state may not fit."""
+"""What a change of numbers comes to; None where the state may not fit."""
 
 _RULES: dict[str, Callable[[_Pair], Verdict]] = {
     "window": _window,

@@ -1,4 +1,4 @@
-"""On-demand queries on tables, named windows and aggregations (language text §16)."""
+"""On-demand queries on tables, named windows and aggregations (semantics/tables.md#on-demand-queries)."""
 
 from __future__ import annotations
 
@@ -50,8 +50,12 @@ def bind_on_demand(query: tree.OnDemandQuery, app: App, catalog: Catalog, *, tex
         return _change(context, query)
     except NadiError as found:
         d = found.diagnostic
-        condition = "INVALID_STORE_QUERY" if app.compat == 4 else "INVALID_ON_DEMAND_QUERY"
-        raise context.fail(condition, d.span, reason=d.message, hint=d.next_step) from found
+        raise context.fail(condition_of(app), d.span, reason=d.message, hint=d.next_step) from found
+
+
+def condition_of(app: App) -> str:
+    """The condition of an on-demand query that this app cannot answer: its exception has another name by the rules of 4.x."""
+    return "INVALID_STORE_QUERY" if app.compat == 4 else "INVALID_ON_DEMAND_QUERY"
 
 
 # ---- finds ---------------------------------------------------------------------------------------------------------
@@ -65,7 +69,7 @@ def _find(context: Context, query: tree.OnDemandQuery, source: tree.SingleInput)
     if query.on is not None:
         scope = one_row(schema, *names, slot=TABLE)
         on = Expressions(context, scope, where="condition").condition(query.on, "condition")
-    selection = bind_selection(context, query.selection, one_row(schema, *names), False)
+    selection = bind_selection(context, query.selection, one_row(schema, *names), True)
     if name in context.aggregations:
         within, per = _range(context, query, context.aggregations[name])
     elif query.within or query.per is not None:

@@ -1,6 +1,8 @@
-"""Outputs: what a query's events do to streams, windows and tables (language text §1, §12)."""
+"""Outputs: what a query's events do to streams, windows and tables (semantics/text.md#outputs)."""
 
 from __future__ import annotations
+
+from functools import partial, reduce
 
 from nadi.errors import NadiError, Span, did_you_mean
 from nadi.lang import tree
@@ -10,10 +12,12 @@ from nadi.plan.expressions import Expressions
 from nadi.plan.nodes import (
     TABLE,
     Attr,
+    Comparison,
     DeleteFromTable,
     Expr,
     InsertIntoStream,
     InsertIntoTable,
+    Logic,
     Output,
     Schema,
     Stream,
@@ -23,6 +27,7 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.scopes import Place, Scope
 from nadi.plan.types import assignable
+from nadi.plan.walk import conjuncts, inside
 
 
 def bind_output(context: Context, node: tree.Output, schema: Schema) -> Output:
@@ -51,6 +56,9 @@ def _change(
     context: Context, node: tree.Delete | tree.Update | tree.UpdateOrInsert, schema: Schema
 ) -> DeleteFromTable | UpdateTable | UpdateOrInsertTable:
     table = table_of(context, node.target)
+    if isinstance(node, tree.Delete) and node.on is None:
+        reason = f"a query that deletes from '{table.name}' needs 'on'; write 'on true' where all rows are to go"
+        raise context.fail("INVALID_QUERY", node.span, reason=reason)
     on = condition(context, node.on, schema, table)
     events = node.events or Events.CURRENT
     if isinstance(node, tree.Delete):
@@ -59,7 +67,46 @@ def _change(
     assigned = assignments(context, node.set, schema, table, node.span)
     if isinstance(node, tree.Update):
         return UpdateTable(table.name, events, assigned, on)
+    if means_key(on, table):
+        on, assigned = _replacement(schema, table, insert, assigned)
     return UpdateOrInsertTable(table.name, events, assigned, on, insert)
+
+
+# ---- replacing rows ------------------------------------------------------------------------------------------------
+
+
+def means_key(on: Expr | None, table: Table) -> bool:
+    """Whether a condition says no more than what the primary key of a table in memory is to be."""
+    if on is None or table.storage is not None:
+        return False
+    found = [_fixed_column(part) for part in conjuncts(on)]
+    if len(table.primary_key) == 1 and len(found) > 1:
+        return False
+    return bool(found) and set(found) == set(table.primary_key)
+
+
+def _fixed_column(part: Expr) -> int | None:
+    """The column of the table that a condition wants to be equal to something else."""
+    if not isinstance(part, Comparison) or part.op != "==":
+        return None
+    sides = (part.left, part.right)
+    columns = [side for side in sides if isinstance(side, Attr) and side.slot == TABLE]
+    of_table = sum(isinstance(one, Attr) and one.slot == TABLE for one in inside(sides))
+    return columns[0].position if len(columns) == of_table == 1 else None
+
+
+def _replacement(
+    schema: Schema, table: Table, insert: tuple[int, ...], assigned: tuple[tuple[int, Expr], ...]
+) -> tuple[Expr, tuple[tuple[int, Expr], ...]]:
+    """The condition and what is set where the whole primary key is asked for: as in Siddhi the output then takes the place of the row that has its key,
+    whatever is to be set."""
+    given = tuple((i, Attr(0, p, schema.columns[p].type, None, schema.columns[p].name)) for i, p in enumerate(insert))
+    parts: list[Expr] = []
+    for i in table.primary_key:
+        column = table.schema.columns[i]
+        common = None if column.type in (Type.STRING, Type.BOOL) else column.type
+        parts.append(Comparison("==", Attr(TABLE, i, column.type, None, column.name), given[i][1], common))
+    return reduce(partial(Logic, "and"), parts), assigned if set(assigned) == set(given) else given
 
 
 # ---- inserts -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Patterns and sequences (language text §9, §10): elements numbered in textual order, filters that see each other's events."""
+"""Patterns and sequences (semantics/patterns.md): elements numbered in textual order, filters that see each other's events."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def _place(context: Context, slot: int, leaf: _Leaf) -> Place:
     schema = context.schema_of(source)
     if context.key(source) in context.windows:
         raise context.fail("INVALID_QUERY", source.span, reason=f"'{source}' is a window: {_NO_WINDOW.split(',')[0]}")
-    return Place(slot, (leaf.reference or str(source),), schema, leaf.counted)
+    referred = leaf.reference is not None
+    return Place(slot, (leaf.reference or str(source),), schema, leaf.counted, referred=referred)
 
 
 @dataclass(slots=True)

@@ -1,12 +1,12 @@
-"""Queries and partitions: input, selection, rate and output together (language text §3, §11, §14)."""
+"""Queries and partitions: input, selection, rate and output together (semantics/events.md#a-query)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nadi.errors import NadiError, did_you_mean
 from nadi.lang import tree
-from nadi.lang.tree import Annotation
+from nadi.lang.tree import Annotation, Events
 from nadi.plan.annotations import element, first, time_of
 from nadi.plan.context import Context
 from nadi.plan.expressions import Expressions
@@ -44,7 +44,7 @@ class Queries:
         bound, scope, several = self._input(source, path)
         selection = bind_selection(self.context, node.selection, scope, several)
         rate = self._rate(node.rate, path)
-        output = bind_output(self.context, node.output, selection.schema)
+        output = bind_output(self.context, self._output(node), selection.schema)
         made = Query(query_id, name, bound, selection, output, rate, self.context.partition, node.annotations)
         return (*before, made)
 
@@ -77,6 +77,16 @@ class Queries:
         )
         before = self._named(inner, f"{name}_{_ANONYMOUS}", f"{query_id}/{_ANONYMOUS}")
         return before, tree.SingleInput(target, node.handlers, span=node.span)
+
+    def _output(self, node: tree.Query) -> tree.Output:
+        """The output; from 5.x on that of a snapshot is of all events: it shows what is held, so it has to learn what comes and what leaves."""
+        output, rate = node.output, node.rate
+        if rate is None or rate.kind != "snapshot" or self.context.compat < 5:
+            return output
+        if output.events not in (None, Events.ALL):
+            reason = "'output snapshot' shows what is held: it needs 'all events'"
+            raise self.context.fail("INVALID_QUERY", output.span, reason=reason)
+        return replace(output, events=Events.ALL)
 
     def _rate(self, node: tree.Rate | None, path: str) -> Rate | None:
         if node is None:
@@ -170,7 +180,7 @@ def bind_partition(queries: Queries, node: tree.Partition, failed: list[NadiErro
 
 
 def _skip_partition(queries: Queries, node: tree.Partition, found: NadiError, failed: list[NadiError]) -> None:
-    if not queries.context.unknown & {k.stream for k in node.keys}:
+    if not queries.context.unknown & {k.stream for k in node.keys} and not queries.context.follows(found):
         failed.append(found)
     for query in node.queries:
         queries.names.query(query.annotations)
@@ -193,7 +203,8 @@ def bind_query(queries: Queries, node: tree.Query, failed: list[NadiError] | Non
     except NadiError as found:
         if failed is None:
             raise
-        failed.append(found)
+        if not context.follows(found):
+            failed.append(found)
         _forget(context, node)
         return ()
 

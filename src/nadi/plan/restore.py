@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from nadi.errors import error
 from nadi.plan.catalog import Catalog
+from nadi.plan.columns.islands import islands
+from nadi.plan.columns.keptattributes import goes_on, missing, of_table
 from nadi.plan.elements import Stateful, of_element, of_query, stateful
-from nadi.plan.islands import islands
-from nadi.plan.keeping import goes_on, missing, of_table
-from nadi.plan.matching import Matches, given_name, match
 from nadi.plan.migration import AS_IS, KEPT, MIGRATED, NEW, RESET, Change, verdict
 from nadi.plan.nodes import App, JoinInput, Partition, Query, SingleInput, StateInput, WindowCall
 from nadi.plan.owners import keys_id, purged
+from nadi.plan.querymatches import Matches, given_name, match
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ class _Planner:
         return None
 
     def _removes(self, app: App, query: Query) -> bool:
-        """Whether events that leave a window reach the selector (language text §5)."""
+        """Whether events that leave a window reach the selector (semantics/selection.md#the-selector)."""
         calls = [s.window for s in _inputs(query) if s.window is not None]
         if any(s.source in app.windows for s in _inputs(query)) or (isinstance(query.input, JoinInput) and calls):
             return True

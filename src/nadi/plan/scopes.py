@@ -1,7 +1,7 @@
 """Names of attributes: what a place in the text can see, and which row and column a reference means.
 
 A scope is made of layers. A bare name is looked for layer by layer; within a layer it must be unambiguous. A qualified name means the first
-place that is called so (language text §1: references).
+place that is called so (semantics/text.md#references).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from nadi.plan.nodes import OUTPUT, Attr, AttrList, Schema
 class Place:
     """A row that can be seen: its slot, the names it may be called by (the first is shown), its columns.
 
-    `counted` is set for counted elements of patterns, whose slot holds a list. `qualified`: bare names do not mean this row.
+    `counted` is set for counted elements of patterns, whose slot holds a list. `referred`: it is an element that was given a reference, so that its
+    names are not those of its stream. `qualified`: bare names do not mean this row.
     """
 
     slot: int
@@ -29,6 +30,7 @@ class Place:
     own: bool = False  # the element whose filter is being bound
     nameless: str = "the output"  # what it is called in a message where it has no name
     qualified: bool = False
+    referred: bool = False
 
     @property
     def name(self) -> str:
@@ -42,14 +44,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Layers of places. `lists`: an un-indexed reference to a counted element means the list of all its values.
+    """Layers of places. `lists`: an un-indexed reference to a counted element means the list of all its values; a bare name, or that of the stream, does not.
 
-    `indexed`: the places are elements of a pattern, so that references may carry an index and mean bound events.
+    `indexed`: the places are elements of a pattern, so that references may carry an index and mean bound events. `latest`: without one they mean the event
+    that a counted element has taken last, not the first.
     """
 
     layers: tuple[tuple[Place, ...], ...]
     lists: bool = False
     indexed: bool = False
+    latest: bool = False
 
     def places(self) -> Iterator[Place]:
         for layer in self.layers:
@@ -61,7 +65,7 @@ class Scope:
 
     def with_last(self, place: Place) -> Scope:
         """This scope and one more place, seen last."""
-        return Scope((*self.layers, (place,)), self.lists, self.indexed)
+        return Scope((*self.layers, (place,)), self.lists, self.indexed, self.latest)
 
 
 def one_row(schema: Schema, *names: str, slot: int = 0) -> Scope:
@@ -133,7 +137,7 @@ def _attribute(context: Context, scope: Scope, place: Place, position: int, vari
         raise context.fail("INVALID_QUERY", variable.span, reason=reason)
     column = place.schema.columns[position]
     if place.counted and index is None and not place.own:
-        if scope.lists and context.compat >= 5:
+        if scope.lists and context.compat >= 5 and place.referred and variable.stream is not None:
             return AttrList(place.slot, position, Type.OBJECT, column.name)
-        index = 0
+        index = -1 if scope.latest else 0
     return Attr(place.slot, position, column.type, index, column.name)

@@ -1,4 +1,4 @@
-"""Selections: columns, group by, having, order by, limit and offset (language text §5)."""
+"""Selections: columns, group by, having, order by, limit and offset (semantics/selection.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nadi.plan.scopes import Place, Scope, resolve
 def bind_selection(context: Context, node: tree.Selection, scope: Scope, several: bool) -> Selection:
     """The selection over an input.
 
-    `several` is set for joins and patterns, whose having and order by may fall back to attributes of the input.
+    `several` is set for joins, patterns and on-demand queries, whose having and order by may fall back to attributes of the input.
 
     Raises:
         DUPLICATE_ATTRIBUTE: two output columns have one name.
@@ -35,7 +35,8 @@ def bind_selection(context: Context, node: tree.Selection, scope: Scope, several
     after = Scope((*output.layers, *scope.layers), False, scope.indexed) if several else output
     having = None
     if node.having is not None:
-        binder = Expressions(context, after, aggregates, tuple(values), "having clause")
+        names_in = tuple(column.name for place in scope.layers[0] for column in place.schema.columns)
+        binder = Expressions(context, after, aggregates, tuple(values), "having clause", names_in)
         having = binder.condition(node.having, "having clause")
     return Selection(
         tuple(values),

@@ -1,4 +1,4 @@
-"""How an app may be split over buckets, and why (language text §11).
+"""How an app may be split over buckets, and why (semantics/tables.md#buckets).
 
 By key: if and only if all state lies in partitions with value keys, and every one of these keys can be read off the inputs, one expression
 per input. Stateless apps are split by input partition. Everything else has one bucket, with the sentences that say what prevents more.
@@ -166,18 +166,11 @@ class _Part:
             yield f"query '{query.name}' stands outside a partition and {what}{lift}"
 
     def _keeps(self, query: Query) -> str:
-        selection = query.selection
         if isinstance(query.input, StateInput):
             return f"matches a {'sequence' if query.input.sequence else 'pattern'} over all events"
         if isinstance(query.input, JoinInput):
             return "joins over all events"
-        for element in of_query(self.app, query):
-            return f"keeps {element.what}"
-        if selection.group_by:
-            return "groups the events of a chunk"
-        if selection.order_by or selection.limit is not None or selection.offset is not None:
-            return "orders or limits the events of a chunk"
-        return ""
+        return kept_over_events(self.app, query)
 
     # ---- partitions ------------------------------------------------------------------------------------------------
 
@@ -199,7 +192,7 @@ class _Part:
                         f"; to lift it, add a key for '{source}' to the partition"
                     )
             for call in inside(query.input):
-                if isinstance(call, WindowCall) and _shares_phase(call):
+                if isinstance(call, WindowCall) and shares_phase(call):
                     yield (
                         f"the window {called(call)} of query '{query.name}' shares its phase over all keys"
                         f"; to lift it, give it a start time: {_started(call.name)}"
@@ -222,20 +215,26 @@ def _partition_it() -> str:
     return "; to lift it, put it into a partition by a key of its input"
 
 
-_PHASED = {"timeBatch": 2, "unique:timeBatch": 2, "unique:firstTimeBatch": 2, "unique:timeLengthBatch": 3}
-"""Windows whose first event of any key fixes the phase of all, unless they have so many numbers: then one is a start time."""
-
-
-def _shares_phase(call: WindowCall) -> bool:
-    """`timeBatch(t)` and `timeBatch(t, true)` do, `timeBatch(t, start)` does not."""
-    if call.name not in _PHASED:
-        return False
+def shares_phase(call: WindowCall) -> bool:
+    """Whether the first event of any key fixes the phase of a window for all: `timeBatch(t)` and `timeBatch(t, true)` do, `timeBatch(t, start)` does not."""
     numbers = [a for a in call.args if isinstance(a, Const) and type(a.value) is int]
-    return len(numbers) < _PHASED[call.name]
+    return len(numbers) < call.traits.phase
 
 
 def _started(name: str) -> str:
     return f"{name}(…, 0, n)" if name.endswith("LengthBatch") else f"{name}(…, 0)"
+
+
+def kept_over_events(app: App, query: Query) -> str:
+    """What makes the results of a query depend on several events, beside a join or a pattern; "" where nothing does."""
+    for element in of_query(app, query):
+        return f"keeps {element.what}"
+    selection = query.selection
+    if selection.group_by:
+        return "groups the events of a chunk"
+    if selection.order_by or selection.limit is not None or selection.offset is not None:
+        return "orders or limits the events of a chunk"
+    return ""
 
 
 def groups(app: App) -> dict[str, tuple[Query | Partition, ...]]:

@@ -1,10 +1,10 @@
-"""Tables in a store (language text §2, §12): what `@store` and `@cache` say, and how conditions are put to a store."""
+"""Tables in a store (semantics/tables.md#stores): what `@store` and `@cache` say, and how conditions are put to a store."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from nadi.errors import did_you_mean, error
+from nadi.errors import did_you_mean, error, nearest
 from nadi.lang.tree import Annotation
 from nadi.plan.annotations import check_positive, element, first, time_of
 from nadi.plan.context import Context
@@ -30,6 +30,7 @@ IN_STATE = ("inmemory", "in-memory")
 """Types of store that mean what a table without @store is."""
 
 POLICIES = ("FIFO", "LRU", "LFU")
+CACHE_OPTIONS = ("size", "cache.policy", "retention.period", "purge.interval")
 
 
 # ---- annotations ---------------------------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ def storage_of(context: Context, annotations: tuple[Annotation, ...]) -> Storage
 
     Raises:
         ExtensionNotFoundException: EXTENSION_NOT_FOUND, nothing is registered for the type.
-        SiddhiAppCreationException: INVALID_ANNOTATION, there is no type, or a @cache that is none.
+        SiddhiAppCreationException: INVALID_ANNOTATION, there is no type, or a @cache that is none, also where rows in the state need no cache.
         OperationNotSupportedException: NOT_SUPPORTED, `ref`, or `ownership='app'`.
     """
     store = first(annotations, "store")
@@ -58,17 +59,25 @@ def storage_of(context: Context, annotations: tuple[Annotation, ...]) -> Storage
     if kind is None:
         raise context.fail("INVALID_ANNOTATION", store.span, name=store.name, reason="it needs a type, as in type='…'")
     kind = kind.strip().lower()
+    caches = store.all("cache")
     if kind in IN_STATE:
+        if caches:
+            _cache(context, caches[0])
         return None
     if context.catalog.store(kind) is None:
         hint = did_you_mean(kind, [*context.catalog.names("store"), IN_STATE[0]])
-        raise context.fail("EXTENSION_NOT_FOUND", store.span, name=kind, what="store", hint=hint)
+        raise context.fail("EXTENSION_NOT_FOUND", store.place("type"), name=kind, what="store", hint=hint)
     options = tuple((e.key.lower(), e.value) for e in store.elements if e.key.lower() != "type")
-    caches = store.all("cache")
     return Storage(kind, options, _cache(context, caches[0]) if caches else None)
 
 
 def _cache(context: Context, given: Annotation) -> Cache:
+    for option in given.elements:
+        if option.key.lower() not in CACHE_OPTIONS:
+            near = nearest(option.key.lower(), CACHE_OPTIONS)
+            hint = f": did you mean '{near}'?" if near else ""
+            reason = f"it takes {', '.join(CACHE_OPTIONS)}, not '{option.key or option.value}'{hint}"
+            raise context.fail("INVALID_ANNOTATION", option.span, name=given.name, reason=reason)
     size = element(given, "size")
     if size is None:
         raise context.fail("INVALID_ANNOTATION", given.span, name=given.name, reason="it needs a size, as in size='10'")

@@ -1,4 +1,4 @@
-"""The arithmetic of types: which operand types go together, and what comes out (language text §4)."""
+"""The arithmetic of types: which operand types go together, and what comes out (semantics/expressions.md#types)."""
 
 from __future__ import annotations
 

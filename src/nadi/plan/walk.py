@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 from nadi.plan.nodes import (
     Aggregate,
@@ -29,6 +30,8 @@ def inside(node: object) -> Iterator[object]:
     waiting = [node]
     while waiting:
         here = waiting.pop()
+        if type(here) in _LEAVES:
+            continue
         if isinstance(here, tuple):
             waiting.extend(reversed(here))
         elif (names := _fields(type(here))) is not None:
@@ -36,6 +39,8 @@ def inside(node: object) -> Iterator[object]:
             waiting += [getattr(here, name) for name in names]
 
 
+_LEAVES = frozenset((str, int, float, bool, type(None)))
+"""What most fields hold."""
 _FIELDS: dict[type, tuple[str, ...] | None] = {}
 
 
@@ -78,17 +83,50 @@ def replaced(expr: Expr, change: Callable[[Expr], Expr], whole: type[Expr] | tup
             return change(expr)
 
 
-def read(query: Query) -> dict[int, str]:
-    """What a query reads, by slot: keys of streams and windows, names of tables and aggregations."""
+Found = TypeVar("Found")
+
+
+def _remembered(find: Callable[[Any], Found]) -> Callable[[Any], Found]:
+    """Find what there is in a node once: nodes do not change, and each kernel of an app asks again. By identity: to compare nodes takes as long as to walk
+    over them. What is remembered is held, so that no other node can have its place in memory.
+    """
+    known: dict[int, tuple[object, Found]] = {}
+
+    def ask(node: Any) -> Found:
+        entry = known.get(id(node))
+        if entry is None or entry[0] is not node:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            entry = known[id(node)] = (node, find(node))
+        return entry[1]
+
+    return ask
+
+
+_REMEMBERED = 1024
+
+
+@_remembered
+def _read(query: Query) -> tuple[tuple[int, str], ...]:
     match query.input:
         case SingleInput() as source:
-            return {0: source.source}
+            return ((0, source.source),)
         case JoinInput() as join:
-            return {0: join.left.input.source, 1: join.right.input.source}
+            return ((0, join.left.input.source), (1, join.right.input.source))
         case StateInput() as state:
-            return {e.slot: e.source for e in inside(state.root) if isinstance(e, StreamElement)}
+            return tuple({e.slot: e.source for e in inside(state.root) if isinstance(e, StreamElement)}.items())
+
+
+def read(query: Query) -> dict[int, str]:
+    """What a query reads, by slot: keys of streams and windows, names of tables and aggregations."""
+    return dict(_read(query))
+
+
+@_remembered
+def _searched(node: object) -> frozenset[str]:
+    return frozenset(e.table for e in inside(node) if isinstance(e, InTable))
 
 
 def searched(node: object) -> set[str]:
     """The tables and windows that conditions inside a node look into."""
-    return {e.table for e in inside(node) if isinstance(e, InTable)}
+    return set(_searched(node))

@@ -1,4 +1,4 @@
-"""Window calls: the window exists, and its arguments fit (language text §6)."""
+"""Window calls: the window exists, and its arguments fit (semantics/windows.md)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bind_window(context: Context, scope: Scope, call: tree.FunctionCall, element
         raise context.fail("WRONG_ARGUMENTS", call.span, name=name, reason=reason) from reason
     except NadiError as problem:
         raise context.fail(problem.condition, call.span, **problem.parameters) from problem
-    return WindowCall(element_id, name, args)
+    return WindowCall(element_id, name, args, entry.traits)
 
 
 def bind_condition(context: Context, schema: Schema, text: str, aggregates: list[Aggregate]) -> Expr:

@@ -6,6 +6,8 @@ second query without a name).
 
 Rows are tuples of Python values in attribute order: str, int (int and long), float (float rounded to 32 bits, and double), bool,
 any object, None for null. Times are milliseconds.
+
+Start with `app.App`.
 """
 
 from nadi.plan.nodes.app import App, Playback, Sharding

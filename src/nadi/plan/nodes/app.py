@@ -47,6 +47,7 @@ class App:
     playback: Playback | None = None
     compat: int = 5  # 4 or 5: whose rules hold where Siddhi 4.x and 5.1 differ
     pool: str = ""  # "own" or "shared": which query of Spark it is pinned to; "": the node decides
+    buckets: int = 0  # in how many parts its keys are processed, where it can be split; 0: the node decides
     annotations: tuple[Annotation, ...] = ()
     sharding: Sharding = Sharding("single")
     text: str = ""

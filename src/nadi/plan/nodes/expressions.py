@@ -11,9 +11,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nadi.lang.tree import Type
+from nadi.plan.aggregatortraits import AggregatorTraits, OnColumns
 
 OUTPUT = -1
 TABLE = -2
@@ -68,12 +69,17 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregator inside a selection; `number` counts them within the query from 0."""
+    """An aggregator inside a selection; `number` counts them within the query from 0. `traits` follow from the name."""
 
     function: str
     args: tuple[Expr, ...]
     type: Type
     number: int
+    traits: AggregatorTraits = field(compare=False, repr=False)
+
+    def has(self, any_of: OnColumns) -> bool:
+        """Whether there is one of these on columns for the aggregator."""
+        return bool(self.traits.columns & any_of)
 
 
 # Operators in a row (`a or b or c …`) lean to the left and may be thousands: see `links`. Equality and hash do not recurse along them;

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nadi.lang.tree import JoinKind
 from nadi.plan.nodes.expressions import Expr
 from nadi.plan.nodes.schema import Column, Schema
+from nadi.plan.windowtraits import OnColumns, WindowTraits
 
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
-    """A window with its checked arguments: constants as Const, attributes as Attr (slot 0), expressions as Expr."""
+    """A window with its checked arguments: constants as Const, attributes as Attr (slot 0), expressions as Expr. `traits` follow from the name."""
 
     id: str
     name: str  # "length", "unique:ever"
     args: tuple[Expr, ...]
+    traits: WindowTraits = field(compare=False, repr=False)
+
+    def has(self, any_of: OnColumns) -> bool:
+        """Whether there is one of these on columns for the window."""
+        return bool(self.traits.columns & any_of)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class Query:
 
     @property
     def keeps_expired(self) -> bool:
-        return self.output.events is not Events.CURRENT or (self.rate is not None and self.rate.kind == "snapshot")
+        return self.output.events is not Events.CURRENT
 
     @property
     def selector_id(self) -> str:

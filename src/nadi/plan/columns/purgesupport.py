@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nadi.plan.aggregatortraits import PURGED
 from nadi.plan.chains import as_led, as_run
-from nadi.plan.islandwindows import SLIDING, shows_expired
+from nadi.plan.columns.matchsums import sums
+from nadi.plan.columns.turns import by_arrival
+from nadi.plan.columns.windowsupport import shows_expired
 from nadi.plan.nodes import App, JoinInput, Query, SingleInput, StateInput
 from nadi.plan.owners import keys_of
-from nadi.plan.summing import sums
-from nadi.plan.turning import by_arrival
 from nadi.plan.walk import read
-
-_AGGREGATORS = frozenset({"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "and", "or"})
-"""What holds all that it knows of a group in an array by groups."""
+from nadi.plan.windowtraits import SLIDING
 
 
 def obstacles(query: Query, app: App) -> Iterator[str]:
@@ -39,10 +38,10 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     if sums(query):
         yield "@purge of aggregators over matches has no operator yet"
     if isinstance(source, SingleInput):
-        if source.window is not None and source.window.name not in SLIDING:
+        if source.window is not None and not source.window.has(SLIDING):
             yield f"@purge of the window '{source.window.name}' has no operator yet"
         for aggregate in selection.aggregates:
-            if aggregate.function not in _AGGREGATORS:
+            if not aggregate.has(PURGED):
                 yield f"@purge of {aggregate.function}() has no operator yet"
     if isinstance(source, StateInput) and source.sequence and as_run(source, app.compat) is None:
         yield "@purge of sequences with logical or absent elements has no operator yet"

@@ -1,4 +1,4 @@
-"""Which queries of an app may run on columns beside others on rows: what connects them, and what goes from one to the other (design §5).
+"""Which queries of an app may run on columns beside others on rows: what connects them, what goes between them (columns/rows.md#what-ties-a-query-to-rows).
 
 Columns run first and hand streams on to rows: an event of such a stream arrives there where the event of the input arrives that it came from. What rows make
 columns do not see in the same batch. So a query goes to rows with another one where
@@ -16,16 +16,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from nadi.plan.chains import as_chain, as_run
-from nadi.plan.failing import may_fail, safe
-from nadi.plan.islandwindows import shows_expired
+from nadi.plan.columns.failures import may_fail, safe
+from nadi.plan.columns.matchsums import sums
+from nadi.plan.columns.tableuse import touched
+from nadi.plan.columns.windowsupport import shows_expired
 from nadi.plan.nodes import App, InsertIntoStream, JoinInput, Partition, Query, RangeKey, StateInput
 from nadi.plan.streams import producers
-from nadi.plan.summing import sums
-from nadi.plan.touching import touched
 from nadi.plan.walk import read
-
-HANDED_WINDOWS = frozenset({"time", "length", "timeLength"})
-"""Windows whose queries give their rows at the events that come, in the chunks of those."""
+from nadi.plan.windowtraits import HANDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +257,7 @@ def hands_on(query: Query) -> bool:
         return False
     if isinstance(source, JoinInput):
         return "table" in (source.left.kind, source.right.kind)
-    return source.window is None or source.window.name in HANDED_WINDOWS
+    return source.window is None or source.window.has(HANDED)
 
 
 def _keys_may_fail(partition: Partition) -> bool:

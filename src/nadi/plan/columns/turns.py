@@ -1,7 +1,7 @@
 """With which arrival the events of a stream come, where it is known before they do; and which queries get an arrival in turn.
 
-On rows an arrival is handed from query to query, depth first (`nadi.plan.touching.turns`). A query on columns takes a batch as a whole, so that what it does
-to a table, or puts beside the rows of others, must be put in that order afterwards.
+On rows an arrival is handed from query to query, depth first (`nadi.plan.columns.tableuse.turns`). A query on columns takes a batch as a whole, so that what it
+does to a table, or puts beside the rows of others, must be put in that order afterwards.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from nadi.plan.mixing import hands_on
+from nadi.plan.columns.mixedapps import hands_on
 from nadi.plan.nodes import App, InsertIntoStream, Query, StateInput
 from nadi.plan.streams import producers
 from nadi.plan.walk import read

@@ -1,4 +1,4 @@
-"""Which tables run on columns: what `nadi.plan.islands` asks about queries that write, join or look into a table.
+"""Which tables run on columns: what `nadi.plan.columns.islands` asks about queries that write, join or look into a table.
 
 A table is on columns where all queries that touch it are. Each of them takes its batch as a whole, the writers first; what a reader sees at an event is told by
 its *turn*: the arrival it comes with, and the place of the query among those that get the same arrival. So it must be known for each query which arrival its
@@ -12,8 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from nadi.lang.tree import Events, Type
-from nadi.plan.ahead import has_made_key
-from nadi.plan.mixing import hands_on
+from nadi.plan.columns.mixedapps import hands_on
+from nadi.plan.columns.outsideloops import has_made_key
+from nadi.plan.columns.setclause import fits, with_set
+from nadi.plan.columns.tableuse import changes, reads, touched, writes
+from nadi.plan.columns.turns import alternating, by_arrival, stream_of
 from nadi.plan.nodes import (
     OUTPUT,
     TABLE,
@@ -38,9 +41,6 @@ from nadi.plan.nodes import (
     WindowStep,
 )
 from nadi.plan.render import written
-from nadi.plan.setting import fits, with_set
-from nadi.plan.touching import changes, reads, touched, writes
-from nadi.plan.turning import alternating, by_arrival, stream_of
 from nadi.plan.walk import conjuncts, inside, read, replaced, searched
 
 KEYS = (Type.STRING, Type.INT, Type.LONG)

@@ -1,4 +1,4 @@
-"""Which patterns and sequences run on columns: what `nadi.plan.islands` asks about queries that read several events at once."""
+"""Which patterns and sequences run on columns: what `nadi.plan.columns.islands` asks about queries that read several events at once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nadi.lang.tree import Type
-from nadi.plan.arriving import unmerged
-from nadi.plan.certainty import failing
 from nadi.plan.chains import Chain, as_automaton, as_led, as_run, begins_away, ends_away, waits
-from nadi.plan.islandwindows import of_rate
+from nadi.plan.columns.arrivals import unmerged
+from nadi.plan.columns.certainty import failing
+from nadi.plan.columns.windowsupport import of_rate
 from nadi.plan.nodes import (
     OUTPUT,
     AbsentElement,
@@ -39,12 +39,12 @@ _FAR = 8  # how far into the events of a counted element one may look
 _MOST = 60  # attributes, each of which has a bit in one word
 _LONGEST = 62  # elements, likewise
 _NO_CHAIN = (
-    "patterns have no operator whose last element is 'or' or 'and' with an absence that it waits for, or needs no event behind one, "
-    "nor those with a counted element behind which two may have no event"
+    "patterns have no operator whose last element is 'or' or 'and' with an absence that it waits for, or needs no event and is not right behind a plain "
+    "first one, nor those with a counted element behind which two may have no event, or behind 'every' and 'not'"
 )
 _NO_SEQUENCE = (
     "only sequences have an operator whose first element is not optional and whose last one is not counted, without 'or' or 'and' at the end "
-    "with an absence that is waited for, and without two elements behind a counted one that may have no event"
+    "with an absence that is waited for, and without two elements behind a counted one that may have no event, or such or logical ones behind 'every' and 'not'"
 )
 
 

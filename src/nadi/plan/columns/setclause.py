@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nadi.lang.tree import Type
-from nadi.plan.certainty import failing
-from nadi.plan.looped import CLOCKS
+from nadi.plan.columns.certainty import failing
+from nadi.plan.columns.functionsupport import CLOCKS
 from nadi.plan.nodes import Attr, Call, Column, Expr, InTable, Query, Schema, Table, UpdateTable
 from nadi.plan.walk import inside, replaced
 

@@ -1,18 +1,17 @@
-"""Which joins run on columns: what `nadi.plan.islands` asks about queries that join two streams."""
+"""Which joins run on columns: what `nadi.plan.columns.islands` asks about queries that join two streams."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from nadi.lang.tree import Type
-from nadi.plan import matchable
-from nadi.plan.arriving import inputs_of, unmerged
-from nadi.plan.certainty import failing
-from nadi.plan.islandwindows import (
-    BATCHES,
-    EXTERNAL,
-    SLIDING,
-    UNIQUE_BATCHES,
+from nadi.plan.aggregatortraits import JOINS, Looks
+from nadi.plan.columns import patternsupport
+from nadi.plan.columns.arrivals import inputs_of, unmerged
+from nadi.plan.columns.certainty import failing
+from nadi.plan.columns.windowsupport import (
+    never_null,
     of_numbers,
     of_rate,
     of_time,
@@ -42,11 +41,9 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.render import written
 from nadi.plan.walk import inside, read
+from nadi.plan.windowtraits import BATCHES, EXTERNAL, SLIDING, TIMED_IN_JOINS, UNIQUE_BATCHES
 
-AGGREGATORS = ("sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "distinctCount", "and", "or")
 CLOCKS = ("currentTimeMillis", "eventTimestamp")
-_TIMED = ("timeLength", "timeBatch")  # what their timers do depends on when each of them fires
-_COUNTING = ("count", "distinctCount")
 
 _MOST = 60  # attributes, each of which has a bit in one word
 
@@ -63,7 +60,7 @@ def obstacles(query: Query, app: App) -> Iterator[str]:
     if len(kept) > _MOST:
         yield f"it reads more than {_MOST} attributes"
     if query.partition is not None:
-        yield from matchable.of_partition(query, app)
+        yield from patternsupport.of_partition(query, app)
 
 
 def expressions(query: Query) -> Iterator[Expr]:
@@ -73,13 +70,13 @@ def expressions(query: Query) -> Iterator[Expr]:
     for side in (join.left, join.right):
         yield from (step.condition for step in side.input.steps if isinstance(step, FilterStep))
     if join.on is not None:
-        yield matchable.flat(join.on)
-    yield from (matchable.flat(value) for value in query.selection.values if value.type is not Type.STRING)
+        yield patternsupport.flat(join.on)
+    yield from (patternsupport.flat(value) for value in query.selection.values if value.type is not Type.STRING)
     for aggregate in query.selection.aggregates:
         yield from (
-            matchable.flat(a)
+            patternsupport.flat(a)
             for a in aggregate.args
-            if aggregate.function not in _COUNTING or a.type is not Type.STRING
+            if aggregate.traits.looks is Looks.VALUES or a.type is not Type.STRING
         )
 
 
@@ -101,19 +98,19 @@ def _of_side(query: Query, side: JoinSide, app: App) -> Iterator[str]:
 def _empties(side: JoinSide) -> bool:
     """Whether events of a side end with a reset, or batches begin with one, which empties all groups of aggregators."""
     window = side.input.window
-    return side.triggers and (window is None or window.name in BATCHES | UNIQUE_BATCHES)
+    return side.triggers and (window is None or window.has(BATCHES | UNIQUE_BATCHES))
 
 
 def _of_window(query: Query, source: SingleInput, call: WindowCall, app: App) -> Iterator[str]:
-    if call.name in UNIQUE_BATCHES:
+    if call.has(UNIQUE_BATCHES):
         yield from of_unordered(query, source, call, app)
         return
-    if call.name not in SLIDING | BATCHES:
+    if not call.has(SLIDING | BATCHES):
         yield f"the window '{call.name}' has no operator in joins yet"
         return
-    if call.name in EXTERNAL:
+    if call.has(EXTERNAL):
         yield from of_time(source, call, app)
-    if call.name in _TIMED and app.playback is not None:
+    if call.has(TIMED_IN_JOINS) and app.playback is not None:
         yield f"in playback every event of the app may let the timers of a window '{call.name}' fire, which the join would have to see"
     yield from of_numbers(call)
 
@@ -164,9 +161,10 @@ def _of_aggregates(query: Query, app: App) -> Iterator[str]:
     join, selection = query.input, query.selection
     assert isinstance(join, JoinInput)
     for aggregate in selection.aggregates:
-        if aggregate.function not in AGGREGATORS:
+        if not aggregate.has(JOINS):
             yield f"the aggregator {aggregate.function}() has no operator over a join yet"
         yield from _of_argument(aggregate)
+        yield from _of_counted(aggregate, join, app)
         yield from (f"{written(c)} compares strings in an aggregator" for a in aggregate.args for c in _texts(a))
     for part in inside((join.on, *(argument for a in selection.aggregates for argument in a.args))):
         if isinstance(part, Call) and part.function in CLOCKS:
@@ -181,7 +179,7 @@ def _of_groups(query: Query) -> Iterator[str]:
     join, selection = query.input, query.selection
     assert isinstance(join, JoinInput)
     for key in selection.group_by:
-        if not isinstance(key, Attr) or key.slot < 0 or key.type not in matchable.KEYS:
+        if not isinstance(key, Attr) or key.slot < 0 or key.type not in patternsupport.KEYS:
             yield f"the group {written(key)} is no attribute of a type whose text Arrow makes as Java does"
     slots = {key.slot for key in selection.group_by if isinstance(key, Attr)}
     if len(slots) > 1:
@@ -198,10 +196,26 @@ def _of_groups(query: Query) -> Iterator[str]:
 def _of_argument(aggregate: Aggregate) -> Iterator[str]:
     name = aggregate.function
     for argument in aggregate.args:
-        if name in ("and", "or") and not isinstance(argument, (Comparison, Logic, Negation, NullCheck)):
+        if aggregate.traits.null_fails and not isinstance(argument, (Comparison, Logic, Negation, NullCheck)):
             yield f"{name}() fails where {written(argument)} is null"
-        if name == "distinctCount" and (not isinstance(argument, Attr) or argument.type not in matchable.KEYS):
-            yield f"distinctCount() of {written(argument)}, no attribute that is a string, int, long or bool, has no operator over a join yet"
+        if aggregate.traits.looks is Looks.TEXTS and (
+            not isinstance(argument, Attr) or argument.type not in patternsupport.KEYS
+        ):
+            yield f"{name}() of {written(argument)}, no attribute that is a string, int, long or bool, has no operator over a join yet"
+
+
+def _of_counted(aggregate: Aggregate, join: JoinInput, app: App) -> Iterator[str]:
+    """What tells values apart by their texts counts null, too, which the values of a join's operator do not have."""
+    sides = (join.left, join.right)
+    for argument in aggregate.args if aggregate.traits.looks is Looks.TEXTS else ():
+        if not isinstance(argument, Attr) or argument.slot < 0:
+            continue
+        own = replace(argument, slot=0)  # as its side sees it
+        if sides[1 - argument.slot].outer or not never_null(sides[argument.slot].input, own, app):
+            yield (
+                f"{written(argument)} may be null, which {aggregate.function}() over a join has no operator for yet: "
+                f"a filter such as [not ({written(argument)} is null)] of its stream would do"
+            )
 
 
 def _texts(expr: Expr | None) -> Iterator[Comparison]:

@@ -1,7 +1,7 @@
-"""Which queries run on columns, and why the others do not (design §5).
+"""Which queries run on columns, and why the others do not (columns/rows.md#what-falls-back-to-rows).
 
 A query runs on columns where an operator exists for its shape and gives exactly the rows kernel's output, and where no query on rows takes it along
-(`nadi.plan.mixing`). What is let through here must be written by `nadi.kernel.columns`; a shape becomes known to both at once.
+(`nadi.plan.columns.mixedapps`). What is let through here must be written by `nadi.kernel.columns`; a shape becomes known to both at once.
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 from nadi.lang.tree import Type
-from nadi.plan import joinable, matchable, purging, tabling
-from nadi.plan.ahead import ahead
+from nadi.plan.aggregatortraits import STREAMS, Looks
 from nadi.plan.annotations import found
-from nadi.plan.certainty import failing
-from nadi.plan.elements import has_absent
-from nadi.plan.islandwindows import (
-    BATCHES,
-    PASSING,
+from nadi.plan.columns import joinsupport, patternsupport, purgesupport, tablesupport
+from nadi.plan.columns.certainty import failing
+from nadi.plan.columns.countedsets import with_counts
+from nadi.plan.columns.functionsupport import CLOCKS, looped
+from nadi.plan.columns.matchsums import halves_of, sums
+from nadi.plan.columns.mixedapps import Mixing
+from nadi.plan.columns.outsideloops import ahead
+from nadi.plan.columns.setclause import with_set
+from nadi.plan.columns.tableuse import changes, reads, touched, writers, writes
+from nadi.plan.columns.turns import unmerged
+from nadi.plan.columns.windowsupport import (
     of_batches,
     of_expired,
     of_rate,
@@ -28,8 +33,7 @@ from nadi.plan.islandwindows import (
     shows_expired,
     shows_window,
 )
-from nadi.plan.looped import CLOCKS, looped
-from nadi.plan.mixing import Mixing
+from nadi.plan.elements import has_absent
 from nadi.plan.nodes import (
     OUTPUT,
     Aggregate,
@@ -60,17 +64,10 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.owners import keys_id, keys_of, purged
 from nadi.plan.render import written
-from nadi.plan.sets import with_counts
-from nadi.plan.setting import with_set
 from nadi.plan.streams import producers
-from nadi.plan.summing import halves_of, sums
-from nadi.plan.touching import changes, reads, touched, writers, writes
-from nadi.plan.turning import unmerged
 from nadi.plan.walk import inside, read, replaced, searched
+from nadi.plan.windowtraits import BATCHES, PASSING
 
-AGGREGATORS = frozenset(
-    {"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "and", "or", "distinctCount"}
-)
 _GROUPS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 
 
@@ -254,15 +251,15 @@ def _of_streams(
 def _obstacles(query: Query, app: App) -> Iterator[str]:
     """What keeps a query on rows."""
     yield from _of_output(query, app)
-    yield from purging.obstacles(query, app)
+    yield from purgesupport.obstacles(query, app)
     query = with_counts(with_set(query))
     found, changing = None, changes(query, app)
     if touched(query, app):
-        reason = next(tabling.obstacles(query, app), "")
+        reason = next(tablesupport.obstacles(query, app), "")
         if reason:
             yield reason
             return
-        found = tabling.seen(query, app)
+        found = tablesupport.seen(query, app)
         query, app = (query, app) if found is None else (found.query, found.app)
     made = ahead(query, app, alone=found is None)
     if changing and (made.before or made.behind is not None):
@@ -278,13 +275,13 @@ def _of_shape(query: Query, app: App) -> Iterator[str]:
         yield from _of_sums(query, app)
         return
     if isinstance(query.input, (StateInput, JoinInput)):
-        kind = matchable if isinstance(query.input, StateInput) else joinable
+        kind = patternsupport if isinstance(query.input, StateInput) else joinsupport
         yield from kind.obstacles(query, app)
         yield from _of_keys(query, app)
         for expr in kind.expressions(query):
             yield from _of_expression(expr)
         if query.selection.having is not None:
-            yield from _of_expression(matchable.flat(having_of(query.selection)))
+            yield from _of_expression(patternsupport.flat(having_of(query.selection)))
         return
     if query.input.source.startswith("!"):
         yield f"it reads the fault stream '{query.input.source}'"
@@ -306,14 +303,14 @@ def _of_sums(query: Query, app: App) -> Iterator[str]:
     if query.partition is not None and halves.key is None:
         yield "aggregators over matches in a partition have an operator only where its key is an attribute of an event that each match has"
     yield from _of_keys(query, app)
-    yield from matchable.obstacles(halves.matches, app)
-    for expr in matchable.expressions(halves.matches):
+    yield from patternsupport.obstacles(halves.matches, app)
+    for expr in patternsupport.expressions(halves.matches):
         yield from _of_expression(expr)
     yield from _of_selection(halves.summing, None)
 
 
 def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
-    partition = matchable.partition_of(query, app)
+    partition = patternsupport.partition_of(query, app)
     key = next((k for k in partition.keys if k.stream == source.source), None)
     if source.source in app.streams and app.streams[source.source].partition is not None:
         return  # an inner stream has the key of what it is made from
@@ -325,7 +322,7 @@ def _of_partition(query: Query, source: SingleInput, app: App) -> Iterator[str]:
 
 def _of_keys(query: Query, app: App) -> Iterator[str]:
     """What keeps a query that reads several streams on rows because of their keys."""
-    for key in () if query.partition is None else matchable.partition_of(query, app).keys:
+    for key in () if query.partition is None else patternsupport.partition_of(query, app).keys:
         if key.stream in read(query).values():
             yield from _of_key(key)
 
@@ -344,7 +341,7 @@ def _of_key(key: ValueKey | RangeKey) -> Iterator[str]:
 def _of_output(query: Query, app: App) -> Iterator[str]:
     output = query.output
     if writes(query) is not None:
-        return  # `tabling` has looked
+        return  # `tablesupport` has looked
     if not isinstance(output, InsertIntoStream) or output.target not in app.streams:
         yield "it does not insert into a stream"
         return
@@ -371,10 +368,10 @@ def _of_steps(query: Query, source: SingleInput, app: App) -> Iterator[str]:
 
 def _of_selection(query: Query, window: WindowCall | None) -> Iterator[str]:
     selection = query.selection
-    batches = window is not None and window.name in BATCHES
+    batches = window is not None and window.has(BATCHES)
     if window is not None and batches:
         yield from of_batches(query, window)
-    elif selection.group_by and not selection.aggregates and window is not None and window.name in PASSING:
+    elif selection.group_by and not selection.aggregates and window is not None and window.has(PASSING):
         yield f"group by without an aggregator over the window '{window.name}' has no operator yet"
     for key in selection.group_by:
         if not isinstance(key, Attr) or key.slot != 0 or key.type not in _GROUPS:
@@ -403,16 +400,17 @@ def having_of(selection: Selection) -> Expr:
 
 def _of_aggregate(aggregate: Aggregate) -> Iterator[str]:
     name = aggregate.function
-    if name == "unionSet":
-        yield "unionSet() gives an object, which columns do not hold: only sizeOfSet(unionSet(createSet(…))) of an attribute has an operator"
-    elif name not in AGGREGATORS:
+    looks = aggregate.traits.looks
+    if aggregate.type is Type.OBJECT:
+        yield f"{name}() gives an object, which columns do not hold: only sizeOfSet(unionSet(createSet(…))) of an attribute has an operator"
+    elif not aggregate.has(STREAMS):
         yield f"the aggregator {name}() has no operator yet"
     for argument in aggregate.args:
-        if name in ("and", "or") and not isinstance(argument, (Comparison, Logic, Negation, NullCheck)):
+        if aggregate.traits.null_fails and not isinstance(argument, (Comparison, Logic, Negation, NullCheck)):
             yield f"{name}() fails where {written(argument)} is null"
-        if name == "distinctCount" and (not isinstance(argument, Attr) or argument.type not in _GROUPS):
-            yield f"distinctCount() of {written(argument)}, no attribute of a type whose text Arrow makes as Java does, has no operator yet"
-        elif name not in ("count", "distinctCount") or argument.type is not Type.STRING:
+        if looks is Looks.TEXTS and (not isinstance(argument, Attr) or argument.type not in _GROUPS):
+            yield f"{name}() of {written(argument)}, no attribute of a type whose text Arrow makes as Java does, has no operator yet"
+        elif looks is Looks.VALUES or argument.type is not Type.STRING:
             yield from _of_expression(argument)
         if any(isinstance(e, Call) and e.function in CLOCKS for e in inside(argument)):
             yield f"{name}() looks at a clock, which is another one when the event leaves"

@@ -11,11 +11,13 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from nadi.lang.tree import Type
-from nadi.plan.ahead import ahead
+from nadi.plan.aggregatortraits import Looks
 from nadi.plan.chains import as_chain, as_run
+from nadi.plan.columns.matchsums import sums
+from nadi.plan.columns.outsideloops import ahead
+from nadi.plan.columns.stateforms import Form, behind, form, of_rate
+from nadi.plan.columns.windowsupport import shows_expired
 from nadi.plan.elements import canonical, of_query
-from nadi.plan.islandwindows import shows_expired
-from nadi.plan.matching import by_name
 from nadi.plan.nodes import (
     App,
     Attr,
@@ -31,9 +33,9 @@ from nadi.plan.nodes import (
     ValueKey,
     WindowStep,
 )
-from nadi.plan.stateforms import BATCHES, Form, behind, form, of_rate
-from nadi.plan.summing import sums
+from nadi.plan.querymatches import by_name
 from nadi.plan.walk import inside, read
+from nadi.plan.windowtraits import BATCHES
 
 FORM = 2
 """Of the blocks of operators: another number where columns write something else for the same query."""
@@ -88,11 +90,10 @@ def _not_taken(old: Query, old_app: App, new: Query) -> str:
     if window is None or not isinstance(old.input, SingleInput) or not isinstance(new.input, SingleInput):
         return ""
     selection = old.selection
-    forever = any(a.function.endswith("Forever") for a in selection.aggregates)
-    if window.name not in BATCHES:
+    if not window.has(BATCHES):
         held = selection.aggregates or not new.keeps_expired
         return "" if held else "columns did not keep the events of its window, which nothing looked at"
-    if window.name == "batch" and not forever:  # nothing is left when the chunk is done
+    if window.name == "batch":  # nothing is left when the chunk is done
         return ""
     if selection.aggregates or selection.group_by:
         return "columns keep no events of a batch, but what its aggregators have come to"
@@ -112,10 +113,10 @@ def kept(query: Query, app: App) -> frozenset[Reference]:
     if not isinstance(query.input, SingleInput) or query.input.window is None:
         return keys
     names, selection = _names(query, app)[0], query.selection
-    counted = tuple(a.args[0] for a in selection.aggregates if a.function != "count")
+    counted = tuple(a.args[0] for a in selection.aggregates if a.traits.looks is not Looks.NOTHING)
     computed = [p for e in counted for p in inside(e) if isinstance(p, Attr) and (p == e or p.type is not Type.STRING)]
     attributes = [*computed, *selection.group_by]
-    if query.input.window.name in BATCHES:
+    if query.input.window.has(BATCHES):
         attributes = [value for value in selection.values if isinstance(value, Attr) and value.slot == 0]
     found = {(0, names[a.position], None) for a in attributes if isinstance(a, Attr)}
     return frozenset({*found, (0, TIMESTAMP, None)}) | keys
@@ -128,12 +129,15 @@ def needed(query: Query, app: App) -> frozenset[Reference]:
     if not isinstance(query.input, SingleInput) or query.input.window is None:
         return frozenset()
     names, selection = _names(query, app)[0], query.selection
-    looked: list[object] = [*selection.group_by, *(a.args for a in selection.aggregates if a.function != "count")]
+    looked: list[object] = [
+        *selection.group_by,
+        *(a.args for a in selection.aggregates if a.traits.looks is not Looks.NOTHING),
+    ]
     windowed = False
     for step in query.input.steps:
         looked += [step] if windowed else []
         windowed = windowed or isinstance(step, WindowStep)
-    if query.keeps_expired or query.input.window.name in BATCHES:
+    if query.keeps_expired or query.input.window.has(BATCHES):
         looked += [*selection.values, selection.having, *(expr for expr, _up in selection.order_by)]
     parts = [part for one in looked for part in inside(one)]
     found = {

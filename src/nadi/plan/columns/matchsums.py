@@ -1,6 +1,6 @@
 """Aggregators and groups over matches: such a query is two, one that gives the attributes of matches, and one that sums them up as it would a stream's.
 
-Each match is a chunk of its own for the selection (language text §9.1), whatever it is delivered with.
+Each match is a chunk of its own for the selection (semantics/patterns.md#results), whatever it is delivered with.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nadi.plan.walk import inside, read, replaced
 
 @dataclass(frozen=True, slots=True)
 class Halves:
-    """`matches` gives what `summing` reads; `key` is the column that has the key of their partition, None outside of partitions."""
+    """`matches` gives what the summing query reads; `key` is the column that has the key of their partition, None outside of partitions."""
 
     matches: Query
     summing: Query

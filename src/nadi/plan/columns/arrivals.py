@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from nadi.plan.islandwindows import BATCHES, SLIDING, UNIQUE_BATCHES, UNORDERED, shows_expired
+from nadi.plan.columns.tableuse import touched
+from nadi.plan.columns.windowsupport import shows_expired
 from nadi.plan.nodes import App, JoinInput, Query, SingleInput
 from nadi.plan.streams import producers
-from nadi.plan.touching import touched
 from nadi.plan.walk import read
+from nadi.plan.windowtraits import BATCHES, SLIDING, UNIQUE_BATCHES, UNORDERED
 
 
 def unmerged(sources: Collection[str], app: App) -> Iterator[str]:
@@ -52,11 +53,11 @@ def _keeps_chunks(query: Query, app: App) -> bool:
         return False
     match query.input:
         case SingleInput(window=window):
-            return window is None or window.name in SLIDING | UNORDERED
+            return window is None or window.has(SLIDING | UNORDERED)
         case JoinInput(left=left, right=right):
             windows = [side.input.window for side in (left, right)]
             cuts = any(
-                window is not None and window.name in BATCHES | UNIQUE_BATCHES and window.args for window in windows
+                window is not None and window.has(BATCHES | UNIQUE_BATCHES) and window.args for window in windows
             )
             return left.input.source != right.input.source and not cuts
         case _:

@@ -1,4 +1,4 @@
-"""Which windows run on columns: what `nadi.plan.islands` asks about them."""
+"""Which windows run on columns: what `nadi.plan.columns.islands` asks about them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Iterator
 
 from nadi.lang.tree import Events, Type
+from nadi.plan.aggregatortraits import Looks
+from nadi.plan.columns.functionsupport import CLOCKS
+from nadi.plan.columns.tableuse import touched
 from nadi.plan.elements import has_absent
-from nadi.plan.looped import CLOCKS
 from nadi.plan.nodes import (
     Aggregate,
     App,
@@ -32,58 +34,46 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.render import written
 from nadi.plan.streams import producers
-from nadi.plan.touching import touched
 from nadi.plan.walk import inside, read, replaced
-
-SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
-BATCHES = frozenset({"timeBatch", "lengthBatch", "batch", "externalTimeBatch"})
-UNIQUE = frozenset({"unique:ever", "unique:first", "unique:length", "unique:time"})
-UNIQUE_BATCHES = frozenset(
-    {"unique:lengthBatch", "unique:firstLengthBatch", "unique:timeBatch", "unique:firstTimeBatch"}
+from nadi.plan.windowtraits import (
+    BATCHES,
+    DELAYS,
+    EXPIRING,
+    EXTERNAL,
+    SHOWN,
+    SLIDING,
+    STARTING,
+    TIMED,
+    UNIQUE_BATCHES,
+    UNORDERED,
 )
-STAGED_IN_JOINS = (BATCHES | UNIQUE_BATCHES) - {"batch"}
-"""Batch windows whose events wait: in front of the join, which takes what they let go on."""
-UNORDERED = UNIQUE | {"sort", "session"}
-"""Windows that events leave in another order than they came."""
-PASSING = frozenset({"unique:first", "session"})
-"""Windows that let some events pass and drop others."""
-EXPIRING = frozenset({"time", "length", "externalTime"})
-"""Windows of which expired events can come out."""
-EXTERNAL = frozenset({"externalTime", "externalTimeBatch"})
-"""Windows whose clock is their first parameter, an attribute."""
-STARTING = frozenset({"timeBatch", "externalTimeBatch"})
-"""Windows with a start time behind their period."""
-SHOWN = frozenset({"time", "length", "externalTime"}) | BATCHES
-"""Windows of which `output snapshot` shows what they hold."""
-TIMED = frozenset({"timeBatch", "delay", "unique:timeBatch", "unique:firstTimeBatch"})
-"""Windows that put something out by themselves."""
 
 
 def of_window(query: Query, call: WindowCall, app: App) -> Iterator[str]:
     """What keeps a window on rows."""
-    if call.name in UNORDERED | UNIQUE_BATCHES:
+    if call.has(UNORDERED | UNIQUE_BATCHES):
         yield from of_unordered(query, query.input, call, app)
         return
-    if call.name == "delay":
+    if call.has(DELAYS):
         yield from _of_delay(query, app)
-    elif call.name not in SLIDING | BATCHES:
+    elif not call.has(SLIDING | BATCHES):
         yield f"the window '{call.name}' has no operator yet"
         return
-    if call.name in EXTERNAL:
+    if call.has(EXTERNAL):
         yield from of_time(query.input, call, app)
     yield from of_numbers(call)
 
 
 def of_numbers(call: WindowCall) -> Iterator[str]:
     """What keeps a sliding or batch window on rows because of its lengths and times."""
-    args = call.args[1:] if call.name in EXTERNAL else call.args
+    args = call.args[1:] if call.has(EXTERNAL) else call.args
     if len(args) > 2:
         yield f"the window '{call.name}' with so many parameters has no operator yet"
     for number, argument in enumerate(args):
         value = argument.value if isinstance(argument, Const) else None
         if isinstance(value, bool):
             yield f"stream.current.event of the window '{call.name}' has no operator yet"
-        elif isinstance(value, int) and number == 1 and call.name in STARTING:
+        elif isinstance(value, int) and number == 1 and call.has(STARTING):
             continue
         elif not isinstance(value, int) or value <= 0:
             yield f"{written(argument)} is no number of at least 1, which the window '{call.name}' must have on columns"
@@ -92,7 +82,7 @@ def of_numbers(call: WindowCall) -> Iterator[str]:
 def of_time(source: object, call: WindowCall, app: App) -> Iterator[str]:
     """What keeps a window whose clock is an attribute of what it reads on rows."""
     clock = call.args[0]
-    if not _never_null(source, clock, app):
+    if not never_null(source, clock, app):
         yield (
             f"the window '{call.name}' fails where its time {written(clock)} is null: "
             f"a filter such as [{written(clock)} > 0L] before it would do"
@@ -120,9 +110,7 @@ def _of_chunks(query: Query, app: App) -> Iterator[str]:
         for source in read(waiting.pop()).values():
             for maker in producers(app.elements).get(source, ()):
                 window = maker.input.window if isinstance(maker.input, SingleInput) else None
-                if isinstance(maker.input, JoinInput) or (
-                    window is not None and window.name in BATCHES | UNIQUE_BATCHES
-                ):
+                if isinstance(maker.input, JoinInput) or (window is not None and window.has(BATCHES | UNIQUE_BATCHES)):
                     yield f"{maker.name} makes several chunks of one, behind all of which timers fire that are due already"
                 if maker.id not in seen:  # queries may feed each other
                     seen.add(maker.id)
@@ -137,10 +125,10 @@ def of_unordered(query: Query, source: object, call: WindowCall, app: App) -> It
     """What keeps a window on rows that holds its events in an order of its own; `source` is the input of the query that has it."""
     attributes = [argument for argument in call.args if not isinstance(argument, Const)]
     numbers = [argument.value for argument in call.args if isinstance(argument, Const)]
-    first = numbers[:1] if call.name in UNIQUE_BATCHES else numbers  # a start time may be any
+    first = numbers[:1] if call.has(UNIQUE_BATCHES) else numbers  # a start time may be any
     if any(isinstance(value, int) and value <= 0 for value in first):
         yield f"the window '{call.name}' must have a number of at least 1 on columns"
-    if call.name in UNIQUE_BATCHES and call.name in TIMED and app.playback is not None:
+    if call.has(UNIQUE_BATCHES) and call.has(TIMED) and app.playback is not None:
         yield f"in playback the window '{call.name}' has no operator yet"
     if call.name == "session":
         yield from _of_session(query, call, app)
@@ -150,7 +138,7 @@ def of_unordered(query: Query, source: object, call: WindowCall, app: App) -> It
                 yield f"the key {written(attribute)} is no attribute of a type whose text Arrow makes as Java does"
         elif not isinstance(attribute, Attr) or attribute.type is Type.STRING:
             yield "a window 'sort' by strings has no operator yet"
-        elif not _never_null(source, attribute, app):
+        elif not never_null(source, attribute, app):
             yield (
                 f"the window 'sort' fails where {written(attribute)} is null: "
                 f"a filter such as [not ({written(attribute)} is null)] before it would do"
@@ -162,7 +150,7 @@ def of_unordered(query: Query, source: object, call: WindowCall, app: App) -> It
         yield f"the window 'sort' of more than {_MOST_SORTED} events has no operator inside a partition"
 
 
-def _never_null(source: object, value: Expr, app: App) -> bool:
+def never_null(source: object, value: Expr, app: App) -> bool:
     """Whether an attribute of what reaches a window has a value for certain: a filter asks for it, or the query that makes it gives one."""
     if not isinstance(source, SingleInput) or not isinstance(value, Attr):
         return False
@@ -183,7 +171,7 @@ def _gives(query: Query, position: int, app: App) -> bool:
         case Call(function="default", args=(_, Const())):
             return True
         case Attr(slot=0) as value:
-            return _never_null(query.input, value, app)
+            return never_null(query.input, value, app)
         case _:
             return False
 
@@ -211,10 +199,10 @@ def _asks_for(condition: Expr, value: Attr) -> bool:
 def gathers(query: Query) -> bool:
     """Whether the events of a batch window wait one by one for its end, key by key: what comes out is more than one row of the key."""
     window = query.input.window if isinstance(query.input, SingleInput) else None
-    if query.partition is None or window is None or window.name not in BATCHES - {"batch"}:
+    if query.partition is None or window is None or not window.has(BATCHES) or window.name == "batch":
         return False
     selection = query.selection
-    apart = selection.group_by or any(a.function == "distinctCount" for a in selection.aggregates)
+    apart = selection.group_by or any(a.traits.looks is Looks.TEXTS for a in selection.aggregates)
     return not selection.aggregates or (window.name != "timeBatch" and bool(apart))
 
 
@@ -244,10 +232,10 @@ def of_rate(query: Query, app: App) -> Iterator[str]:
             yield "an output rate before an inner stream has no operator yet"
     if rate.kind in ("last", "first", "snapshot") and not all(isinstance(key, Attr) for key in selection.group_by):
         yield f"output {rate.kind} of each group that is computed has no operator yet"
-    if rate.every is not None and app.playback is not None and window is not None and window.name in TIMED:
+    if rate.every is not None and app.playback is not None and window is not None and window.has(TIMED):
         yield "its output rate looks at the clock, which the end of a batch does not know in playback"
     plain = not selection.aggregates and not selection.group_by
-    if rate.kind == "first" and plain and window is not None and window.name in BATCHES | UNIQUE_BATCHES:
+    if rate.kind == "first" and plain and window is not None and window.has(BATCHES | UNIQUE_BATCHES):
         yield "output first counts the ends of batches"
 
 
@@ -276,15 +264,14 @@ def _of_snapshot(query: Query, app: App) -> Iterator[str]:
 def _of_shown_window(query: Query, window: WindowCall, app: App) -> Iterator[str]:
     """What keeps a snapshot of what a window holds on rows."""
     selection = query.selection
-    if window.name not in SHOWN or query.partition is not None:
+    if not window.has(SHOWN) or query.partition is not None:
         where = " inside a partition" if query.partition is not None else ""
         yield f"output snapshot of the window '{window.name}'{where} has no operator yet"
-    if query.output.events is not Events.ALL:
-        yield "output snapshot of a window never learns that an event has left: 'insert all events' would tell it"
     if window.name == "batch" and window.args:
         yield "output snapshot of the window 'batch' of a length has no operator yet"
-    if window.name in BATCHES and any(a.function == "distinctCount" for a in selection.aggregates):
-        yield f"output snapshot of distinctCount() over the window '{window.name}' has no operator yet"
+    lasting = (a for a in selection.aggregates if a.traits.looks is Looks.TEXTS or a.traits.forever)
+    for function in dict.fromkeys(a.function for a in lasting) if window.has(BATCHES) else ():
+        yield f"output snapshot of {function}() over the window '{window.name}' has no operator yet"
     if selection.having is not None and selection.aggregates:
         yield "having with aggregators may keep an event in an output snapshot that has left its window"
     yield from _of_both(query)
@@ -339,7 +326,7 @@ def is_timed(query: Query) -> bool:
     ticks = query.rate is not None and query.rate.every is not None and query.rate.kind != "first"
     absent = isinstance(query.input, StateInput) and has_absent(query.input.root)
     leaves = shows_expired(query) and any(one.window is not None and one.window.name == "time" for one in inputs)
-    return ticks or absent or leaves or any(one.window is not None and one.window.name in TIMED for one in inputs)
+    return ticks or absent or leaves or any(one.window is not None and one.window.has(TIMED) for one in inputs)
 
 
 def shows_expired(query: Query) -> bool:
@@ -352,7 +339,7 @@ def shows_expired(query: Query) -> bool:
 def of_expired(query: Query, app: App) -> Iterator[str]:
     """What keeps a query that puts out expired events on rows."""
     window = query.input.window if isinstance(query.input, SingleInput) else None
-    if window is None or window.name not in EXPIRING:
+    if window is None or not window.has(EXPIRING):
         of = "" if window is None else f" of the window '{window.name}'"
         yield f"its output has expired events{of}, for which there is no operator yet"
         return
@@ -360,6 +347,8 @@ def of_expired(query: Query, app: App) -> Iterator[str]:
         yield "an output rate of expired events has no operator yet"
     if query.selection.order_by:
         yield "order by of expired events has no operator yet"
+    if query.selection.limit is not None or query.selection.offset:
+        yield "limit and offset of expired events, which only current ones are cut by, have no operator yet"
     if touched(query, app):
         yield "its output has expired events, and it looks into a table"
     if window.name == "time":

@@ -1,4 +1,4 @@
-"""What the columns kernel computes outside of its loops: before them for each event, behind them for each row (design §5).
+"""What the columns kernel computes outside of its loops: before them for each event, behind them for each row (columns/loops.md#functions).
 
 Loops compute numbers and bools. What they cannot compute, strings above all, becomes attributes that are computed ahead: in
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 from nadi.lang.tree import Type
 from nadi.plan.annotations import found
-from nadi.plan.certainty import NOTHING, Known, facts, failing
 from nadi.plan.chains import least_events
-from nadi.plan.looped import CLOCKS, KNOWN, OF_NOW, clocked, is_looped, looped, unlooped
+from nadi.plan.columns.certainty import NOTHING, Known, facts, failing
+from nadi.plan.columns.functionsupport import CLOCKS, KNOWN, OF_NOW, clocked, is_looped, looped, unlooped
 from nadi.plan.nodes import (
     OUTPUT,
     AbsentElement,

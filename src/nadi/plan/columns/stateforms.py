@@ -6,8 +6,8 @@ state.
 
 from __future__ import annotations
 
-from nadi.plan.islandwindows import STAGED_IN_JOINS, UNIQUE_BATCHES, gathers, shows_expired
-from nadi.plan.matching import by_name
+from nadi.plan.aggregatortraits import FORMED
+from nadi.plan.columns.windowsupport import gathers, shows_expired
 from nadi.plan.nodes import (
     App,
     Attr,
@@ -19,17 +19,14 @@ from nadi.plan.nodes import (
     SingleInput,
     WindowStep,
 )
+from nadi.plan.querymatches import by_name
 from nadi.plan.walk import inside
+from nadi.plan.windowtraits import BATCHES, SLIDING, STAGED_IN_JOINS, UNIQUE_BATCHES
 
 Form = tuple[object, ...]
 
-SLIDING = frozenset({"time", "length", "timeLength", "externalTime"})
-BATCHES = frozenset({"timeBatch", "lengthBatch", "batch", "externalTimeBatch"})
-AGGREGATORS = frozenset(
-    {"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "and", "or", "distinctCount"}
-)
 RATES = frozenset({"all", "first", "last"})
-"""The kinds of windows, aggregators and rates whose state is known here, whatever else has an operator."""
+"""The kinds of rates whose state is known here, whatever else has an operator."""
 
 
 def form(query: Query, app: App) -> Form | None:
@@ -41,7 +38,7 @@ def form(query: Query, app: App) -> Form | None:
             found = _of_single(query, source, app)
         case JoinInput() as join:
             found = _of_join(query, join)
-        case _:  # what matches keep `nadi.plan.keeping` knows
+        case _:  # what matches keep `nadi.plan.columns.keptattributes` knows
             found = None
     return found if found is None or query.rate is None else of_rate(query, found)
 
@@ -61,11 +58,11 @@ def _of_single(query: Query, source: SingleInput, app: App) -> Form | None:
     window, selection = source.window, query.selection
     if any(isinstance(step, FunctionStep) for step in source.steps):
         return None
-    if any(a.function not in AGGREGATORS for a in selection.aggregates):
+    if any(not a.has(FORMED) for a in selection.aggregates):
         return None
-    if window is not None and window.name in BATCHES:
+    if window is not None and window.has(BATCHES):
         return _of_batches(query, source, app)
-    if window is not None and window.name not in SLIDING:
+    if window is not None and not window.has(SLIDING):
         return None
     if not selection.aggregates:
         return None if selection.group_by else ("nothing",)
@@ -91,12 +88,12 @@ def _of_join(query: Query, join: JoinInput) -> Form | None:
     """Of an event are kept the attributes that `on`, the selection and aggregators look at, in the order of its stream."""
     sides = (join.left, join.right)
     windows = [side.input.window for side in sides]
-    staged = [window.name for window in windows if window is not None and window.name in STAGED_IN_JOINS]
-    kept_by_place = query.partition is not None or any(name in UNIQUE_BATCHES for name in staged)
+    staged = [window for window in windows if window is not None and window.has(STAGED_IN_JOINS)]
+    kept_by_place = query.partition is not None or any(window.has(UNIQUE_BATCHES) for window in staged)
     if (staged and kept_by_place) or any(side.kind != "stream" for side in sides):
         return None
     selection = query.selection
-    computed = [a for a in selection.aggregates if a.function not in AGGREGATORS]
+    computed = [a for a in selection.aggregates if not a.has(FORMED)]
     if computed or any(isinstance(step, FunctionStep) for side in sides for step in side.input.steps):
         return None
     looked = (join.on, selection.values, selection.having, selection.aggregates, selection.group_by)

@@ -1,11 +1,11 @@
-"""Whether a query may fail on an event: with an exception that ends the delivery of the event (language text §16)."""
+"""Whether a query may fail on an event: with an exception that ends the delivery of the event (semantics/events.md#failures)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from nadi.lang.tree import Type
-from nadi.plan.certainty import failing
+from nadi.plan.columns.certainty import failing
 from nadi.plan.nodes import (
     TABLE,
     Aggregate,
@@ -36,9 +36,6 @@ from nadi.plan.nodes import (
 )
 from nadi.plan.streams import producers
 from nadi.plan.walk import inside, read
-
-_WINDOWS = frozenset({"time", "length", "timeLength", "timeBatch", "lengthBatch", "batch", "delay"})
-_AGGREGATORS = frozenset({"sum", "avg", "count", "min", "max", "minForever", "maxForever", "stdDev", "distinctCount"})
 
 
 def may_fail(query: Query, app: App, strange: Collection[str] | None = None) -> bool:
@@ -109,7 +106,7 @@ def _safe_steps(steps: tuple[Step, ...]) -> bool:
                 if not safe(condition):
                     return False
             case WindowStep(call):
-                if call.name not in _WINDOWS or not all(isinstance(argument, Const) for argument in call.args):
+                if not call.traits.sure or not all(isinstance(argument, Const) for argument in call.args):
                     return False
             case _:
                 return False
@@ -117,7 +114,7 @@ def _safe_steps(steps: tuple[Step, ...]) -> bool:
 
 
 def _safe_aggregate(aggregate: Aggregate, tables: Collection[int]) -> bool:
-    return aggregate.function in _AGGREGATORS and all(safe(e, tables) and not _reads(e, tables) for e in aggregate.args)
+    return aggregate.traits.sure and all(safe(e, tables) and not _reads(e, tables) for e in aggregate.args)
 
 
 def safe(expr: Expr, tables: Collection[int] = ()) -> bool:

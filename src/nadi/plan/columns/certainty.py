@@ -1,4 +1,4 @@
-"""What is known of an expression before any event is seen: that it is never null, that computing it cannot fail (language text §4, §16).
+"""What is known of an expression before any event is seen: that it is never null, that computing it cannot fail (semantics/expressions.md#null).
 
 Most functions of text fail on null. So what stands behind a filter or a condition that rules null out can do more:
 
@@ -113,7 +113,9 @@ def _is_not_zero(expr: Expr) -> bool:
 
 def _call_never_null(call: Call, known: Known) -> bool:
     name, args = call.function, call.args
-    if name in _NEVER_NULL or (name in _DATES_OF_NOW and not args):
+    if name in ("maximum", "minimum") and len(args) == 1:
+        return never_null(args[0], known)
+    if call.type is Type.BOOL or name in _NEVER_NULL or (name in _DATES_OF_NOW and not args):
         return True
     if name in _CHOICES:
         return any(never_null(argument, known) for argument in args)
@@ -122,8 +124,8 @@ def _call_never_null(call: Call, known: Known) -> bool:
         return never_null(then, known | facts(condition)) and never_null(otherwise, known | facts(condition, False))
     if name == "convert":
         parses = args[0].type is Type.STRING and call.type is not Type.STRING
-        return call.type is Type.BOOL or (not parses and never_null(args[0], known))
-    if name in _NULL_IF_NULL or name == "math:log":
+        return not parses and never_null(args[0], known)
+    if name in _NULL_IF_NULL or name in ("math:log", "time:dateDiff"):
         return all(never_null(argument, known) for argument in args)
     return name in _FAIL_ON_NULL or name in _CAREFUL
 
@@ -257,7 +259,7 @@ def _counting(call: Call, known: Known) -> str:
 
 def _between(call: Call, known: Known) -> str:
     whole = all(argument.type is Type.LONG for argument in call.args)
-    return _of_nulls(call, call.args, known) if whole else f"{call.function}() may fail"
+    return "" if whole else f"{call.function}() may fail"
 
 
 def _to_base(call: Call, known: Known) -> str:
@@ -277,4 +279,4 @@ _CAREFUL: dict[str, Callable[[Call, Known], str]] = {
     "str:substr": _cutting,
     "time:dateDiff": _between,
 }
-"""Functions that cannot fail on some arguments. None of them gives null then, but math:log of null."""
+"""Functions that cannot fail on some arguments. None of them gives null then, but math:log and time:dateDiff of null."""

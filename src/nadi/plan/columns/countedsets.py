@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nadi.lang.tree import Type
+from nadi.plan.aggregatortraits import OF_DISTINCT_COUNT
 from nadi.plan.nodes import Aggregate, Attr, Call, Const, Expr, Query
 from nadi.plan.walk import inside, replaced
 
@@ -39,7 +40,7 @@ def _counts(aggregate: Aggregate) -> bool:
 def _distinct(aggregate: Aggregate) -> Aggregate:
     made = aggregate.args[0]
     assert isinstance(made, Call)  # as `_counts` says
-    return replace(aggregate, function="distinctCount", args=made.args, type=Type.LONG)
+    return replace(aggregate, function="distinctCount", args=made.args, type=Type.LONG, traits=OF_DISTINCT_COUNT)
 
 
 def _counted(expr: Expr) -> Expr:

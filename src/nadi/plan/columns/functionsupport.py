@@ -1,4 +1,4 @@
-"""Which functions the columns kernel computes, and which of them in loops: numbers and bools of events, one after the other (design §5)."""
+"""Which functions the columns kernel computes, and which of them in loops: numbers and bools of events, one after the other (columns/loops.md#functions)."""
 
 from __future__ import annotations
 
