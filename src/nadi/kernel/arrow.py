@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.errors import NadiError, error
@@ -15,7 +16,10 @@ from nadi.kernel.contract import GROUP, ORDER, OUTPUT_COLUMNS, POSITION, RUN, TS
 from nadi.kernel.rows.events import CURRENT, Chunk, Row, event_of
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Schema
+from nadi.received import read_json
 
+Longs = npt.NDArray[np.int64]
+_NO_LONGS: Longs = np.zeros(0, np.int64)
 ARROW_TYPES: dict[Type, pa.DataType] = {
     Type.STRING: pa.string(),
     Type.INT: pa.int32(),
@@ -52,7 +56,7 @@ def _from_json(text: str | None) -> object:
     if text is None:
         return None
     try:
-        return msgspec.json.decode(text)
+        return read_json(text)
     except msgspec.DecodeError:
         return text
 
@@ -104,37 +108,43 @@ class OutputBuffer:
     def _clear(self) -> None:
         self._rows: list[Row] = []
         self._times: list[int] = []
-        self._chunks: list[tuple[int, int, int]] = []  # first number, rows, group
+        self._chunks: list[tuple[int, int, int, int]] = []  # first number, rows, group, clock
 
-    def add(self, chunk: Chunk, first: int, group: int) -> None:
-        """Append a chunk, its rows numbered from `first`."""
+    def add(self, chunk: Chunk, first: int, group: int, clock: int) -> None:
+        """Append a chunk that comes out at `clock` (ms), its rows numbered from `first`."""
         rows, times = self._rows, self._times
         for _kind, ts, row in chunk:
             rows.append(row)
             times.append(ts)
-        self._chunks.append((first, len(chunk), group))
+        self._chunks.append((first, len(chunk), group, clock))
 
-    def take(self) -> tuple[pa.RecordBatch | None, list[tuple[int, Row, NadiError]]]:
-        """What was added, and the rows left out because a value is not of its column's type (with timestamp and reason); then empty."""
+    def take(self) -> tuple[pa.RecordBatch | None, Longs, list[tuple[int, Row, NadiError]]]:
+        """What was added, the clock of each row, and the rows left out because a value is not of its column's type (with timestamp and reason); then empty."""
         rows, times = self._rows, self._times
         if not rows:
-            return None, []
-        marks = self._marks()
+            return None, _NO_LONGS, []
+        marks, orders = self._marks(), self._orders()
         self._clear()
         try:
-            return pa.RecordBatch.from_arrays([*self._attributes(rows), *marks], schema=self._arrow), []
+            return pa.RecordBatch.from_arrays([*self._attributes(rows), *marks], schema=self._arrow), orders, []
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             judged = [(row, ts, self._problem(row)) for row, ts in zip(rows, times)]
         bad = [(ts, row, problem) for row, ts, problem in judged if problem is not None]
         good = [i for i, (_row, _ts, problem) in enumerate(judged) if problem is None]
         if not good:
-            return None, bad
-        kept = [mark.take(pa.array(good)) for mark in marks]
-        return pa.RecordBatch.from_arrays([*self._attributes([rows[i] for i in good]), *kept], schema=self._arrow), bad
+            return None, _NO_LONGS, bad
+        kept = [*self._attributes([rows[i] for i in good]), *(mark.take(pa.array(good)) for mark in marks)]
+        return pa.RecordBatch.from_arrays(kept, schema=self._arrow), orders[good], bad
+
+    def _orders(self) -> Longs:
+        """The clock of each row."""
+        _firsts, lengths, _groups, clocks = np.array(self._chunks, np.int64).T
+        found: Longs = np.repeat(clocks, lengths)
+        return found
 
     def _marks(self) -> list[pa.Array]:
         """OUTPUT_COLUMNS: number, number of the row that opens the chunk, timestamp, group."""
-        firsts, lengths, groups = np.array(self._chunks, np.int64).T
+        firsts, lengths, groups, _clocks = np.array(self._chunks, np.int64).T
         opens = np.repeat(firsts, lengths)
         within = np.arange(len(opens)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return [

@@ -1,9 +1,9 @@
-"""Buckets of incremental aggregations: where they start, and the ranges over which they are read (language text §13)."""
+"""Buckets of incremental aggregations: where they start, and the ranges over which they are read (semantics/aggregations.md#buckets)."""
 
 from __future__ import annotations
 
 import re
-from calendar import monthrange
+from calendar import isleap, monthrange
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from nadi.errors import error
@@ -20,13 +20,19 @@ _LEAST = (1, 1, 1, 0, 0, 0)
 def bucket_start(ts: int, duration: str, zone: tzinfo = UTC) -> int:
     """Start of the bucket of a duration ("sec" … "year") that holds a time, both ms; days, months and years begin at midnight of the zone.
 
+    Raises:
+        SiddhiAppRuntimeException: INVALID_TIME.
+
     >>> bucket_start(1_496_289_950_123, "month")
     1496275200000
     """
     width = _FIXED.get(duration)
     if width is not None and (zone is UTC or duration in ("sec", "min")):
         return ts // width * width
-    moment = (_EPOCH + timedelta(milliseconds=ts)).astimezone(zone)
+    try:
+        moment = (_EPOCH + timedelta(milliseconds=ts)).astimezone(zone)
+    except OverflowError as problem:
+        raise error("INVALID_TIME", text=ts, reason="it is not in the years 1 to 9999") from problem
     moment = moment.replace(minute=0, second=0, microsecond=0)
     if duration != "hour":
         moment = moment.replace(hour=0)
@@ -83,17 +89,17 @@ def _range_of_stamp(text: str) -> tuple[int, int]:
     except ValueError as problem:
         raise error("INVALID_TIME", text=text, reason=str(problem)) from problem
     zone = int(found[8]) * 60 + int(found[9]) if found[7] else 0
-    shift = timedelta(minutes=-zone if found[7] == "+" else zone)
-    return _ms(start + shift), _ms(_after(start, known) + shift)
+    begin = _ms(start) + (-zone if found[7] == "+" else zone) * 60_000
+    return begin, begin + _length(start, known)
 
 
-def _after(start: datetime, known: int) -> datetime:
-    """The end of the stretch of which the first `known` parts are given."""
+def _length(start: datetime, known: int) -> int:
+    """How long the stretch is of which the first `known` parts are given, in ms: its end may be behind the last date that Python has."""
     if known == 1:
-        return start.replace(year=start.year + 1)
+        return (366 if isleap(start.year) else 365) * _FIXED["day"]
     if known == 2:
-        return start + timedelta(days=monthrange(start.year, start.month)[1])
-    return start + timedelta(milliseconds=(86_400_000, 3_600_000, 60_000, 1000)[known - 3])
+        return monthrange(start.year, start.month)[1] * _FIXED["day"]
+    return (_FIXED["day"], _FIXED["hour"], _FIXED["min"], _FIXED["sec"])[known - 3]
 
 
 def _ms(moment: datetime) -> int:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.plan.nodes import OnDemand
@@ -79,6 +81,8 @@ class Outputs:
     batches: dict[str, pa.RecordBatch]
     failures: tuple[Failure, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)  # events that passed each stream, for metrics
+    orders: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    """The clock of the kernel when each row of a batch came out, ms; not before that of the row before."""
 
 
 @dataclass(frozen=True, slots=True)

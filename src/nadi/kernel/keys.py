@@ -1,4 +1,4 @@
-"""Keys and key-groups: the text of a key as Java prints it, and the group in which its state moves (language text §0.9, §11)."""
+"""Keys and key-groups: the text of a key as Java prints it, and the group in which its state moves (semantics/expressions.md#keys)."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from nadi.kernel.contract import Segment
+from nadi.kernel.damage import fitting
 
 MAGIC = b"NADI"
 VERSION = 1
@@ -113,12 +114,13 @@ def joined(rows: bytes, flat: bytes) -> bytes:
 
 
 def halves(delta: bytes) -> tuple[bytes, bytes]:
-    """What the rows kernel and what the columns kernel wrote of a delta."""
+    """What the rows kernel and what the columns kernel wrote of a delta. Errors: STATE_NOT_READABLE."""
     if is_flat(delta):
         return b"", delta
     if delta[:4] != _BOTH:
         return delta, b""
-    (length,) = _FLAT_HEAD.unpack_from(delta, 4)
+    with fitting("a delta"):
+        (length,) = _FLAT_HEAD.unpack_from(delta, 4)
     return delta[8 : 8 + length], delta[8 + length :]
 
 

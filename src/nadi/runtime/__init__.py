@@ -1,4 +1,7 @@
-"""An app in this process, on a virtual clock."""
+"""Runs an app in this process, on a virtual clock: for tests, previews and small work without Spark.
+
+Start with `runtime.Runtime`.
+"""
 
 from nadi.runtime.broker import Broker
 from nadi.runtime.manager import RuntimeManager

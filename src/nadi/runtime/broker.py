@@ -1,4 +1,4 @@
-"""The in-memory broker: topics that connect inMemory sinks and sources of apps in one process (language text §16)."""
+"""The in-memory broker: topics that connect inMemory sinks and sources of apps in one process (semantics/events.md#in-memory-topics)."""
 
 from __future__ import annotations
 

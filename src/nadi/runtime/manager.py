@@ -9,6 +9,7 @@ from nadi.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
     from nadi.functions.registry import Registry
+    from nadi.lang.refs import Refs
 
 
 class RuntimeManager:
@@ -18,12 +19,21 @@ class RuntimeManager:
         self.now = now
         self.broker = Broker()
         self.runtimes: list[Runtime] = []
-        self.properties: dict[str, str] = {}  # of the node, for apps that are made from now on
+        self.properties: dict[str, str] = {}  # of the node, for apps that are made from now on, as are refs
+        self.refs: Refs | None = None
         self._registry = registry
 
     def create(self, text: str) -> Runtime:
         """A new app, at the shared clock."""
-        made = Runtime(text, registry=self._registry, broker=self.broker, now=self.now, properties=self.properties)
+        made = Runtime(
+            text,
+            registry=self._registry,
+            broker=self.broker,
+            now=self.now,
+            properties=self.properties,
+            refs=self.refs,
+            clock=lambda: self.now,
+        )
         self.runtimes.append(made)
         return made
 

@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.functions.registry import default_registry
 from nadi.kernel.contract import Failure, Segment
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.events import CURRENT, Chunk, Event
 from nadi.kernel.rows.queries import QueryCallback
 from nadi.lang import parse_on_demand
+from nadi.lang.refs import with_refs
 from nadi.plan import plan_app
 from nadi.plan.nodes import Script
-from nadi.plan.on_demand import bind_on_demand
-from nadi.runtime import publishing, transport
+from nadi.plan.on_demand import bind_on_demand, condition_of
+from nadi.runtime import inmemorysinks, transport
 from nadi.runtime.broker import Broker, Subscriber
 from nadi.runtime.errors import Errors
+from nadi.runtime.inmemorysinks import Unpublished
 from nadi.runtime.persisted import packed, unpacked
-from nadi.runtime.publishing import Unpublished
 from nadi.runtime.sandbox import Sandbox
 from nadi.runtime.values import row_of
 
 if TYPE_CHECKING:
     from nadi.functions.registry import Registry
+    from nadi.lang.refs import Refs
 
 Given = tuple[int | None, Sequence[object]] | Sequence[object]
 
@@ -50,6 +52,8 @@ class Runtime:
         now: int = 0,
         properties: Mapping[str, str] | None = None,
         connected: bool = True,
+        refs: Refs | None = None,
+        clock: Callable[[], int] | None = None,
     ) -> None:
         """Make an app of a text.
 
@@ -60,13 +64,16 @@ class Runtime:
             now: where the clock stands, ms.
             properties: of the node, as in a deployment.yaml: "aggTimeZone".
             connected: whether its inMemory sources and sinks meet the broker.
+            refs: of the node, as in a deployment.yaml: by name the type and the options of sources, sinks and stores with `ref='name'`. Where there
+                are none, such annotations stay as they are.
+            clock: one that several apps share, ms. What one of them sends to another one while the clock moves finds it at the new time.
 
         Raises:
-            NadiError: what Siddhi would raise for the text.
+            NadiError: what Siddhi would raise for the text; a ref that is unknown.
         """
         self.registry = registry or default_registry()
         self.broker = broker or Broker()
-        self.app = plan_app(text, self.registry)
+        self.app = plan_app(text if refs is None else with_refs(text, refs), self.registry)
         self._properties = dict(properties or {})
         self._sandbox: Sandbox | None = None
         self.kernel = self._new_kernel()
@@ -74,13 +81,14 @@ class Runtime:
             Callable[[RowsKernel], None]
         ] = []  # what was asked for, to be asked of the next kernel too
         self._now = now
+        self._clock = clock or (lambda: self._now)
         self._state = "new"
-        self._restored = False
+        self._begun = self._restored = False
         self._failures: list[Failure] = []
         self.errors = Errors(self.app.name, self.app.streams, self._deliver_again, self._collect)
         self._sources: list[tuple[str, Subscriber]] = []
         self._known = transport.sources(self.app, self.send) if connected else []
-        for key, publish in publishing.sinks(self.app, self.broker, self._unpublished) if connected else ():
+        for key, publish in inmemorysinks.sinks(self.app, self.broker, self._unpublished) if connected else ():
             self.on_stream(key, publish)
 
     def _new_kernel(self) -> RowsKernel:
@@ -118,23 +126,27 @@ class Runtime:
         self.errors.keep_events(taken)
 
     def start(self, now: int | None = None) -> None:
-        """Begin: timers of the start, `at 'start'` triggers, then the sources. After a `restore` the app goes on instead."""
+        """Begin: timers of the start, `at 'start'` triggers, then the sources. After a `restore` the app goes on instead.
+
+        After a `shutdown` it goes on with what it had, and with triggers that begin anew (semantics/time.md#triggers).
+        """
         if self._state == "running":
             return
-        if self._state == "stopped":
-            raise self._not_running("starting again")
         self._now = self._now if now is None else max(now, self._now)
         self._state = "running"
         if self._restored:
             self.kernel.advance(self._now)
+        elif self._begun:
+            self.kernel.resume(self._now)
         else:
             self.kernel.start(self._now)
+        self._begun, self._restored = True, False
         self._sources = list(self._known)
         for topic, receive in self._sources:
             self.broker.subscribe(topic, receive)
 
     def shutdown(self) -> None:
-        """Stop: nothing is flushed, nothing goes in any more."""
+        """Stop: nothing is flushed, nothing goes in until it is started again."""
         self._state = "stopped"
         for topic, receive in self._sources:
             self.broker.unsubscribe(topic, receive)
@@ -155,6 +167,8 @@ class Runtime:
         """
         if self._state != "running":
             raise self._not_running("sending events")
+        if (now := self._clock()) > self._now:
+            self.advance_to(now)
         chunk = [self._event(stream, given) for given in events]
         if chunk:
             self.kernel.deliver(stream, chunk)
@@ -218,10 +232,14 @@ class Runtime:
 
         Raises:
             SiddhiParserException: the text is no on-demand query.
-            OnDemandQueryCreationException: it contradicts the app.
+            OnDemandQueryCreationException: it contradicts the app, or fails on a value (in an app by the rules of 4.x StoreQueryCreationException).
         """
         asked = bind_on_demand(parse_on_demand(text), self.app, self.registry, text=text)
-        return self.kernel.ask(asked)
+        try:
+            return self.kernel.ask(asked)
+        except NadiError as problem:  # as in Siddhi: what fails while it runs has the class of what cannot be made
+            found = problem.diagnostic
+            raise error(condition_of(self.app), reason=found.message, hint=found.next_step) from problem
 
     # ---- state
 
@@ -230,12 +248,12 @@ class Runtime:
         return packed(self.kernel.dump())
 
     def restore(self, state: bytes) -> None:
-        """Put a persisted state back, before or after `start`.
+        """Put a persisted state back, before or after `start`. In playback the clock of events stays where it is.
 
         Raises:
             CannotRestoreSiddhiAppStateException: STATE_NOT_READABLE.
         """
-        self.kernel.load(unpacked(state))
+        self.kernel.restore(unpacked(state))
         self._restored = True
         if self._state == "running":
             self.kernel.advance(self._now)

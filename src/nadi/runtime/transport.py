@@ -1,4 +1,4 @@
-"""Connects the inMemory sources of an app to the broker; messages are events as they are (`passThrough`). For sinks see `publishing`."""
+"""Connects the inMemory sources of an app to the broker; messages are events as they are (`passThrough`). For sinks see `inmemorysinks`."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""Aggregators in a loop: arrays by group, and the lines that add a value, take one off, and show what there is (language text §5).
+"""Aggregators in a loop: arrays by group, and the lines that add a value, take one off, and show what there is (semantics/selection.md#aggregators).
 
 What they do is, operation by operation and in the same order, what `nadi.functions.aggregators` does on rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from nadi.kernel.columns.ranking import Different, Ranked
 from nadi.kernel.columns.remembering import Deviation, Extreme, Truths
 from nadi.kernel.columns.stretch import DTYPES
 from nadi.lang.tree import Type
+from nadi.plan.aggregatortraits import AggregatorTraits, Looks
 from nadi.plan.nodes import Aggregate, Attr, Expr
 
 _WHOLE = (Type.INT, Type.LONG)
@@ -33,6 +35,7 @@ class Accumulator:
     function: str
     argument: int | None
     kind: Type
+    forever: bool = False  # what leaves changes nothing of it
 
     @property
     def _whole(self) -> bool:
@@ -78,14 +81,9 @@ class Accumulator:
             lines.append(f"if n{n}_ == 0 and abs(s{n}_) <= 1e-9 * abs({value.text}): s{n}_ *= 0.0")
         self._store(write, value, g, lines)
 
-    @property
-    def forever(self) -> bool:
-        """Whether it outlasts the end of a batch."""
-        return self.function.endswith("Forever")
-
     def clear(self, group: str) -> tuple[str, ...]:
         """The lines that let a group be as if it had seen nothing."""
-        return () if self.forever else tuple(f"{name}[{group}] = 0" for name in self.arrays)
+        return tuple(f"{name}[{group}] = 0" for name in self.arrays)
 
     def _load(self, write: Writer, group: str) -> None:
         """Names for what a group holds: the compiler cannot know that no other array is the same memory."""
@@ -130,16 +128,23 @@ Aggregator = Accumulator | Distinct | Different | Extreme | Ranked | Deviation |
 """What is written for an aggregator."""
 
 
+class InBags(Enum):
+    """Of which aggregators the values are held one by one in trees, as any of them may leave next."""
+
+    NONE = auto()
+    EXTREMES = auto()
+    ALL = auto()  # of extremes, and of what tells values apart
+
+
 def accumulators(
-    aggregates: Sequence[Aggregate], removes: bool, bags: frozenset[str] = frozenset()
+    aggregates: Sequence[Aggregate], removes: bool, bags: InBags = InBags.NONE
 ) -> tuple[tuple[Aggregator, ...], tuple[Expr, ...]]:
-    """The accumulators of a query, and the different arguments that they look at. `removes`: events leave again; `bags` are the functions whose values are
-    held one by one, as any of them may leave next."""
+    """The accumulators of a query, and the different arguments that they look at. `removes`: events leave again."""
     arguments: list[Expr] = []
     made = []
     for aggregate in aggregates:
         argument = None
-        if aggregate.function in bags or aggregate.function not in ("count", "distinctCount"):
+        if _in_bag(aggregate, bags) or aggregate.traits.looks is Looks.VALUES:
             if aggregate.args[0] not in arguments:
                 arguments.append(aggregate.args[0])
             argument = arguments.index(aggregate.args[0])
@@ -179,22 +184,44 @@ def loaded(write: Writer, one: Aggregator, group: str) -> None:
 _CONVERTED = {"i": "int", "f": "float", "b": "bool"}
 
 
-def _accumulator(
-    aggregate: Aggregate, argument: int | None, kind: Type, removes: bool, bags: frozenset[str]
-) -> Aggregator:
-    number, name = aggregate.number, aggregate.function
-    if argument is not None and name in bags:
-        return (
-            Different(number, name, argument, kind) if name == "distinctCount" else Ranked(number, name, argument, kind)
-        )
-    if name == "distinctCount":
+def _in_bag(aggregate: Aggregate, bags: InBags) -> bool:
+    extreme, texts = aggregate.traits.extreme, aggregate.traits.looks is Looks.TEXTS
+    return (extreme and bags is not InBags.NONE) or (texts and bags is InBags.ALL)
+
+
+def _accumulator(aggregate: Aggregate, argument: int | None, kind: Type, removes: bool, bags: InBags) -> Aggregator:
+    number, name, traits = aggregate.number, aggregate.function, aggregate.traits
+    if traits.looks is Looks.TEXTS:
+        if argument is not None:
+            return Different(number, name, argument, kind)
         counted = aggregate.args[0]
         assert isinstance(counted, Attr)  # as islands says
         return Distinct(number, name, None, counted.position)
-    if argument is not None and name == "stdDev":
-        return Deviation(number, name, argument, kind)
-    if argument is not None and name in ("and", "or"):
-        return Truths(number, name, argument, kind)
-    if argument is not None and name in ("min", "max") and removes:
+    if argument is not None and _in_bag(aggregate, bags):
+        return Ranked(number, name, argument, kind)
+    if argument is not None and traits.extreme and removes:
         return Extreme(number, name, argument, kind)
-    return Accumulator(number, name, argument, kind)
+    return OPERATORS[name](number, name, argument, kind, traits)
+
+
+def _deviation(number: int, name: str, argument: int | None, kind: Type, _traits: AggregatorTraits) -> Aggregator:
+    assert argument is not None  # as its traits say
+    return Deviation(number, name, argument, kind)
+
+
+def _truths(number: int, name: str, argument: int | None, kind: Type, _traits: AggregatorTraits) -> Aggregator:
+    assert argument is not None  # as its traits say
+    return Truths(number, name, argument, kind)
+
+
+def _numbers(number: int, name: str, argument: int | None, kind: Type, traits: AggregatorTraits) -> Aggregator:
+    return Accumulator(number, name, argument, kind, traits.forever)
+
+
+OPERATORS: dict[str, Callable[[int, str, int | None, Type, AggregatorTraits], Aggregator]] = {
+    **dict.fromkeys(("count", "sum", "avg", "min", "max", "minForever", "maxForever"), _numbers),
+    "stdDev": _deviation,
+    "and": _truths,
+    "or": _truths,
+}
+"""What writes the lines of an aggregator whose values need not be held; those that tell values apart are of another kind."""

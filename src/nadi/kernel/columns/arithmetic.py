@@ -1,4 +1,4 @@
-"""Java's arithmetic inside of loops: what `nadi.functions.arithmetic` does, for Numba (language text §4).
+"""Java's arithmetic inside of loops: what `nadi.functions.arithmetic` does, for Numba (semantics/expressions.md#numbers).
 
 In a loop int and long are int64, float and double float64; a float is a float64 that a 32-bit float can hold. Divisors are not 0.
 """
@@ -83,11 +83,11 @@ def _rounded(value):  # type: ignore[no-untyped-def]
     return below + 1.0 if value - below >= 0.5 else below
 
 
-def _exponent(value, most):  # type: ignore[no-untyped-def]
+def _exponent(value):  # type: ignore[no-untyped-def]
     if value - value != 0.0:  # infinite, or NaN
-        return most + 1
+        return 1024
     found = math.frexp(value)[1] - 1
-    return -most if value == 0.0 or found < 1 - most else found
+    return -1023 if value == 0.0 or found < -1022 else found
 
 
 def _greater(one, other):  # type: ignore[no-untyped-def]

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from nadi.kernel.arrow import ARROW_TYPES
 from nadi.kernel.columns.computing import Computing
-from nadi.kernel.columns.contract import Begins, Forgets, Operator, Stateful
+from nadi.kernel.columns.contract import Begins, Forgets, Operator, Stateful, check
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.stretch import Column, Stretch
-from nadi.plan.ahead import Ahead
+from nadi.plan.columns.outsideloops import Ahead
 from nadi.plan.nodes import App, Attr, Const
 
 
@@ -80,6 +80,10 @@ class AroundState(Around):
     def apply(self, block: Block) -> None:
         """Put back what either told."""
         self.inner.apply(block)
+
+    def check(self) -> None:
+        """See whether what was loaded fits together."""
+        check(self.inner)
 
     def clear(self) -> None:
         """Forget all."""

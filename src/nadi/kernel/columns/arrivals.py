@@ -1,4 +1,4 @@
-"""Arrivals as stretches: merged in order, with chunks and clocks (design §1: order inside a cut)."""
+"""Arrivals as stretches: merged in order, with chunks and clocks (principle.md#order)."""
 
 from __future__ import annotations
 

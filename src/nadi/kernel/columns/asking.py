@@ -21,7 +21,7 @@ from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.junctions import said
 from nadi.kernel.rows.selector import Selector
 from nadi.kernel.rows.steps import make_steps
-from nadi.plan.ahead import Ahead
+from nadi.plan.columns.outsideloops import Ahead
 from nadi.plan.nodes import App, Query, SingleInput
 from nadi.plan.walk import read
 

@@ -1,4 +1,4 @@
-"""Values that are held one by one, per group, with how often each is: for what leaves in another order than it came (language text §5).
+"""Values that are held one by one, per group, with how often each is: for what leaves in another order than it came (semantics/selection.md#aggregators).
 
 All groups of one aggregator share one array of words. A value of a group is a *node* of `WIDTH` words, and those of a group are a tree: in the order of values,
 and a heap by `RANK`, a hash of the node's place, which keeps it flat. `roots` has the first node of each group; 0 is no node. `values` is the same memory, as
@@ -14,10 +14,12 @@ from typing import Protocol
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import check_numbers, check_places, values
 from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.jit import bare, loop, part
 from nadi.kernel.columns.keytable import KeyTable, longer
+from nadi.kernel.columns.naming import picked
 from nadi.kernel.columns.stretch import Array, Longs
 from nadi.kernel.columns.words import aligned
 from nadi.lang.tree import Type
@@ -219,15 +221,13 @@ def _put(words, values, meta, listed, roots, groups, given, counts):  # type: ig
     """Values as often as they are held from now on."""
     for i in range(len(groups)):
         group = int(groups[i])
-        if counts[i] == 0:
-            while bag_take(words, values, meta, listed, roots, group, given[i]) > 0:
-                pass
-            continue
         bag_add(words, values, meta, listed, roots, group, given[i])
         node = roots[group]
         while given[i] < values[node + VALUE] or values[node + VALUE] < given[i]:
             node = words[node + (LEFT if given[i] < values[node + VALUE] else RIGHT)]
-        words[node + COUNT] = counts[i]
+        words[node + COUNT] = max(counts[i], 1)
+        if counts[i] == 0:
+            bag_take(words, values, meta, listed, roots, group, given[i])
 
 
 def parameters_of(number: int, whole: bool) -> dict[str, str]:
@@ -252,8 +252,10 @@ class Bag:
     A block has the letter `b` and the aggregator's number: `group`, `value`, and `count`, how often it is held, 0 where it went.
     """
 
-    def __init__(self, number: int, whole: bool, element: str, owners: Owners, texts: KeyTable | None = None) -> None:
-        self._number, self._whole = number, whole
+    def __init__(
+        self, number: int, whole: bool, kind: Type, element: str, owners: Owners, texts: KeyTable | None = None
+    ) -> None:
+        self._number, self._whole, self._kind = number, whole, kind
         self._element, self._owners, self._texts = element, owners, texts
         self._letter = f"b{number}"
         self.clear()
@@ -333,14 +335,24 @@ class Bag:
         return Block(self._element, group, self._letter, {**arrays, **told}, keys=0)
 
     def apply(self, block: Block) -> None:
-        """Values as they are from now on."""
-        groups, values = self._owners.read("group", block.arrays), block.arrays["value"]
-        if self._texts is not None:
-            ids = self._texts.unpacked(block.arrays["value.ends"], block.arrays["value.texts"])
-            values = ids[values].astype(np.int64)
-        self._room(len(values))
+        """Values as they are from now on. Raises ValueError where the block tells of none."""
+        given = block.arrays
+        groups = self._owners.read("group", given).astype(np.int64)
+        size = len(groups)
+        if self._texts is None:
+            found = values(given, "value", np.int64 if self._whole else np.float64, size)
+            if (found != found).any():
+                raise ValueError("a value is no number")
+            if self._kind is Type.INT:
+                check_places(found, 1 << 31, "a value", -(1 << 31))
+        else:
+            ids = self._texts.unpacked(given["value.ends"], given["value.texts"]).astype(np.int64)
+            found = picked(ids, values(given, "value", np.int32, size))
+        counts = values(given, "count", np.int64, size)
+        check_numbers(counts, "how often a value is held")
+        self._room(size)
         memory = self._words, self._values, self._meta, self._listed, self._roots
-        _put(*memory, groups.astype(np.int64), values, block.arrays["count"])
+        _put(*memory, groups, found, counts)
         _settle(self._words, self._meta, self._listed)
 
 
@@ -360,7 +372,9 @@ class Bags:
 
     def __init__(self, found: Sequence[Counting], element: str, owners: Owners, texts: KeyTable | None = None) -> None:
         self._bags = {
-            f"b{one.number}": Bag(one.number, one.whole, element, owners, texts if one.kind is Type.STRING else None)
+            f"b{one.number}": Bag(
+                one.number, one.whole, one.kind, element, owners, texts if one.kind is Type.STRING else None
+            )
             for one in found
         }
         self.parameters = {name: dtype for one in found for name, dtype in parameters_of(one.number, one.whole).items()}

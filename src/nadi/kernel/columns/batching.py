@@ -1,4 +1,4 @@
-"""The operator of batch windows with aggregators or groups (language text §5, §6).
+"""The operator of batch windows with aggregators or groups (semantics/windows.md#batch-windows).
 
 Only current events come out, so that of a batch nothing is held but what its end shows: what the aggregators have come to, and the row of each group that is
 to come out. An end puts out the rows in the order in which their groups came, and lets all groups be as if they had seen nothing.
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from nadi.kernel.columns.accumulating import accumulators
+from nadi.kernel.columns.bounds import check_numbers, values
 from nadi.kernel.columns.code import Term
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.distinct import Distinct, Pairs
@@ -78,8 +79,7 @@ class Batching:
         # without aggregators there is no such element: a restore would not know whose these groups are
         element = query.selector_id if selection.aggregates else f"{window.id}/groups"
         self.groups = Groups(element, by, kinds, arrays, given.sharded, texts)
-        held = tuple(KEYED[window.name]) if self._own else ("at",)
-        self._telling = (*held, *(n for a in self._accumulators if a.forever for n in a.arrays))
+        self._telling = tuple(KEYED[window.name]) if self._own else ("at",)
         self._declare(arrays)
         self._loop = self._text.compiled("batching")
         self._nothing = empty(given.types, given.sharded)
@@ -311,14 +311,25 @@ class Batching:
 
     def apply(self, block: Block) -> None:
         """Put back the clock or groups."""
-        if block.element == self._window:
-            self._clock[:] = block.arrays["clock"]
+        if block.letter == "w":
+            self._clock[:] = values(block.arrays, "clock", np.int64, len(NO_CLOCK))
             self._told = self._clock.copy()
         elif self._pairs.is_of(block):
             self._pairs.apply(block)
         else:
-            self.groups.apply(block)
+            self._check_places(self.groups.put(block))
             self._loaded = True
+
+    def _check_places(self, ids: Longs) -> None:
+        """Raises ValueError where a group has a row and is in no batch: the lists have room for each group once."""
+        arrays = {name: self.groups.arrays[name][ids] for name in (("row",) if self._own else ("at", "row"))}
+        for name, places in arrays.items():
+            check_numbers(places, f"'{name}'")
+        if self._own:
+            return
+        batched, shown = arrays["at"] > 0, arrays["row"] > 0
+        if (shown & ~batched).any() or (self._each and (batched & ~shown).any()):
+            raise ValueError("a group has a row and is in no batch, or is in one and has none")
 
     def _put_together(self) -> None:
         """The lists of groups, from their places."""

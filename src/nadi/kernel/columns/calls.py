@@ -1,7 +1,7 @@
-"""Functions as lines of a loop (language text §4): one entry per function, exactly what `nadi.functions` gives.
+"""Functions as lines of a loop (semantics/expressions.md#functions): one entry per function, exactly what `nadi.functions` gives.
 
-An entry gets the writer and the call, whose type and arguments `nadi.plan.looped` lets through. Sines, logarithms and the like are those of the C
-library, as on rows; NaN is always the same one.
+An entry gets the writer and the call, whose type and arguments `nadi.plan.columns.functionsupport` lets through. Sines, logarithms and the like are those of
+the C library, as on rows; NaN is always the same one.
 """
 
 from __future__ import annotations
@@ -121,14 +121,12 @@ def _round(writer: Writer, call: Call) -> Term:
     return _of(_NARROWED[call.type].format("rounded({0})"))(writer, call)
 
 
-def _exponent(writer: Writer, call: Call) -> Term:
-    return _of(f"exponent({{0}}, {127 if call.args[0].type is Type.FLOAT else 1023})")(writer, call)
-
-
 def _extreme(op: str, start: str) -> Callable[[Writer, Call], Term]:
     """Of all arguments that are not null, from where Siddhi starts; in doubles, which is where Siddhi compares."""
 
     def write(writer: Writer, call: Call) -> Term:
+        if len(call.args) == 1:
+            return writer.term(call.args[0])
         found = writer.name(start)
         for argument in call.args:
             term = _double(writer, argument)
@@ -172,7 +170,7 @@ CALLS: dict[str, Callable[[Writer, Call], Term]] = {
     "math:copySign": _of("copysign({0}, {1})"),
     "math:e": lambda writer, call: Term("2.718281828459045"),
     "math:floor": _of("floor({0})"),
-    "math:getExponent": _exponent,
+    "math:getExponent": _of("exponent({0})"),
     "math:isInfinite": _of("({0} == inf or {0} == -inf)"),
     "math:isNan": _of("({0} != {0})"),
     "math:ln": _of("defined(log({0}))"),

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import check_different, check_places, many, values
 from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.keytable import longer
+from nadi.kernel.columns.keytable import check_beginnings, longer
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs
 from nadi.kernel.columns.texts import Texts
@@ -26,7 +27,7 @@ class Chains:
     """`columns`: name → dtype of what is held of an event. Its key is a group of `keys`, and its group too, unless there are `groups` apart from the keys.
     Columns in `named`
     are numbers of other tables. With `fronts` events may also come before those that a key holds: `front` tells which did. Where a loop has two such
-    chains, all names of one begin with a `mark`, and its blocks have another `letter`.
+    chains, all names of one begin with a `mark`, and its blocks have another `letter`. `apart`: each key has groups of its own.
 
     By place: `following`, the next event of the same key, and `number`, which tells it from all others, -1 where nothing is held. By key: `first`, `last`,
     `count`, and `taken`, how many went of those that the last delta knew. `came` and `came_number` note what came since that.
@@ -42,10 +43,11 @@ class Chains:
         fronts: bool = False,
         mark: str = "",
         letter: str = "k",
+        apart: bool = False,
     ) -> None:
         self._element = element
         self._mark, self._letter = mark, letter
-        self._fronts = fronts
+        self._fronts, self._apart = fronts, apart
         self._tables: dict[str, Groups | Texts] = dict(named or {})
         if groups is not None:
             self._tables["group"] = groups
@@ -204,6 +206,11 @@ class Chains:
         _empty(ids, self._by_key["taken"], **self._taking())
         self.version += 1
 
+    def counts(self, room: int) -> Longs:
+        """How many events each of so many keys holds."""
+        count = self._by_key["count"]
+        return longer(count, room) if len(count) < room else count[:room]
+
     def held_keys(self) -> Longs:
         """The keys that hold events."""
         return np.flatnonzero(self._by_key["count"][: self._keys.keys.bound if self._keys.grouped else 1])
@@ -262,25 +269,40 @@ class Chains:
         return Block(self._element, group, self._letter, {**told, **arrays}, keys=len(ids))
 
     def apply(self, block: Block) -> None:
-        """Take events off keys, append others."""
-        ids = self._keys.numbers_of(block).astype(np.int64)
-        keys = ids[block.arrays["key"]]
-        self.room(len(keys))
-        taken = block.arrays["taken"]
-        held = self._by_key["count"][ids]
-        if len(taken) != len(ids) or len(np.unique(ids)) < len(ids) or ((taken < 0) | (taken > held)).any():
-            raise ValueError("more events go than there are")
-        _take(ids, taken, **self._taking())
-        self.version += 1
-        places = np.empty(len(keys), np.int64)
-        fronts = block.arrays["front"] if self._fronts else np.zeros(len(keys), np.bool_)
-        _append(keys, fronts.copy(), places, **self._appending())
+        """Take events off keys, append others. Raises ValueError where the block is none of them."""
         given = dict(block.arrays)
+        ids = self._keys.numbers_of(block).astype(np.int64)
+        codes, taken = many(given, "key", np.int32), values(given, "taken", np.int64, len(ids))
+        count = len(codes)
+        check_places(codes, len(ids), "a key")
+        check_different(ids, self._keys.room)
+        keys = ids[codes]
+        self.room(count)
+        if ((taken < 0) | (taken > self._by_key["count"][ids])).any():
+            raise ValueError("more events go than there are")
         for name, table in self._tables.items():
             given[name] = table.read(name, given)
+        told = {name: values(given, name, array.dtype, count) for name, array in self.arrays.items()}
+        if self._apart:
+            self._check_owners(keys, told["group"])
+        _take(ids, taken, **self._taking())
+        self.version += 1
+        places = np.empty(count, np.int64)
+        fronts = told["front"] if self._fronts else np.zeros(count, np.bool_)
+        _append(keys, fronts.copy(), places, **self._appending())
         for name, array in self.arrays.items():
-            array[places] = given[name]
+            array[places] = told[name]
         self._settle(ids)
+
+    def _check_owners(self, keys: Longs, groups: Array) -> None:
+        """Raises ValueError where an event is of a group of another key: what goes by groups goes in the order of keys."""
+        assert self._groups is not None  # as `apart` says
+        owners = np.full(self._groups.room, -1, np.int64)
+        owners[groups] = keys
+        if (owners[groups] != keys).any():
+            raise ValueError("a group is one of two keys")
+        mine = np.flatnonzero(owners >= 0)
+        check_beginnings(self._keys.keys.packed(owners[mine]), self._groups.keys.packed(mine))
 
     def _taking(self) -> dict[str, Array]:
         shared, by_key = self._shared, self._by_key

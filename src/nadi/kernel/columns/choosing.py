@@ -15,7 +15,7 @@ from nadi.kernel.rows.meter import Clock, Meter
 from nadi.kernel.rows.meter import Part as Charged
 from nadi.kernel.rows.payloads import elements_of
 from nadi.kernel.segments import Part, is_flat
-from nadi.plan.islands import Islands, islands
+from nadi.plan.columns.islands import Islands, islands
 from nadi.plan.nodes import App, OnDemand
 from nadi.plan.owners import Owners
 
@@ -67,6 +67,8 @@ class ChosenKernel:
             stopped: list[Part] = []
             self.kernel.load(self._fitting(parts, seen, stopped))
             if not stopped:
+                if not isinstance(self.kernel, RowsKernel):
+                    self.kernel.check()
                 return
             before = self.kernel.dump()
             self._turn(self._part_of(seen))

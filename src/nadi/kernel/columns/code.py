@@ -1,4 +1,4 @@
-"""One expression of the plan → lines of a generated loop (language text §4).
+"""One expression of the plan → lines of a generated loop (semantics/expressions.md).
 
 `Writer` writes straight lines, a name for each value and one for whether it is null:
 
@@ -10,7 +10,7 @@
     v2 = (not z2) and v1 > 100
 
 Nothing is left out for being not needed, as nothing in them can fail: what could is not supported here and runs on rows. What is not written
-here must be refused in `nadi.plan.islands`, which tells why.
+here must be refused in `nadi.plan.columns.islands`, which tells why.
 """
 
 from __future__ import annotations
@@ -183,9 +183,14 @@ class Writer:
             case NullCheck(operand):
                 return self._null_check(operand)
             case Call():
-                return CALLS[expr.function](self, expr)
+                return self._call(expr)
             case _:
                 raise error("NOT_SUPPORTED", what=f"{type(expr).__name__} on columns", alternative="the rows kernel")
+
+    def _call(self, expr: Call) -> Term:
+        """A function that gives a bool gives false for null."""
+        term = CALLS[expr.function](self, expr)
+        return Term(self.truth_of(term)) if expr.type is Type.BOOL else term
 
     def truth(self, expr: Expr) -> str:
         """The text of a condition as True or False: null counts as false."""
@@ -272,7 +277,7 @@ class Writer:
         return f"float({text})" if to is Type.DOUBLE and kind in _WHOLE else text
 
     def _comparison(self, expr: Comparison, left: Term | None) -> Term:
-        """`!=` is true where a side is null, the others are false (language text §0.3)."""
+        """`!=` is true where a side is null, the others are false (semantics/expressions.md#null)."""
         if expr.left.type is Type.STRING:
             return self._strings(expr)
         left, right = left or self.term(expr.left), self.term(expr.right)

@@ -1,4 +1,4 @@
-"""The batch windows of `unique`: the first or the latest event of each key, until a batch ends (language text §6).
+"""The batch windows of `unique`: the first or the latest event of each key, until a batch ends (semantics/windows.md#unique-windows).
 
 A stage: what the end of a batch lets go on is one chunk, in the order in which keys were first seen, and behind it stands the operator of the window `batch`.
 By key `place` is its place in the batch, from 1; 0 where it is in none.
@@ -89,6 +89,10 @@ class Collecting(PlacedRows):
             self._members = longer(self._members, 2 * (len(self) + more))
         if len(self._current) < room:
             self._current = np.full(room, -1, np.int64)
+
+    def _put_together(self) -> None:
+        super()._put_together()
+        self._state.held[_HELD] = len(self._members)
 
     def _gone_on(self, events: Stretch | None, ids: Array, place: Longs, at: Longs, moment: Longs) -> Stretch | None:
         """What goes on; what waits is kept."""

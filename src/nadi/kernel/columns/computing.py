@@ -1,4 +1,7 @@
-"""Further columns of a stretch, as `nadi.plan.ahead` asks for them: what loops compute, and what rows' own functions do, once for each distinct value."""
+"""Further columns of a stretch, as `nadi.plan.columns.outsideloops` asks for them: what loops compute, and what rows' own functions do.
+
+Those do it once for each distinct value.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from nadi.kernel.columns.calling import Called
 from nadi.kernel.columns.looping import LoopText
 from nadi.kernel.columns.stretch import DTYPES, Array, Bools, Column, Stretch
 from nadi.lang.tree import Type
-from nadi.plan.looped import looped
+from nadi.plan.columns.functionsupport import looped
 from nadi.plan.nodes import Attr, Call, Const, Expr
 from nadi.plan.walk import inside
 

@@ -90,6 +90,21 @@ class Stateful(State, Protocol):
 
 
 @runtime_checkable
+class Checks(Protocol):
+    """State of which several blocks tell parts that belong together."""
+
+    def check(self) -> None:
+        """After a load: raises an error where they do not, or where nothing can be made of them. Costs what is held."""
+        ...
+
+
+def check(one: object) -> None:
+    """Have an operator, or what it holds, see whether what was loaded fits together."""
+    if isinstance(one, Checks):
+        one.check()
+
+
+@runtime_checkable
 class Forgets(Protocol):
     """An operator in a partition that keeps something for each key."""
 

@@ -1,4 +1,4 @@
-"""The window `delay(t)`: events go on t after their own time (language text §6).
+"""The window `delay(t)`: events go on t after their own time (semantics/windows.md#delay). `expiring` inherits from it: events that expire wait alike.
 
 Each key of a partition (one where there is none) has a queue. Its first event goes on when it is due: by a timer, or before the next event of the key comes.
 Only an event that is later than all before sets a timer, so that the next timer of a key is that of the first event that is not due yet, if it was such

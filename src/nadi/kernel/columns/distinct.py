@@ -1,7 +1,8 @@
-"""`distinctCount` in a loop: how often each value of a group is held (language text §5).
+"""`distinctCount` in a loop: how often each value of a group is held (semantics/selection.md#aggregators).
 
-A value of a group is a *pair*: a number of a table of its own, made of the texts of the group's key and of the value, with a count in `pc<n>`. What leaves a
-window is told by its pair, `h_e<n>`, -1 for null. Batches note their pairs in `dm<n>`, so that their end can let go of them.
+A value of a group is a *pair*: a number of a table of its own, made of the texts of the group's key and of the value, with a count in `pc<n>`. Null is a
+value as any other. What leaves a window is told by its pair, `h_e<n>`; it is -1 for a null that came before nulls were counted. Batches note their pairs in
+`dm<n>`, so that their end can let go of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from nadi.kernel.columns.code import Term, Writer
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.groups import Groups
-from nadi.kernel.columns.keytable import longer
+from nadi.kernel.columns.keytable import NULL, longer
 from nadi.kernel.columns.stretch import Array, Stretch
 from nadi.lang.tree import Type
 
@@ -41,15 +42,14 @@ class Distinct:
         n, g = self.number, group
         write.line(f"n{n}_ = int(n{n}[{g}])")
         for text in (
-            f"if not {write.null_of(self.position)}:",
-            f"    d{n}_ = d{n}[i]",
-            f"    if pc{n}[d{n}_] == 0:",
-            f"        dm{n}[dc{n}[0]] = d{n}_",
-            f"        dc{n}[0] += 1",
-            f"        n{n}_ += 1",
-            f"        n{n}[{g}] = n{n}_",
-            f"    pc{n}[d{n}_] += 1",
-            f"    dt{n}[d{n}_] = True",
+            f"d{n}_ = d{n}[i]",
+            f"if pc{n}[d{n}_] == 0:",
+            f"    dm{n}[dc{n}[0]] = d{n}_",
+            f"    dc{n}[0] += 1",
+            f"    n{n}_ += 1",
+            f"    n{n}[{g}] = n{n}_",
+            f"pc{n}[d{n}_] += 1",
+            f"dt{n}[d{n}_] = True",
         ):
             write.line(text)
 
@@ -71,8 +71,7 @@ class Distinct:
 
     def held(self, write: Writer) -> str:
         """The pair of the event at hand, as windows keep it."""
-        null = write.null_of(self.position)
-        return f"-1 if {null} else d{self.number}[i]"
+        return f"d{self.number}[i]"
 
     def clear(self, group: str) -> tuple[str, ...]:
         """The lines that let a group be as if it had seen nothing; its pairs are let go of by `clear_pairs`."""
@@ -115,7 +114,10 @@ class Pairs:
             places = (*by, one.position)
             kinds = tuple(types[p] for p in places)
             arrays = {f"pc{one.number}": "int64"}
-            self._tables[one.number] = Groups(element, places, kinds, arrays, sharded, letter=f"d{one.number}")
+            null = NULL if kinds[-1] is Type.STRING else "null"
+            self._tables[one.number] = Groups(
+                element, places, kinds, arrays, sharded, letter=f"d{one.number}", optional=True, null=null
+            )
         self._members = {number: np.zeros(0, np.int64) for number in self._tables}
         self._counts = {number: np.zeros(1, np.int64) for number in self._tables}
         self._loaded = False

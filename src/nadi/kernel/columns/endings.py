@@ -1,4 +1,4 @@
-"""When the batches of a batch window end, as lines of a loop (language text §6).
+"""When the batches of a batch window end, as lines of a loop (semantics/windows.md#batch-windows).
 
 `clock` is the window's state: the next boundary (never where nothing waits for one), the phase, whether there is a phase, how many events are in the batch,
 and of an external clock the end of the batch and the greatest time.

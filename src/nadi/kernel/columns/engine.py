@@ -1,4 +1,4 @@
-"""The columns kernel: an app whose queries each have an operator over whole batches (design §5).
+"""The columns kernel: an app whose queries each have an operator over whole batches (columns/index.md#what-holds).
 
 Every stream is made by one query at most, and no state is shared: so each query can take its whole batch after those that feed it, and yet every stream has
 the order in which single events would have filled it.
@@ -16,7 +16,8 @@ import numpy as np
 from nadi.errors import NadiError, error
 from nadi.kernel.columns.arrivals import Clocks, Gatherer
 from nadi.kernel.columns.asking import Asking
-from nadi.kernel.columns.contract import Begins, Operator, Stateful
+from nadi.kernel.columns.bounds import FARTHEST, check_numbers, values
+from nadi.kernel.columns.contract import Begins, Operator, Stateful, check
 from nadi.kernel.columns.flat import Block, decode, encode, put_back
 from nadi.kernel.columns.inserted import Inserted, part_of, shared
 from nadi.kernel.columns.keying import keying
@@ -25,23 +26,24 @@ from nadi.kernel.columns.operators import operator
 from nadi.kernel.columns.outputs import Numbering
 from nadi.kernel.columns.purging import Purges, Purging
 from nadi.kernel.columns.stretch import Stretch
-from nadi.kernel.columns.tables import HeldTable, Written, held_table, target_of, written
+from nadi.kernel.columns.tables import HeldTable, Looking, Written, held_table, target_of, written
 from nadi.kernel.columns.turns import in_turns, together
 from nadi.kernel.contract import Arrivals, Failure, Outputs, Row, Segment
 from nadi.kernel.control import CONTROL
+from nadi.kernel.damage import fitting
 from nadi.kernel.rows.meter import Clock, Meter, Part
 from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
-from nadi.plan.islands import Islands, islands
+from nadi.plan.columns.islands import Islands, islands
+from nadi.plan.columns.tableuse import changes, reads
 from nadi.plan.nodes import App, OnDemand, Partition, Query
-from nadi.plan.touching import changes, reads
 from nadi.plan.walk import read
 
 _CLOCK = "app/clock"
 
 
 class ColumnsKernel:
-    """Implements `nadi.kernel.contract.Kernel` for apps that `nadi.plan.islands` puts on columns, and for the part of others that it puts there.
+    """Implements `nadi.kernel.contract.Kernel` for apps that `nadi.plan.columns.islands` puts on columns, and for the part of others that it puts there.
 
     `outputs` are the streams whose rows `process` returns, numbered per key-group. `part` says which queries run here, where it is not all.
 
@@ -166,11 +168,12 @@ class ColumnsKernel:
         counts = {key: stretch.size for key, stretch in streams.items()}
         if self._asking:
             failures += self._failed(streams)
-        batches = {}
+        batches, orders = {}, {}
         for key, numbering in self._numberings.items():
             if (made := streams.get(key)) is not None:
                 batches[key] = numbering.batch(made)
-        return Outputs(batches, failures, counts)
+                orders[key] = made.now if not self._playback else np.full(made.size, arrived, np.int64)
+        return Outputs(batches, failures, counts, orders)
 
     def _failed(self, streams: dict[str, Stretch]) -> tuple[Failure, ...]:
         """What failed in this batch, in the order of chunks; who listens at the stream, behind the queries, does not hear of it."""
@@ -206,7 +209,7 @@ class ColumnsKernel:
             yield Segment(block.element, block.group, encode([block]))
 
     def load(self, state: Iterable[Segment | bytes]) -> None:
-        """Replace all state. Elements that the app does not have (any more) are let go. Errors: STATE_NOT_READABLE."""
+        """Replace all state; `check` is to follow when all has come. Elements that the app does not have (any more) are let go. Errors: STATE_NOT_READABLE."""
         self.clear()
         for part in state:
             self.apply(part.payload if isinstance(part, Segment) else part)
@@ -224,6 +227,12 @@ class ColumnsKernel:
         for block in decode(payload) if payload else ():
             if (apply := self._appliers.get(block.element)) is not None:
                 put_back(apply, block)
+
+    def check(self) -> None:
+        """See whether what was loaded fits together. Errors: STATE_NOT_READABLE."""
+        for one in self._stateful:
+            with fitting(", ".join(f"'{element}'" for element in one.elements)):
+                check(one)
 
     @property
     def clocks(self) -> Clocks:
@@ -253,9 +262,11 @@ class ColumnsKernel:
         """Charge time to queries and tables (without `detail`: to tables) until the meter is stopped, into `parts` where they are given; `clock` gives ns."""
         meter = Meter(clock, parts)
         for one in self._running:
-            if detail or isinstance(one, Written):
+            if isinstance(one, _Running):
+                one.measure(clock, meter.parts, detail)
+            elif detail or isinstance(one, Written):
                 one.measure(clock, meter.parts)
-                meter.on_stop(one.forget)
+            meter.on_stop(one.forget)
         return meter
 
     # ---- clocks, control
@@ -265,7 +276,9 @@ class ColumnsKernel:
         return Block(_CLOCK, 0, "c", {"now": np.array([self._clocks.now, self._clocks.arrivals], np.int64)})
 
     def _set_clocks(self, block: Block) -> None:
-        now, arrivals = block.arrays["now"].tolist()
+        told = values(block.arrays, "now", np.int64, 2)
+        check_numbers(told, "a clock", -FARTHEST)
+        now, arrivals = told.tolist()
         self._clocks = self._told = Clocks(now, arrivals)
 
     def _asked(self, batch: Any) -> Iterator[Failure]:
@@ -289,8 +302,7 @@ class _Running:
         target = target_of(query)
         self.target = part_of(target, query.id) if target in others else target
         self._sources = tuple(source for source in dict.fromkeys(read(query).values()) if source not in tables)
-        is_read = target in others or any(target in read(other).values() for other in app.queries)
-        self.operator: Operator = operator(query, app, is_read, tables)
+        self.operator: Operator = operator(query, app, tables)
         keyings = {source: keying(query, source, app) for source in self._sources}
         self._keyings = {source: made for source, made in keyings.items() if made is not None}
         self._label = f"query {query.name}"
@@ -318,13 +330,18 @@ class _Running:
         made = {key: self._keyings[key].process(s) if key in self._keyings else s for key, s in given.items()}
         return {key: stretch for key, stretch in made.items() if stretch is not None}
 
-    def measure(self, clock: Clock, parts: dict[str, Part]) -> None:
-        """Charge its time from now on."""
-        self._meter = clock, parts.setdefault(self._label, Part())
+    def measure(self, clock: Clock, parts: dict[str, Part], detail: bool) -> None:
+        """Charge its time from now on; without `detail` that of what it finds in tables only."""
+        part = parts.setdefault(self._label, Part()) if detail else None
+        self._meter = None if part is None else (clock, part)
+        if isinstance(self.operator, Looking):
+            self.operator.measure(clock, parts, part)
 
     def forget(self) -> None:
         """Charge it no more."""
         self._meter = None
+        if isinstance(self.operator, Looking):
+            self.operator.stop_measuring()
 
     def _measured(self, given: Mapping[str, Stretch], now: int, clock: Clock, part: Part) -> Stretch | None:
         begin = clock()

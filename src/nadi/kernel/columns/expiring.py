@@ -1,4 +1,4 @@
-"""The windows `time`, `length` and `externalTime` before a query that puts out expired events (language text §0, §6).
+"""The windows `time`, `length` and `externalTime` before a query that puts out expired events (semantics/windows.md#sliding-windows).
 
 A stage: it gives on what comes into the window and what leaves it, in the chunks and in the order in which rows would. What leaves before an event is in its
 chunk, and before it; what a timer lets go is a chunk of its own. It is stamped with the clock at which it leaves. Where aggregators are behind, one more

@@ -1,4 +1,4 @@
-"""What comes after the selection of a query: order by, offset and limit within each chunk, then the output rate (language text §5, §14)."""
+"""What comes after the selection of a query: order by, offset and limit within each chunk, then the output rate (semantics/selection.md#order-limit-offset)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nadi.kernel.columns.contract import Begins, Forgets, Operator, Stateful
+from nadi.kernel.columns.contract import Begins, Forgets, Operator, Stateful, check
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.grouplimits import LastOfGroups, OneOfKeys
 from nadi.kernel.columns.keylast import LastOfKeys
@@ -108,6 +108,11 @@ class Finishing:
             self._limiter.apply(block)
         elif self._stateful is not None:
             self._stateful.apply(block)
+
+    def check(self) -> None:
+        """See whether what was loaded fits together."""
+        check(self._inner)
+        check(self._limiter)
 
     def clear(self) -> None:
         """Forget all."""

@@ -20,6 +20,7 @@ import numpy as np
 
 from nadi.errors import NadiError, error
 from nadi.kernel.columns.stretch import Array
+from nadi.kernel.damage import fitting
 
 MAGIC = b"C\x01\x00\x00"
 BLOCK_BYTES = 1 << 20
@@ -122,14 +123,8 @@ def put_back(apply: Callable[[Block], None], block: Block) -> None:
 
     Errors: STATE_NOT_READABLE, with what the operator met.
     """
-    try:
+    with fitting(f"'{block.element}'"):
         apply(block)
-    except NadiError:
-        raise
-    except Exception as problem:  # any that a wrong length, type, name or number leads to
-        raise _unreadable(
-            f"what it has of '{block.element}' does not fit: {type(problem).__name__}: {problem}"
-        ) from problem
 
 
 def elements_of(payload: bytes) -> set[str]:

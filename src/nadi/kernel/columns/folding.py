@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+import numpy as np
+
 from nadi.errors import error
 from nadi.kernel.columns.arrivals import Clocks
 from nadi.kernel.columns.asrows.whole import as_rows, keys_as_rows, table_as_rows
+from nadi.kernel.columns.bounds import values
 from nadi.kernel.columns.contract import Stateful
 from nadi.kernel.columns.flat import Block, decode, put_back
 from nadi.kernel.columns.jit import interpreted
 from nadi.kernel.columns.late import without_late
 from nadi.kernel.columns.layouts import LAYOUTS, Layouts
 from nadi.kernel.columns.operators import operator
+from nadi.kernel.columns.outputs import numbers_of
 from nadi.kernel.columns.purging import Purging
 from nadi.kernel.columns.tables import held_table
 from nadi.kernel.contract import Segment
@@ -42,7 +46,7 @@ class Folded:
             self._operators.update(self._keys)
             self._by_element.update(self._keys)
             for query in self._queries.values():
-                made = operator(query, app, False, {held.table.name: held for held in self._tables.values()})
+                made = operator(query, app, {held.table.name: held for held in self._tables.values()})
                 if isinstance(made, Stateful):
                     self._operators[query.id] = made
                     self._by_element.update(dict.fromkeys(made.elements, made))
@@ -60,12 +64,12 @@ class Folded:
         if block.element == LAYOUTS:
             self._layouts.apply(block)
         elif block.element == _CLOCK:
-            self.clocks = Clocks(*block.arrays["now"].tolist())
+            self.clocks = Clocks(*values(block.arrays, "now", np.int64, 2).tolist())
         elif (found := self._by_element.get(block.element)) is not None:
             found.apply(block)
         elif block.element.endswith(_OUTPUT):
-            told = zip(block.arrays["group"].tolist(), block.arrays["next"].tolist(), strict=True)
-            self.numbers.setdefault(block.element, {}).update(told)
+            groups, following = numbers_of(block)
+            self.numbers.setdefault(block.element, {}).update(zip(groups.tolist(), following.tolist(), strict=True))
         else:
             reason = f"the columns kernel wrote '{block.element}', and columns do not have it any more"
             raise error("STATE_NOT_READABLE", reason=reason)

@@ -1,4 +1,4 @@
-"""Batches of keys, of which all events go on: the windows `lengthBatch`, `timeBatch` and `externalTimeBatch` in a partition (language text §6, §11).
+"""Batches of keys, whose events all go on: the windows `lengthBatch`, `timeBatch` and `externalTimeBatch` in a partition (semantics/windows.md#batch-windows).
 
 A stage, for queries of which `batching` cannot keep one row per key: without aggregators, with groups in each key, or `distinctCount`. Events wait in the chain
 of their key. What the end of a batch lets go on of a key is one chunk, and behind it stands the operator of the window `batch`. Batches of a time end for all
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import values
 from nadi.kernel.columns.chains import Chains
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, KEYED, NEVER, NO_CLOCK
@@ -208,7 +209,7 @@ class Gathering:
         """Put back the clock, events or keys."""
         match block.letter:
             case "c":
-                self._clock = block.arrays["clock"].copy()
+                self._clock = values(block.arrays, "clock", np.int64, len(NO_CLOCK)).copy()
                 self._told = self._clock.copy()
             case "g":
                 self._keys.apply(block)

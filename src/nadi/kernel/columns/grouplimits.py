@@ -1,4 +1,4 @@
-"""Output rates that look at the group of each row: first and last of each group, snapshots without a window (language text §14).
+"""Output rates that look at the group of each row: first and last of each group, snapshots without a window (semantics/selection.md#output-rates).
 
 Behind the columns of a row stand those of its keys: that of the partition, then those of `group by`. They are looked at here, and left out of what goes on.
 """

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nadi.kernel.columns.bounds import check_places, many, values
 from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.keytable import KeyTable, check_parts, longer, texts_of
+from nadi.kernel.columns.keytable import KeyTable, check_parts, check_prefixes, longer, texts_of
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs, Stretch, values_of
 from nadi.kernel.columns.texts import Texts
@@ -23,7 +24,7 @@ _SWEEP = 1024  # groups from which on one looks for such that hold nothing
 class Groups:
     """Groups by the values of some attributes; without attributes there is one group, number 0. `sharded`: the
     key of a group is that of its partition, and tells its key-group; where groups are by other attributes, too, it is the first one. `parts`: one asks for the
-    groups of a key.
+    groups of a key. `optional`: what refers to a group may refer to none, -1. `null` stands in the text for a null of the last attribute.
 
     `arrays` (name → dtype) are the aggregators'; the array of a name has an entry for each group, as have `touched` (set by who changes them, for the
     next delta), `opened` and `slot` (of the selection). A group that holds nothing is forgotten in time, its
@@ -40,8 +41,12 @@ class Groups:
         texts: Mapping[str, Texts] | None = None,
         letter: str = "g",
         parts: bool = False,
+        optional: bool = False,
+        null: str = "null",
     ) -> None:
         self._letter = letter
+        self._least = -1 if optional else 0
+        self._null = null
         self.element = element
         self._texts = texts or {}
         self._sharded = sharded
@@ -88,7 +93,7 @@ class Groups:
         if self._plain and (lies := given.lies(self._by[0])) is not None:
             return self._grown(self.keys.numbered(given.size, lies[1], lies[2]))
         columns = tuple(given.columns[p] for p in self._by)
-        found = self.number(texts_of(columns, self._kinds))
+        found = self.number(texts_of(columns, self._kinds, self._null))
         if self._prefixed:
             texts = texts_of(columns[:1], self._kinds[:1])
             self.arrays["prefix"][found] = pc.binary_length(texts).to_numpy()
@@ -216,22 +221,30 @@ class Groups:
         return {name: codes, **{f"{name}.{part}": array for part, array in self.named(different).items()}}
 
     def read(self, name: str, arrays: Mapping[str, Array]) -> Array:
-        """The numbers of what `told` told."""
+        """The numbers of what `told` told. Raises ValueError for what it did not tell."""
+        codes = many(arrays, name, np.int32)
         if not self._by:
-            return np.zeros(len(arrays[name]), np.int32)
+            return np.zeros(len(codes), np.int32)
         known = {part: arrays[f"{name}.{part}"] for part in ("ends", "texts")}
         found = self.numbers_of(Block(self.element, 0, "", known))
-        codes = arrays[name]
+        check_places(codes, len(found), f"'{name}'", self._least)
         return np.where(codes < 0, np.int32(-1), found.take(codes, mode="clip") if len(found) else np.int32(-1))
 
     def apply(self, block: Block) -> None:
-        """Groups as they are from now on."""
-        ids = self.numbers_of(block)
+        """Groups as they are from now on. Raises ValueError where the block is none of them."""
+        self.put(block)
+
+    def put(self, block: Block) -> Longs:
+        """The same; -> their numbers."""
+        ids, given = self.numbers_of(block).astype(np.int64), block.arrays
         for name, array in self.arrays.items():
             if name in self._texts:
-                array[ids] = self._texts[name].read(name, block.arrays)
-            elif name in block.arrays:
-                array[ids] = block.arrays[name]
+                array[ids] = values({name: self._texts[name].read(name, given)}, name, array.dtype, len(ids))
+            else:
+                array[ids] = values(given, name, array.dtype, len(ids))
+        if self._prefixed:
+            check_prefixes(given["ends"], given["texts"], given["prefix"])
+        return ids
 
     def size(self) -> int:
         """How many groups are known."""

@@ -1,4 +1,4 @@
-"""What columns hand on to rows: stretches as arrivals at the places of those that they come from (design §5)."""
+"""What columns hand on to rows: stretches as arrivals at the places of those that they come from (columns/rows.md#side-by-side)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ORDER, _ORDINAL, _PARTITION = range(3)
 
 
 class Handing:
-    """`handed` as `nadi.plan.islands` has it: by input the streams that one event of it comes to on rows, in order."""
+    """`handed` as `nadi.plan.columns.islands` has it: by input the streams that one event of it comes to on rows, in order."""
 
     def __init__(self, handed: Mapping[str, Sequence[str]], schemas: Mapping[str, Schema]) -> None:
         self._handed = {root: tuple(streams) for root, streams in handed.items()}

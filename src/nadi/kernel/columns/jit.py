@@ -27,6 +27,7 @@ from numba.core.errors import NumbaError
 
 from nadi.config.ownership import make_folders
 from nadi.kernel.columns.cached import CHECKED, build, cache_folder
+from nadi.kernel.columns.passes import Shortened
 from nadi.kernel.columns.sweeping import FILES, touch, use
 
 _DECORATING = threading.RLock()
@@ -47,6 +48,8 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": False,
     "boundscheck": CHECKED,
     "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # nobody hands a loop to another one as a value
+    "pipeline_class": Shortened,
 }
 _HELD: dict[str, Any] = {**_OPTIONS, "_nrt": False}
 """Of what allocates nothing, and whose arrays its caller holds: Numba need not count references, which costs ten times what a short loop does."""

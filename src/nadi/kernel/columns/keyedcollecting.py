@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from nadi.kernel.columns.arithmetic import COMPILED
+from nadi.kernel.columns.bounds import check_numbers
 from nadi.kernel.columns.collecting import all_of
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.endings import NEVER
@@ -219,11 +220,11 @@ class KeyedCollecting:
         if block.letter == "n":
             self._clock.apply(block)
             return
-        ids = self._units.numbers_of(block).astype(np.int64)
-        for name, array in self._units.arrays.items():
-            array[ids] = block.arrays[name]
+        ids = self._units.put(block)
+        places = self._units.arrays["place"][ids]
+        check_numbers(places, "'place'")
         self._rows.room(len(self._units.touched))
-        self._rows.read(ids[block.arrays["place"] > 0], block.arrays)
+        self._rows.read(ids[places > 0], block.arrays)
         self._loaded = True
 
 

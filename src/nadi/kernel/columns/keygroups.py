@@ -1,4 +1,4 @@
-"""The key-groups of the keys in a table. Where there need not be a compiler, `nadi.pipeline.inputs.keygroups` does the same."""
+"""The key-groups of the keys in a table. Where there need not be a compiler, `nadi.kernel.keytexts` does the same."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The key of a partition where it is no attribute: one more column, behind those of the stream that a query reads.
 
-It is made of an expression or of ranges (language text §11): their keys are their labels, and an event takes part in each one that holds for it, in their
-order, so that it is there once for each. An inner stream has the column from the query that makes it, which puts out the key of its event.
+It is made of an expression or of ranges (semantics/tables.md#partitions). Keys of ranges are their labels; an event takes part in each one that holds
+for it, in their order, so that it is there once for each. An inner stream has the column from the query that makes it, which puts out the key of its event.
 """
 
 from __future__ import annotations

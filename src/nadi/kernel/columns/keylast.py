@@ -1,4 +1,4 @@
-"""`output last every …` and `output snapshot every …` in a partition: the last row of each key, of each group in it (language text §11, §14).
+"""`output last every …` and `output snapshot every …` in a partition: the last row of each key, of each group in it (semantics/selection.md#output-rates).
 
 By group `place` is its place in the order in which the groups of its key came, from 1; 0 where none is held. A snapshot goes on holding what it has shown.
 """
@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import check_numbers, check_places, values
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.heaps import pop, push
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.keytable import longer
+from nadi.kernel.columns.keytable import check_beginnings, longer
 from nadi.kernel.columns.keyticks import NEVER, KeyTicks
 from nadi.kernel.columns.slotrows import SlotRows
 from nadi.kernel.columns.stretch import Array, Column, Longs, Stretch
@@ -27,7 +28,7 @@ class LastOfKeys:
     def __init__(self, rate: Rate, types: tuple[Type, ...], keys: tuple[Type, ...], sharded: bool) -> None:
         self._element, self._width = rate.id, len(types)
         self._count, self._every = rate.events or 0, rate.every or 0
-        self._keeps = rate.kind == "snapshot"
+        self._keeps, self._apart = rate.kind == "snapshot", len(keys) > 1
         self._ticks = KeyTicks(rate, keys[0], {"seen": "int64"} if self._count else {}, sharded, "k")
         by = tuple(range(len(types), len(types) + len(keys)))
         self._groups = Groups(rate.id, by, keys, {"place": "int64"}, sharded)
@@ -182,13 +183,27 @@ class LastOfKeys:
             self._ticks.keys.apply(block)
             self._ticks.loaded = True
             return
-        ids, place = self._groups.numbers_of(block).astype(np.int64), block.arrays["place"]
+        ids = self._groups.numbers_of(block).astype(np.int64)
+        place = values(block.arrays, "place", np.int64, len(ids))
+        owners = values({"owner": self._ticks.keys.read("owner", block.arrays)}, "owner", np.int32, len(ids))
+        check_numbers(place, "'place'")
+        held, mine = ids[place > 0], owners[place > 0]
+        check_places(mine, self._ticks.keys.room, "the key of a row")
+        if self._apart:
+            check_beginnings(self._ticks.keys.keys.packed(mine), self._groups.keys.packed(held))
+        if "prefix" in self._groups.arrays:
+            _starts, lengths, _texts = self._ticks.keys.keys.spelled()
+            self._groups.arrays["prefix"][held] = lengths[mine]
         self._groups.arrays["place"][ids] = place
-        owners = self._ticks.keys.read("owner", block.arrays)
         self._room()
         self._owner[ids] = owners
-        self._rows.read(ids[place > 0], block.arrays)
+        self._rows.read(held, block.arrays)
         self._loaded = True
+
+    def check(self) -> None:
+        """Keys of which rows wait have a tick, others none. Raises ValueError where that is not so."""
+        held = np.flatnonzero(self._groups.arrays["place"])
+        self._ticks.check(np.bincount(self._owner[held], minlength=self._ticks.keys.room) > 0)
 
     def size(self) -> int:
         """Rows that are held."""

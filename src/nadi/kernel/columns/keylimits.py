@@ -1,4 +1,4 @@
-"""`output all every …` in a partition: the rows of each key wait in a chain, until they are n or the key's tick comes (language text §11, §14)."""
+"""`output all every …` in a partition: the rows of each key wait in a chain, until they are n or the key's tick comes (semantics/selection.md#output-rates)."""
 
 from __future__ import annotations
 
@@ -167,6 +167,12 @@ class AllOfKeys:
             self._ticks.loaded = True
         else:
             self._queue.apply(block)
+
+    def check(self) -> None:
+        """Keys of which rows wait have a tick, others none. Raises ValueError where that is not so."""
+        waits = np.zeros(self._ticks.keys.room, np.bool_)
+        waits[self._queue.held_keys()] = True
+        self._ticks.check(waits)
 
     def size(self) -> int:
         """Rows that wait."""

@@ -16,6 +16,8 @@ from nadi.lang.tree import Type
 
 BETWEEN = "\x1f"
 """Stands between the values of a key of several."""
+NULL = f"{BETWEEN}null{BETWEEN}"
+"""Stands for a null string where it is another value than the text `null`."""
 
 _FEWEST = 1024  # ids that there is room for at first
 _IDS, _FREE, _USED, _BYTES = range(4)
@@ -155,21 +157,44 @@ _NONE = np.zeros(0, np.bool_)
 _INT, _BYTE = np.dtype(np.int32), np.dtype(np.uint8)
 
 
-def texts_of(columns: tuple[Column, ...], kinds: tuple[Type, ...]) -> pa.Array:
-    """The keys of events as text: the values' string forms, one after the other; null is the text `null` (language text §0.9)."""
-    parts = [_text_of(column.array(), kind) for column, kind in zip(columns, kinds, strict=True)]
+def texts_of(columns: tuple[Column, ...], kinds: tuple[Type, ...], last: str = "null") -> pa.Array:
+    """The keys of events as text: the values' string forms, one after the other; null is the text `null`, of the last column `last`
+    (semantics/expressions.md#keys)."""
+    nulls = [*["null"] * (len(columns) - 1), last]
+    parts = [_text_of(column.array(), kind, null) for column, kind, null in zip(columns, kinds, nulls, strict=True)]
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, BETWEEN)
 
 
-def _text_of(array: pa.Array, kind: Type) -> pa.Array:
+def _text_of(array: pa.Array, kind: Type, null: str) -> pa.Array:
     made = array if kind is Type.STRING else pc.cast(array, pa.string())
-    return made.fill_null("null") if made.null_count else made
+    return made.fill_null(null) if made.null_count else made
 
 
 def check_parts(ends: Array, lengths: Array) -> None:
     """Raises ValueError where beginnings of texts, which lie between `ends`, are longer than these."""
     if len(lengths) and ((lengths < 0) | (lengths > np.diff(ends))).any():
         raise ValueError("a part of a text is longer than the text")
+
+
+def check_prefixes(ends: Array, data: Array, prefix: Array) -> None:
+    """Raises ValueError where a group does not have a key of so many bytes, and other values behind it; it has 0 bytes where it was forgotten."""
+    check_parts(ends, prefix)
+    told = np.flatnonzero(prefix)
+    behind = ends[:-1][told] + prefix[told]
+    if not (behind < ends[1:][told]).all() or (data[behind] != ord(BETWEEN)).any():
+        raise ValueError("a key does not end where it says")
+
+
+def check_beginnings(beginnings: tuple[Array, Array], texts: tuple[Array, Array]) -> None:
+    """Raises ValueError where one of some texts (`packed`) is not a key of several values, of which the first is the text at the same place of `beginnings`."""
+    (starts, first), (ends, data) = beginnings, texts
+    sizes = np.diff(starts)
+    behind = ends[:-1] + sizes
+    if len(sizes) and not (behind < ends[1:]).all():
+        raise ValueError("a key is longer than one that begins with it")
+    at = np.arange(len(first)) + np.repeat(ends[:-1] - starts[:-1], sizes)
+    if (data[at] != first).any() or (data[behind] != ord(BETWEEN)).any():
+        raise ValueError("a key does not begin with that to which it belongs")
 
 
 def longer(array: Array, size: int) -> Array:

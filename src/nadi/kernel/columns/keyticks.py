@@ -11,7 +11,7 @@ from nadi.kernel.columns.groups import Groups, by_turn
 from nadi.kernel.columns.heaps import heap
 from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keygroups import groups_of
-from nadi.kernel.columns.stretch import Array, Longs, Stretch
+from nadi.kernel.columns.stretch import Array, Bools, Longs, Stretch
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Rate
 
@@ -27,7 +27,7 @@ class KeyTicks:
         self.every = rate.every or 0
         self._sharded = sharded
         ticks = {"start": "int64", "begun": "bool", "tick": "int64"} if self.every else {}
-        self.keys = Groups(rate.id, (0,), (kind,), {**ticks, **more}, sharded, letter=letter)
+        self.keys = Groups(rate.id, (0,), (kind,), {**ticks, **more}, sharded, letter=letter, optional=True)
         self.clear()
 
     def clear(self) -> None:
@@ -65,6 +65,11 @@ class KeyTicks:
         """The next tick at which something goes on."""
         self.wake()
         return int(self.heap[0][0]) if self.heap[3][0] else None
+
+    def check(self, waits: Bools) -> None:
+        """Raises ValueError where a key has a tick at which nothing would go on, or none although rows wait; `waits` tells of which keys some do."""
+        if self.every and ((self.keys.arrays["tick"] != 0) != waits).any():
+            raise ValueError("a key has a tick and no rows, or rows and no tick")
 
     def in_order(self, of: Longs, now: Longs, turn: Longs, key: Longs) -> tuple[Longs, Longs, Longs, Longs | None]:
         """Rows in the order in which timers of keys fire: their places, clocks, chunks and key-groups.

@@ -6,8 +6,9 @@ On rows a timer has let them go. In a running window they leave before the next 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from math import nan
 from typing import Any
 
 from nadi.functions.arithmetic import wrap_long
@@ -15,7 +16,8 @@ from nadi.kernel.columns.asrows.aggregates import Kept, kept_of
 from nadi.kernel.columns.asrows.held import Events, Grouping
 from nadi.kernel.columns.asrows.texts import texts
 from nadi.kernel.columns.flat import Block
-from nadi.plan.islandwindows import shows_expired
+from nadi.plan.aggregatortraits import Looks
+from nadi.plan.columns.windowsupport import shows_expired
 from nadi.plan.nodes import App, Const, Query, SingleInput
 
 Group = dict[str, Any]
@@ -119,23 +121,26 @@ class _Leaving:
 
 def _take(one: Kept, group: Group, value: Any) -> None:
     """As `take` of an aggregator in a loop."""
+    if one.counted is not None or one.extreme or one.traits.forever:
+        return  # made of the events that stay, or of all that ever came
+    if value is not None or one.traits.looks is Looks.NOTHING:
+        UNDOING[one.function](one, group, value)
+
+
+def _undo_count(one: Kept, group: Group, _value: Any) -> None:
+    group[f"n{one.number}"] -= 1
+
+
+def _undo_truth(one: Kept, group: Group, value: Any) -> None:
+    group[f"{'n' if value else 's'}{one.number}"] -= 1
+
+
+def _undo_sum(one: Kept, group: Group, value: Any) -> None:
     n, s = f"n{one.number}", f"s{one.number}"
-    if one.function == "count":
-        group[n] -= 1
-    elif value is None or one.function not in _TAKES:
-        return
-    elif one.function == "stdDev":
-        _undo_deviation(one, group, value)
-    elif one.function in ("and", "or"):
-        group[n if value else s] -= 1
-    else:
-        group[s] = wrap_long(group[s] - value) if one.whole else group[s] - value
-        group[n] -= 1
-        if not one.whole and group[n] == 0 and abs(group[s]) <= 1e-9 * abs(value):
-            group[s] *= 0.0
-
-
-_TAKES = frozenset({"sum", "avg", "stdDev", "and", "or"})
+    group[s] = wrap_long(group[s] - value) if one.whole else group[s] - value
+    group[n] -= 1
+    if not one.whole and group[n] == 0 and abs(group[s]) <= 1e-9 * abs(value):
+        group[s] *= 0.0
 
 
 def _undo_deviation(one: Kept, group: Group, value: Any) -> None:
@@ -151,20 +156,30 @@ def _undo_deviation(one: Kept, group: Group, value: Any) -> None:
         group[w] -= (value - before) * (value - group[u])
 
 
+UNDOING: dict[str, Callable[[Kept, Group, Any], None]] = {
+    "count": _undo_count,
+    "sum": _undo_sum,
+    "avg": _undo_sum,
+    "stdDev": _undo_deviation,
+    "and": _undo_truth,
+    "or": _undo_truth,
+}
+"""What takes a value off an aggregator, of those that are not made of the events that stay."""
+
+
 def _extreme(one: Kept, group: Group, stays: list[Any]) -> None:
-    """What `min` or `max` shows of the values that stay. What has met NaN first stays at it."""
+    """What `min` or `max` shows of the values that stay: NaN only where no number does."""
     n, s = f"n{one.number}", f"s{one.number}"
-    if group[s] != group[s]:
-        return
     held = [value for value in stays if value == value]
-    shown = (max(held) if one.function == "max" else min(held)) if held else 0
+    nans = len(stays) - len(held)
+    shown = (max(held) if one.function == "max" else min(held)) if held else nan if nans else 0
     if not one.whole:
         zeros = f"zc{one.number}", f"zr{one.number}"
         group[zeros[0]] = sum(value == 0.0 for value in held)
         if not group[zeros[0]]:
             group[zeros[1]] = 0.0
         shown = group[zeros[1]] if shown == 0.0 and held else float(shown)
-    group[n], group[s] = int(bool(held)), shown
+    group[n], group[s] = bool(held) + 2 * nans, shown
 
 
 def _renew(accumulators: Iterable[Kept], group: Group) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from nadi.errors import error
 from nadi.kernel.columns.flat import Block
+from nadi.plan.columns.keptattributes import of_table, signature
 from nadi.plan.elements import of_query
-from nadi.plan.keeping import of_table, signature
 from nadi.plan.nodes import App, Query
 
 LAYOUTS = "app/layouts"

@@ -1,4 +1,4 @@
-"""`output …`: which rows of a query come out, and when (language text §14). Rows are counted, whatever chunks they stand in.
+"""`output …`: which rows of a query come out, and when (semantics/selection.md#output-rates). Rows are counted, whatever chunks they stand in.
 
 A limiter takes the rows that the selection made of a batch and gives those that go on. Those here look at no group; the others are in `grouplimits`.
 """
@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import values
 from nadi.kernel.columns.contract import State
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.jit import loop
@@ -50,10 +51,7 @@ class Numbers:
         yield Block(self._element, 0, "n", {"held": np.array(self.held, np.int64)})
 
     def apply(self, block: Block) -> None:
-        held = block.arrays["held"]
-        if len(held) != len(self._first) or held.dtype != np.int64:
-            raise ValueError(f"{len(held)} numbers in the place of {len(self._first)}")
-        self.held = held.tolist()
+        self.held = values(block.arrays, "held", np.int64, len(self._first)).tolist()
         self._told = list(self.held)
 
 
@@ -98,7 +96,7 @@ class AllOfCount:
         self._count, self._types = count, types
         self._parcel = Parcel(element, types)
         self.changes, self.contents = self._parcel.changes, self._parcel.contents
-        self.apply, self.clear = self._parcel.apply, self._parcel.clear
+        self.clear = self._parcel.clear
 
     def begin(self, now: int) -> None:
         """Counting needs no start."""
@@ -119,6 +117,12 @@ class AllOfCount:
             self._parcel.add(rows.part(out, len(rows)))
         origin = None if rows.origin is None else rows.origin[completing]
         return Stretch(found.columns, found.ts, rows.now[completing], rows.chunk[completing], None, origin)
+
+    def apply(self, block: Block) -> None:
+        """Put back rows. Raises ValueError where so many wait that they would have gone on."""
+        self._parcel.apply(block)
+        if len(self._parcel) >= self._count:
+            raise ValueError(f"{len(self._parcel)} rows wait where {self._count} go on")
 
     def next_timer(self) -> int | None:
         """Nothing comes out by itself."""

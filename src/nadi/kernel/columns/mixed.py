@@ -1,4 +1,4 @@
-"""An app of which some queries run on columns, the rest on rows: two kernels with one clock, one delta and one dump (design §5)."""
+"""An app of which some queries run on columns, the rest on rows: two kernels with one clock, one delta and one dump (columns/rows.md#side-by-side)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.meter import Clock, Meter
 from nadi.kernel.rows.meter import Part as Charged
 from nadi.kernel.segments import Part, halves, is_flat, joined
-from nadi.plan.islands import Islands
+from nadi.plan.columns.islands import Islands
 from nadi.plan.nodes import App, OnDemand, Partition, Query
 from nadi.plan.walk import read
 
@@ -86,7 +86,10 @@ class MixedKernel:
             there = self._handing.arrivals(here, self.columns.given_on, there)
         more = self.rows.process(there, until)
         return Outputs(
-            {**made.batches, **more.batches}, (*made.failures, *more.failures), {**made.counts, **more.counts}
+            {**made.batches, **more.batches},
+            (*made.failures, *more.failures),
+            {**made.counts, **more.counts},
+            {**made.orders, **more.orders},
         )
 
     def _moved(self, stream: str) -> bool:
@@ -108,7 +111,7 @@ class MixedKernel:
         return chain(self.columns.dump(), self.rows.dump())
 
     def load(self, state: Iterable[Segment | bytes]) -> None:
-        """Replace all state: each gets what it has written. Errors: STATE_NOT_READABLE."""
+        """Replace all state: each gets what it has written; `check` is to follow when all of it came. Errors: STATE_NOT_READABLE."""
         self.columns.clear()
         told = {False: False, True: False}
 
@@ -129,6 +132,10 @@ class MixedKernel:
             flow.set_clocks(clocks.now, clocks.arrivals)
         elif told[False] and not told[True]:
             self.columns.set_clocks(flow.now, flow.arrival_now)
+
+    def check(self) -> None:
+        """See whether what was loaded fits together. Errors: STATE_NOT_READABLE."""
+        self.columns.check()
 
     def find(self, question: OnDemand) -> list[Row]:
         """Rows ask the stores."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import check_places
 from nadi.kernel.columns.keytable import KeyTable
 from nadi.kernel.columns.stretch import Array, Bools, Longs
 
@@ -42,6 +43,14 @@ def ids_of(table: KeyTable, given: Mapping[str, Array]) -> Longs:
 
 
 def put_back(strings: Strings, ids: Longs) -> None:
-    """Places become ids where they stand."""
+    """Places become ids where they stand, others 0. Raises ValueError for a place that there is not."""
     for words, there in strings:
-        words[there] = ids[words[there]]
+        words[~there] = 0
+        words[there] = picked(ids, words[there])
+
+
+def picked(ids: Longs, places: Array) -> Longs:
+    """The ids at some places. Raises ValueError for a place that there is not."""
+    check_places(places, len(ids), "a text")
+    found: Longs = ids[places]
+    return found

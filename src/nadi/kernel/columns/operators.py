@@ -28,9 +28,12 @@ from nadi.kernel.columns.tables.writing import turns_of
 from nadi.kernel.columns.waiting import Waiting
 from nadi.kernel.columns.windowsnapshots import SnapshotOfWindow
 from nadi.lang.tree import Type
-from nadi.plan import tabling
-from nadi.plan.ahead import ahead
-from nadi.plan.islandwindows import BATCHES, PASSING, UNIQUE_BATCHES, gathers, shows_expired, shows_window
+from nadi.plan.columns import tablesupport
+from nadi.plan.columns.countedsets import with_counts
+from nadi.plan.columns.matchsums import sums
+from nadi.plan.columns.outsideloops import ahead
+from nadi.plan.columns.setclause import with_set
+from nadi.plan.columns.windowsupport import gathers, shows_expired, shows_window
 from nadi.plan.nodes import (
     App,
     Attr,
@@ -47,41 +50,39 @@ from nadi.plan.nodes import (
     WindowStep,
 )
 from nadi.plan.owners import keys_of
-from nadi.plan.sets import with_counts
-from nadi.plan.setting import with_set
-from nadi.plan.summing import sums
+from nadi.plan.windowtraits import BATCHES, DELAYS, OF_BATCH, PASSING, UNIQUE_BATCHES
 
 _NO_TABLES: Mapping[str, HeldTable] = {}
 
 
-def operator(query: Query, app: App, is_read: bool, tables: Mapping[str, HeldTable] = _NO_TABLES) -> Operator:
-    """The operator of a query that `nadi.plan.islands` lets through; `is_read`: another query reads what it puts out; `tables` are those on columns."""
+def operator(query: Query, app: App, tables: Mapping[str, HeldTable] = _NO_TABLES) -> Operator:
+    """The operator of a query that `nadi.plan.columns.islands` lets through; `tables` are those on columns."""
     query = with_counts(with_set(query))
-    seen = tabling.seen(query, app)
+    seen = tablesupport.seen(query, app)
     if seen is None:
-        return _whole(query, app, is_read)
-    inner = _whole(seen.query, seen.app, is_read, alone=False)
+        return _whole(query, app)
+    inner = _whole(seen.query, seen.app, alone=False)
     if isinstance(inner, Stateful):
         return LookingOn(seen, tables, inner, turns_of(query, app))
     return Looking(seen, tables, inner, turns_of(query, app))
 
 
-def _whole(query: Query, app: App, is_read: bool, alone: bool = True) -> Operator:
+def _whole(query: Query, app: App, alone: bool = True) -> Operator:
     """The operator of a query that looks into no table."""
     selection, keys = query.selection, _limited_by(query, app)
     plain = query.rate is None and not selection.order_by and selection.limit is None and not selection.offset
     if plain or shows_window(query):
-        return _around(query, app, is_read, alone)
-    rows = _around(_with_columns(query, keys), app, True, alone)  # the clocks of its rows count
+        return _around(query, app, alone)
+    rows = _around(_with_columns(query, keys), app, alone)
     home = _home(query, app)
     position = None if home is None else home.position
     return Finishing(query, rows, tuple(key.type for key in keys), app.sharding.kind == "key", position)
 
 
-def _around(query: Query, app: App, is_read: bool, alone: bool) -> Operator:
+def _around(query: Query, app: App, alone: bool) -> Operator:
     """An operator, and what its query computes outside of loops."""
     made = ahead(query, app, alone)
-    inner = _operator(with_key(made.query, made.app), made.app, is_read)
+    inner = _operator(with_key(made.query, made.app), made.app)
     if made.asks:
         return Asking(made, query, app, inner)
     if not made.before and made.behind is None:
@@ -112,14 +113,14 @@ def _home(query: Query, app: App) -> Attr | None:
     return key_of(query, query.input.source, app) if isinstance(query.input, SingleInput) else None
 
 
-def _operator(query: Query, app: App, is_read: bool) -> Operator:
+def _operator(query: Query, app: App) -> Operator:
     source = query.input
     if sums(query):
         return Summed(query, app)
     if isinstance(source, StateInput):
         return pattern(query, app)
     if isinstance(source, JoinInput):
-        return join(query, app, is_read)
+        return join(query, app)
     assert isinstance(source, SingleInput)  # as islands says
     types, key = app.streams[source.source].schema.types, key_of(query, source.source, app)
     if key is not None and key.position == len(types):  # made for the partition
@@ -134,14 +135,14 @@ def _operator(query: Query, app: App, is_read: bool) -> Operator:
     given = Input(types, filters, position, sharded, behind, purged)
     if source.window is not None and shows_expired(query):
         return Staged(source.source, Expiring(query, given), _expired(query, source, given))
-    if source.window is not None and source.window.name == "delay":
+    if source.window is not None and source.window.has(DELAYS):
         later = replace(query, input=replace(source, steps=tuple(map(FilterStep, behind))))
         inner = _single(later, replace(given, filters=behind, behind=()))
         return Staged(source.source, Delaying(query, given), inner)
-    if source.window is not None and (source.window.name in UNIQUE_BATCHES or gathers(query)):
+    if source.window is not None and (source.window.has(UNIQUE_BATCHES) or gathers(query)):
         steps: tuple[Step, ...] = tuple(map(FilterStep, behind))
         if query.selection.aggregates or query.selection.group_by:
-            steps = (WindowStep(WindowCall(source.window.id, "batch", ())), *steps)
+            steps = (WindowStep(WindowCall(source.window.id, "batch", (), OF_BATCH)), *steps)
             after = replace(given, filters=())
         else:
             after = replace(given, filters=behind, behind=())
@@ -170,15 +171,15 @@ def _single(query: Query, given: Input) -> Operator:
     source = query.input
     assert isinstance(source, SingleInput)
     if shows_window(query):
-        batches = source.window is not None and source.window.name in BATCHES
+        batches = source.window is not None and source.window.has(BATCHES)
         return SnapshotOfBatch(query, given) if batches else SnapshotOfWindow(query, given)
-    if source.window is not None and source.window.name in BATCHES:
+    if source.window is not None and source.window.has(BATCHES):
         each = not query.selection.aggregates and not query.selection.group_by
         if not each:
             return Batching(query, given)
         if given.key is None or source.window.args:
             return Waiting(query, given)
-    if query.selection.aggregates or (source.window is not None and source.window.name in PASSING):
+    if query.selection.aggregates or (source.window is not None and source.window.has(PASSING)):
         return Sliding(query, given)
     passing = replace(given, filters=(*given.filters, *given.behind), behind=())  # nobody sees what leaves its window
     if query.selection.group_by:

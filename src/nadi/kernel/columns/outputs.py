@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
+from nadi.kernel.columns.bounds import check_numbers, check_places, many, values
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.importing import Importer
 from nadi.kernel.columns.jit import loop
@@ -63,7 +64,8 @@ class Numbering:
         return Block(self.element, group, "n", arrays)
 
     def apply(self, block: Block) -> None:
-        self._next[block.arrays["group"]] = block.arrays["next"]
+        groups, following = numbers_of(block)
+        self._next[groups] = following
         self._told = self._next.copy()
 
     def clear(self) -> None:
@@ -72,6 +74,15 @@ class Numbering:
 
     def size(self) -> int:
         return int(np.count_nonzero(self._next))
+
+
+def numbers_of(block: Block) -> tuple[Array, Array]:
+    """Key-groups and their next numbers, as a block of `Numbering` tells them. Raises ValueError where it does not."""
+    groups = many(block.arrays, "group", np.int16)
+    following = values(block.arrays, "next", np.int64, len(groups))
+    check_places(groups, KEY_GROUPS, "a key-group")
+    check_numbers(following, "the number of a row")
+    return groups, following
 
 
 _LONG, _SHORT = np.dtype(np.int64), np.dtype(np.int16)

@@ -6,16 +6,18 @@ bytes `b<n>`. So pieces are put beside each other array by array, and a block of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 
+from nadi.kernel.columns.bounds import check_places, many, single, values
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.stretch import DTYPES, Array, Column, Longs, Stretch
 from nadi.lang.tree import Type
 
 Piece = dict[str, Array]
+_MOST = (1 << 31) - 1  # bytes of texts that go on at once
 
 
 class Parcel:
@@ -116,13 +118,30 @@ class Parcel:
         return Block(self._element, 0, "r", {"taken": np.array([taken], np.int64), **whole})
 
     def apply(self, block: Block) -> None:
-        """Put rows back behind those that are there, or in their place."""
-        piece = dict(block.arrays)
-        if piece.pop("taken")[0]:
+        """Put rows back behind those that are there, or in their place. Raises ValueError where the block is none of them."""
+        given = block.arrays
+        if single(given, "taken"):
             self.clear()
-        if len(piece["ts"]):
-            self._append(piece)
+        if count := len(many(given, "ts", np.int64)):
+            self._append(self._piece(given, count))
         self._settle()
+
+    def _piece(self, given: Mapping[str, Array], count: int) -> Piece:
+        """The rows of a block."""
+        piece: Piece = {"ts": given["ts"]}
+        for number, kind in enumerate(self._types):
+            piece[f"z{number}"] = nulls = values(given, f"z{number}", np.bool_, count)
+            if kind is not Type.STRING:
+                piece[f"v{number}"] = values(given, f"v{number}", DTYPES[kind], count)
+                continue
+            piece[f"l{number}"] = lengths = values(given, f"l{number}", np.int32, count)
+            piece[f"b{number}"] = texts = many(given, f"b{number}", np.uint8)
+            check_places(lengths, len(texts) + 1, "the end of a text")
+            held = sum(len(other[f"b{number}"]) for other in self._pieces)
+            if lengths.sum(dtype=np.int64) != len(texts) or held + len(texts) > _MOST:
+                raise ValueError("its texts are not where it says")
+            _unpacked(lengths, texts, nulls).validate(full=True)
+        return piece
 
 
 def _packed(array: pa.Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Partitions: the events that take part, in chunks of one key (language text §11)."""
+"""Partitions: the events that take part, in chunks of one key (semantics/tables.md#partitions)."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import check_numbers
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.limiting import Numbers
@@ -67,9 +68,9 @@ class PlacedRows:
         if block.letter == "n":
             self._state.apply(block)
             return
-        ids = self._keys.numbers_of(block).astype(np.int64)
-        places = block.arrays["place"]
-        self._keys.arrays["place"][ids] = places
+        ids = self._keys.put(block)
+        places = self._keys.arrays["place"][ids]
+        check_numbers(places, "'place'")
         self._rows.room(len(self._keys.touched))
         self._rows.read(ids[places > 0], block.arrays)
         self._loaded = True

@@ -1,4 +1,4 @@
-"""`@purge`: keys of a partition that had no event for a while are forgotten (language text §11).
+"""`@purge`: keys of a partition that had no event for a while are forgotten (semantics/tables.md#purging-keys).
 
 A purge is due at every interval from the start of the app on, as on rows: behind the timers that are due then, before the events that come then. A batch is
 taken in parts around those purges that may find an idle key; the others show nothing. Blocks are those of `groups`, with when each key was `seen` (0: it was
@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import single
 from nadi.kernel.columns.contract import Forgets, Stateful
 from nadi.kernel.columns.flat import OF_EACH, Block
 from nadi.kernel.columns.groups import Groups
@@ -36,7 +37,7 @@ class Purging:
         self._operators = [operator for operator in operators if isinstance(operator, Forgets)]
         assert all(
             isinstance(one, Forgets) for one in operators if isinstance(one, Stateful)
-        )  # as `nadi.plan.purging` says
+        )  # as `nadi.plan.columns.purgesupport` says
         self._keys = Groups(self.elements[0], (0,), (), {"seen": "int64"}, app.sharding.kind == "key")
         readers = {source: query for query in partition.queries for source in read(query).values()}
         self._sources = [
@@ -144,7 +145,7 @@ class Purging:
         """Keys as they are from now on, or when purges are due."""
         self._since = None
         if block.letter == OF_EACH:
-            self._next = self._told = int(block.arrays["next"][0])
+            self._next = self._told = single(block.arrays, "next")
         else:
             self._keys.apply(block)
 

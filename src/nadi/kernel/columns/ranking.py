@@ -1,4 +1,4 @@
-"""Aggregators over values of which any may leave next: their lines, over what `bags` holds (language text §5)."""
+"""Aggregators over values of which any may leave next: their lines, over what `bags` holds (semantics/selection.md#aggregators)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nadi.kernel.columns.bags import LEFT, RIGHT
 from nadi.kernel.columns.code import Term, Writer
-from nadi.kernel.columns.remembering import guarded
+from nadi.kernel.columns.remembering import guarded, indented
 from nadi.kernel.columns.stretch import DTYPES
 from nadi.lang.tree import Type
 
@@ -15,7 +15,7 @@ _WHOLE = (Type.INT, Type.LONG)
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """`min` and `max`: `n` whether there is a value, `s` the value. What has met NaN as its first value stays at it; other NaN are passed over."""
+    """`min` and `max`: `s` the value that is shown; `n` is 1 where a number is held, and 2 more for each NaN, which stand in no bag (see `Extreme`)."""
 
     number: int
     function: str
@@ -37,30 +37,44 @@ class Ranked:
         """The lines for a value that comes."""
         n, g, v = self.number, group, value.text
         better = ">" if self.function == "max" else "<"
-        shown = [f"    s{n}_ = {v}", f"    n{n}_ = 1", f"    s{n}[{g}] = s{n}_", f"    n{n}[{g}] = 1"]
-        lines = [f"bag_add({self._bag}, int({g}), {v})", f"if n{n}_ == 0 or {v} {better} s{n}_:", *shown]
+        lines = [
+            f"bag_add({self._bag}, int({g}), {v})",
+            f"if n{n}_ == 0 or {v} {better} s{n}_: s{n}_ = {v}",
+            f"n{n}_ |= 1",
+        ]
         if not self.whole:
-            held = [f"    {text}" for text in lines]
-            lines = [f"if {v} == {v} and (n{n}_ == 0 or s{n}_ == s{n}_):", *held, f"elif n{n}_ == 0:", *shown]
-        self._written(write, value, g, lines)
+            nans = [f"if n{n}_ == 0: s{n}_ = {v}", f"n{n}_ += 2"]
+            lines = [f"if {v} == {v}:", *indented(lines), "else:", *indented(nans)]
+        self._written(write, value, g, [*lines, f"s{n}[{g}] = s{n}_", f"n{n}[{g}] = n{n}_"])
 
     def take(self, write: Writer, value: Term, group: str) -> None:
         """The lines for a value that goes."""
         n, g, v = self.number, group, value.text
+        gone = f"bag_take({self._bag}, int({g}), {v}) == 0 and {v} == s{n}_"
+        if self.whole:
+            lines = [f"if {gone}:", *indented(self._end(g))]
+        else:
+            lines = [
+                f"if {v} == {v}:",
+                f"    if {gone}: s{n}_ = nan",  # to be looked for
+                f"elif n{n}_ > 1: n{n}_ -= 2",
+                f"if s{n}_ != s{n}_:",
+                *indented(self._end(g)),
+            ]
+        self._written(write, value, g, [*lines, f"s{n}[{g}] = s{n}_", f"n{n}[{g}] = n{n}_"])
+
+    def _end(self, group: str) -> list[str]:
+        """The lines that let the least (or greatest) number be shown; where there is none, NaN if there is one."""
+        n, g = self.number, group
         side = RIGHT if self.function == "max" else LEFT
-        lines = [
-            f"if bag_take({self._bag}, int({g}), {v}) == 0 and {v} == s{n}_:",
-            f"    if br{n}[{g}] == 0:",
-            f"        n{n}_ = 0",
-            f"        s{n}_ = {'0' if self.whole else '0.0'}",
-            "    else:",
-            f"        s{n}_ = {self._converted}(bv{n}[bag_end(bw{n}, br{n}, int({g}), {side})])",
-            f"    s{n}[{g}] = s{n}_",
-            f"    n{n}[{g}] = n{n}_",
+        return [
+            f"if br{n}[{g}] != 0:",
+            f"    n{n}_ |= 1",
+            f"    s{n}_ = {self._converted}(bv{n}[bag_end(bw{n}, br{n}, int({g}), {side})])",
+            "else:",
+            f"    n{n}_ &= -2",
+            f"    if n{n}_ == 0: s{n}_ = {'0' if self.whole else '0.0'}",
         ]
-        if not self.whole:
-            lines = [f"if {v} == {v} and s{n}_ == s{n}_:", *(f"    {text}" for text in lines)]
-        self._written(write, value, g, lines)
 
     def _written(self, write: Writer, value: Term, group: str, lines: list[str]) -> None:
         n = self.number

@@ -1,4 +1,4 @@
-"""Aggregators that remember more than a sum: the extremes of a sliding window, deviations, truths (language text §5).
+"""Aggregators that remember more than a sum: the extremes of a sliding window, deviations, truths (semantics/selection.md#aggregators).
 
 The least value of a window is the first one of a chain: the values held, without those that a later one undercuts. An event that comes takes from its end
 what it undercuts, and stands there; one that leaves takes itself from its front, if it is there. Chains go by the events' places in the queue and are no
@@ -19,11 +19,11 @@ _WHOLE = (Type.INT, Type.LONG)
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """`min` and `max` of what a window holds: `n` whether there is a value, `s` the value.
+    """`min` and `max` of what a window holds: `s` the value that is shown; `n` is 1 where a number is held, and 2 more for each NaN.
 
     By group `df` and `dl` have the first and the last place of the chain plus 1, by place `dp` and `dn` those before and after. Of zeros, which are equal
-    and yet two, the one that came first is shown as long as one is held (`zr`; `zc` counts them), as on rows. What has met NaN as its first value stays at
-    it.
+    and yet two, the one that came first is shown as long as one is held (`zr`; `zc` counts them), as on rows. NaN stands in no chain. One that came before
+    any number is shown until something leaves; then it is shown only where nothing else is held.
     """
 
     number: int
@@ -67,40 +67,59 @@ class Extreme:
             f"dl{n}[{g}] = j + 1",
             f"if t{n}_ == 0:",
             f"    df{n}[{g}] = j + 1",
-            *(f"    {text}" for text in self._set(v, g)),
+            *indented(self._set(v, g)),
             "else:",
             f"    dn{n}[t{n}_ - 1] = j + 1",
         ]
         if not self._whole:
             zero = [f"if {v} == 0.0:", f"    if zc{n}[{g}] == 0: zr{n}[{g}] = {v}", f"    zc{n}[{g}] += 1"]
-            comparable = f"if {v} == {v} and (n{n}_ == 0 or s{n}_ == s{n}_):"
-            lines = [comparable, *_indented([*lines, *zero]), f"elif n{n}_ == 0:", *_indented(self._set(v, g))]
+            lines = [f"if {v} == {v}:", *indented([*lines, *zero]), "else:", *indented(self._add_nan(v, g))]
         guarded(write, value, lines)
 
     def take(self, write: Writer, value: Term, group: str) -> None:
         """The lines for an event that leaves place `j`."""
         n, g, v = self.number, group, value.text
         self._load(write, g)
-        following = self._held(f"t{n}_ - 1")
         lines = [
             f"if df{n}[{g}] == j + 1:",
             f"    t{n}_ = dn{n}[j]",
             f"    df{n}[{g}] = t{n}_",
-            f"    if t{n}_ == 0:",
-            f"        dl{n}[{g}] = 0",
-            f"        s{n}_ = {0 if self._whole else 0.0}",
-            f"        n{n}_ = 0",
-            "    else:",
-            f"        dp{n}[t{n}_ - 1] = 0",
-            f"        s{n}_ = {following}",
+            f"    if t{n}_ == 0: dl{n}[{g}] = 0",
+            f"    else: dp{n}[t{n}_ - 1] = 0",
         ]
-        if not self._whole:
-            lines.append(f"        if s{n}_ == 0.0: s{n}_ = float(zr{n}[{g}])")
-        lines += [f"    s{n}[{g}] = s{n}_", f"    n{n}[{g}] = n{n}_"]
+        if self._whole:
+            lines += indented(self._first(g))
+        else:
+            lines = [
+                *lines,
+                f"    s{n}_ = nan",  # to be looked for
+                f"elif {v} != {v} and n{n}_ > 1: n{n}_ -= 2",
+                f"if s{n}_ != s{n}_:",
+                *indented(self._first(g)),
+            ]
+        lines += [f"s{n}[{g}] = s{n}_", f"n{n}[{g}] = n{n}_"]
         if not self._whole:
             lines += [f"if {v} == 0.0 and zc{n}[{g}] > 0:", f"    zc{n}[{g}] -= 1"]
             lines.append(f"    if zc{n}[{g}] == 0: zr{n}[{g}] = 0.0")
         guarded(write, value, lines)
+
+    def _first(self, group: str) -> list[str]:
+        """The lines that let the head of the chain be shown; where there is none, NaN if there is one."""
+        n, g = self.number, group
+        lines = [
+            f"t{n}_ = df{n}[{g}]",
+            f"if t{n}_ != 0:",
+            f"    n{n}_ |= 1",
+            f"    s{n}_ = {self._held(f't{n}_ - 1')}",
+        ]
+        if self._whole:
+            return [*lines, "else:", f"    n{n}_ = 0", f"    s{n}_ = 0"]
+        zero = f"    if s{n}_ == 0.0: s{n}_ = float(zr{n}[{g}])"
+        return [*lines, zero, "else:", f"    n{n}_ &= -2", f"    if n{n}_ == 0: s{n}_ = 0.0"]
+
+    def _add_nan(self, value: str, group: str) -> list[str]:
+        n = self.number
+        return [f"if n{n}_ == 0: s{n}_ = {value}", f"n{n}_ += 2", f"s{n}[{group}] = s{n}_", f"n{n}[{group}] = n{n}_"]
 
     def _load(self, write: Writer, group: str) -> None:
         n = self.number
@@ -111,8 +130,10 @@ class Extreme:
         return f"{'int' if self._whole else 'float'}(h_a{self.argument}[{place}])"
 
     def _set(self, value: str, group: str) -> list[str]:
+        """The lines that let a number be shown, which is less (or greater) than all that is held; a NaN that is shown stays so."""
         n = self.number
-        return [f"s{n}_ = {value}", f"n{n}_ = 1", f"s{n}[{group}] = s{n}_", f"n{n}[{group}] = 1"]
+        shown = f"s{n}_ = {value}" if self._whole else f"if n{n}_ == 0 or s{n}_ == s{n}_: s{n}_ = {value}"
+        return [shown, f"n{n}_ |= 1", f"s{n}[{group}] = s{n}_", f"n{n}[{group}] = n{n}_"]
 
     def clear(self, group: str) -> tuple[str, ...]:
         """Windows that slide have no ends."""
@@ -130,15 +151,15 @@ class Extreme:
         """Makes the chains of the events at some places, the oldest first; all links are 0 before. `arrays` has those by group and by place."""
         (df, dl), (dp, dn) = self.by_group, self.by_place
         chain = arrays[df], arrays[dl], arrays[dp], arrays[dn]
-        _chained(places, groups, values, nulls, arrays[f"s{self.number}"], *chain, self.function == "max")
+        _chained(places, groups, values, nulls, *chain, self.function == "max")
 
 
 @loop
-def _chained(places, groups, values, nulls, shown, df, dl, dp, dn, greatest):  # type: ignore[no-untyped-def]
+def _chained(places, groups, values, nulls, df, dl, dp, dn, greatest):  # type: ignore[no-untyped-def]
     for i in range(len(places)):
         j, g = places[i], groups[i]
         value = values[j]
-        if nulls[j] or value != value or shown[g] != shown[g]:
+        if nulls[j] or value != value:
             continue
         t = dl[g]
         while t != 0 and (value > values[t - 1] if greatest else value < values[t - 1]):
@@ -278,7 +299,8 @@ class Truths:
         return f"n{self.number}_ == 0 and s{self.number}_ == 0"
 
 
-def _indented(lines: list[str]) -> list[str]:
+def indented(lines: list[str]) -> list[str]:
+    """Lines that stand in a block."""
     return [f"    {text}" for text in lines]
 
 
@@ -286,5 +308,5 @@ def guarded(write: Writer, value: Term, lines: list[str]) -> None:
     """Lines that run unless the value is null."""
     if value.null:
         write.line(f"if not {value.null}:")
-    for text in _indented(lines) if value.null else lines:
+    for text in indented(lines) if value.null else lines:
         write.line(text)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from nadi.kernel.columns.accumulating import Aggregator, accumulators
+from nadi.kernel.columns.accumulating import Aggregator, InBags, accumulators
 from nadi.kernel.columns.bags import CALLS, Bags
 from nadi.kernel.columns.code import Term
 from nadi.kernel.columns.contract import Input
@@ -31,7 +31,7 @@ class Retracting:
     def __init__(self, query: Query, given: Input) -> None:
         selection = query.selection
         self._key = given.key
-        self._accumulators, arguments = accumulators(selection.aggregates, True, frozenset({"min", "max"}))
+        self._accumulators, arguments = accumulators(selection.aggregates, True, InBags.EXTREMES)
         arrays = {name: dtype for a in self._accumulators for name, dtype in a.arrays.items()}
         by = tuple(key.position for key in selection.group_by if isinstance(key, Attr))
         by = by if given.key is None else (given.key, *by)

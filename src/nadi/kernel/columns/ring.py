@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import FARTHEST, check_places, many, single, values
 from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups
@@ -19,7 +20,6 @@ from nadi.kernel.columns.stretch import Array, Longs
 from nadi.kernel.columns.texts import Texts
 
 _FEWEST = 1024
-_FARTHEST = 1 << 62
 
 
 class Ring:
@@ -165,24 +165,26 @@ class Ring:
         return Block(self._element, 0, "q", {"taken": np.array([taken], np.int64), **arrays}, keys)
 
     def apply(self, block: Block) -> None:
-        """Take some off the front, append others."""
+        """Take some off the front, append others. Raises ValueError where the block is none of them."""
         given = dict(block.arrays)
+        count = len(many(given, "ts", np.int64))
         if self._grouped:
-            given["group"] = self._groups.numbers_of(block)[given["group"]]
+            groups, codes = self._groups.numbers_of(block), values(given, "group", np.int32, count)
+            check_places(codes, len(groups), "'group'")
+            given["group"] = groups[codes]
         for name, table in self._named.items():
             given[name] = table.read(name, given)
-        count = len(given["ts"])
         if "first" in given:
-            self.ends[:2] = given["first"][0]
-        taken = int(given["taken"][0])
-        if not (0 <= taken <= len(self) and 0 <= self.ends[1] < _FARTHEST):
+            self.ends[:2] = single(given, "first")
+        taken = single(given, "taken")
+        if not (0 <= taken <= len(self) and 0 <= self.ends[1] < FARTHEST):
             raise ValueError("more events go than there are")
         self.ends[0] += taken
         self.room(count)
         tail = int(self.ends[1])
         places = self._places(tail, tail + count)
         for name, array in self.arrays.items():
-            array[places] = given[name]
+            array[places] = values(given, name, array.dtype, count)
         self.ends[1] = tail + count
         self.version += 1
         self._told = int(self.ends[0]), tail + count

@@ -1,4 +1,4 @@
-"""Output rows that wait for the end of their batch, one per group: the last one that passed `having` (language text §5, chunk rule).
+"""Output rows that wait for the end of their batch, one per group: the last one that passed `having` (semantics/selection.md#the-chunk-rule).
 
 A row lies in the arrays of its group: `r<n>` its value in output column n and `x<n>` whether that is null, `t<n>` a string (an id of `Texts`). A string that is
 the group's own key is not kept but for whether it is null. `rts` is the row's timestamp, `rgroup` its key-group. What comes out is copied by the loop to `o…`
@@ -17,7 +17,7 @@ from nadi.kernel.columns.selecting import Computed, Passed, Same, picked_values
 from nadi.kernel.columns.stretch import DTYPES, Array, Column, Longs, Stretch
 from nadi.kernel.columns.texts import Texts, strings
 from nadi.lang.tree import Type
-from nadi.plan.islands import having_of
+from nadi.plan.columns.islands import having_of
 from nadi.plan.nodes import Attr, Selection
 
 

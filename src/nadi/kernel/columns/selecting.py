@@ -1,4 +1,4 @@
-"""The selection of a query in a loop: values, having, the chunk rule; and the stretch that comes of it (language text §5).
+"""The selection of a query in a loop: values, having, the chunk rule; and the stretch that comes of it (semantics/selection.md#the-selector).
 
 Output columns that are attributes as they came are not computed: the loop notes in `source` of which event each output row is, and they are taken from there,
 or passed on as they are where every event gave a row.
@@ -19,7 +19,7 @@ from nadi.kernel.columns.memory import values_at
 from nadi.kernel.columns.places import Kind, Recipe
 from nadi.kernel.columns.stretch import DTYPES, Array, Column, PlacedStretch, Stretch
 from nadi.lang.tree import Type
-from nadi.plan.islands import having_of
+from nadi.plan.columns.islands import having_of
 from nadi.plan.nodes import Attr, Const, Selection
 
 

@@ -1,4 +1,4 @@
-"""The operator of aggregators over a sliding window, or over all events where there is none (language text §5, §6).
+"""The operator of aggregators over a sliding window, or over all events where there is none (semantics/windows.md#sliding-windows).
 
 One loop does it all: filters, what leaves the window, what comes, the selection. Only what leaving events need is held: their timestamp, group and the
 arguments of the aggregators. Only current events come out, so that a timer that lets events go would show nothing: they go before the next event instead,
@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from nadi.functions.arithmetic import LONG_MIN
-from nadi.kernel.columns.accumulating import accumulators, taken
+from nadi.kernel.columns.accumulating import InBags, accumulators, taken
 from nadi.kernel.columns.asrows.aggregates import leaves_of
 from nadi.kernel.columns.bags import CALLS, Bags
 from nadi.kernel.columns.chains import Chains
 from nadi.kernel.columns.code import Term, Writer
-from nadi.kernel.columns.contract import Input
+from nadi.kernel.columns.contract import Input, check
 from nadi.kernel.columns.distinct import Distinct, Pairs
 from nadi.kernel.columns.filtering import taking_part, write_filters
 from nadi.kernel.columns.flat import Block
@@ -81,7 +81,7 @@ class Sliding:
         self._window = "" if window is None else window.id
         made = HELD.get(window.name) if window is not None else None
         passing = window is None or window.name == "unique:first"
-        bags = frozenset({"min", "max"} if made is not None and not passing else ())
+        bags = InBags.EXTREMES if made is not None and not passing else InBags.NONE
         self._accumulators, self._arguments = accumulators(selection.aggregates, not passing, bags)
         arrays = {name: dtype for a in self._accumulators for name, dtype in a.arrays.items()}
         by = tuple(key.position for key in selection.group_by if isinstance(key, Attr))
@@ -133,7 +133,9 @@ class Sliding:
         named = self._pairs.named
         if self._key is None:
             return Ring(self._window, held, self.groups, named)
-        return Chains(self._window, held, self._keys, None if self._keys is self.groups else self.groups, named)
+        if self._keys is self.groups:
+            return Chains(self._window, held, self._keys, None, named)
+        return Chains(self._window, held, self._keys, self.groups, named, apart=True)
 
     # ---- the loop
 
@@ -323,6 +325,10 @@ class Sliding:
             self._pairs.apply(block)
         elif not self._bags.apply(block):
             self.groups.apply(block)
+
+    def check(self) -> None:
+        """See whether what was loaded fits together."""
+        check(self._store)
 
     def clear(self) -> None:
         """Forget all."""

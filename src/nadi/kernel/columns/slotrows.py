@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import values
 from nadi.kernel.columns.keytable import longer
 from nadi.kernel.columns.stretch import DTYPES, Array, Column, Longs, Stretch
 from nadi.kernel.columns.texts import Texts
@@ -94,6 +95,7 @@ class SlotRows:
         return made
 
     def read(self, slots: Longs, arrays: Mapping[str, Array]) -> None:
-        """Put back what was told of slots."""
+        """Put back what was told of slots. Raises ValueError for what was told of others."""
         for name, array in self.arrays.items():
-            array[slots] = self._table.read(name, arrays) if name in self._texts else arrays[name]
+            told = {name: self._table.read(name, arrays)} if name in self._texts else arrays
+            array[slots] = values(told, name, array.dtype, len(slots))

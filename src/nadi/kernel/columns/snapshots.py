@@ -1,11 +1,13 @@
 """`output snapshot every t insert all events` behind a window: at each tick the rows of the events that are in the window, and what aggregators have come to by
-then (language text §14).
+then (semantics/selection.md#snapshots).
 
 Events leave the windows that are here in the order in which they came, so that what rows look for among what they hold is always the oldest. What is shown:
 
 - without aggregators the rows of all events;
-- with some, and without groups, the same, each with what the aggregators have come to; with groups the newest row of each, in the order of their oldest;
-- aggregators alone: a row of each group that has ever been, with the time of the last event that came or left (`at` by group, `place` their order).
+- with some, and without groups, the same, each with what the aggregators have come to; with groups the oldest row of each;
+- aggregators alone, without groups: one row, as long as the event that came or left last is one that came (`place` is then not 0), with its time (`at`);
+- aggregators alone, with groups: a row of each, with the time of its last event, in the order in which they came (`place`). A tick forgets those that have no
+  events.
 
 A batch is taken in parts, up to each tick. What happens between them is written by `windowsnapshots` and `batchsnapshots`.
 """
@@ -18,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from nadi.kernel.columns.accumulating import Aggregator, accumulators, loaded
+from nadi.kernel.columns.bounds import check_numbers
 from nadi.kernel.columns.code import Term, Writer
 from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.contract import Input
@@ -33,8 +36,8 @@ from nadi.kernel.columns.ring import Ring
 from nadi.kernel.columns.stretch import DTYPES, Array, Column, Longs, Stretch, empty
 from nadi.kernel.columns.texts import Texts
 from nadi.lang.tree import Type
-from nadi.plan.islands import having_of
-from nadi.plan.islandwindows import aggregated
+from nadi.plan.columns.islands import having_of
+from nadi.plan.columns.windowsupport import aggregated
 from nadi.plan.nodes import Attr, Const, Expr, Query, Selection, SingleInput, WindowCall
 
 START, FIRED, GROUPS, OWN = range(4)
@@ -188,6 +191,8 @@ class Snapshots:
             leave()
             if self._alone:
                 write.line("at[h] = x")
+                if not self._groups.grouped:
+                    write.line("place[h] = 0")
 
     def _hold(self, write: Writer, values: Sequence[Term], row: Mapping[int, Term]) -> None:
         """The lines that keep an event."""
@@ -270,29 +275,44 @@ class Snapshots:
         """What a tick shows: the columns of rows by `c<number>` and `y<number>`, their times, the tick; None where that is nothing."""
         groups: Array
         if self._alone:
+            self._forget()
             place = self._groups.arrays["place"]
             shown = np.flatnonzero(place)
             groups = shown[np.argsort(place[shown])].astype(np.int32)
             found = self._of_groups(groups)
             ts = self._groups.arrays["at"][groups]
         else:
-            places, groups = (one[: self.shows()] for one in self._queue.places())
-            if self._drops:
-                kept = self._queue.arrays["kept"][places]
-                places, groups = places[kept], groups[kept]
+            places, groups = self._held_now()
             if not self._summed:
                 found = {}
             elif not self._groups.grouped:
                 found = {name: np.repeat(array, len(places)) for name, array in self._of_groups(_ONE).items()}
             else:
                 different, codes = coded(groups)
-                newest = np.empty(len(different), np.int64)
-                newest[codes] = places  # the newest one of a group comes last
-                places, found = newest, self._of_groups(different)
+                oldest = np.empty(len(different), np.int64)
+                oldest[codes[::-1]] = places[::-1]  # the oldest one of a group is written last
+                places, found = oldest, self._of_groups(different)
             names = (*(f"{letter}{n}" for n in self._plain for letter in "cy"), *self._strings)
             found |= {name: self._queue.arrays[name][places] for name in names}
             ts = self._queue.arrays["ts"][places]
         return {**found, "ts": ts, "tick": np.full(len(ts), tick, np.int64)} if len(ts) else None
+
+    def _held_now(self) -> tuple[Longs, Array]:
+        """The events that are shown: their places in the queue, their groups."""
+        places, groups = (one[: self.shows()] for one in self._queue.places())
+        if self._drops:
+            kept = self._queue.arrays["kept"][places]
+            places, groups = places[kept], groups[kept]
+        return places, groups
+
+    def _forget(self) -> None:
+        """Let go of the groups that have no events."""
+        groups = self._groups
+        if groups.grouped:
+            gone = groups.arrays["place"] > 0
+            gone[self._held_now()[1]] = False
+            groups.arrays["place"][gone] = groups.arrays["at"][gone] = 0
+            groups.touched |= gone
 
     def _of_groups(self, groups: Array) -> dict[str, Array]:
         """What the aggregators of some groups have come to, as columns."""
@@ -321,7 +341,7 @@ class Snapshots:
     def next_timer(self) -> int | None:
         """The next tick that shows something."""
         held = self._numbers.held
-        if self.shows() or held[GROUPS]:
+        if self.shows() or (self._alone and self._groups.arrays["place"].any()):
             return self._tick(held[FIRED])
         return None if self.wakes() == NEVER else self._tick(max(held[FIRED], self.wakes()))
 
@@ -353,6 +373,17 @@ class Snapshots:
             self._pairs.apply(block)
         else:
             self._groups.apply(block)
+
+    def check(self) -> None:
+        """What is shown is held. Raises ValueError where that is not so."""
+        if not 0 <= self.shows() <= len(self._queue):
+            raise ValueError("more events are shown than there are")
+        if self._alone:
+            places = self._groups.arrays["place"]
+            check_numbers(places, "'place'")
+            check_numbers(
+                np.array(self._numbers.held[GROUPS]).reshape(1), "how many groups are shown", int(places.max())
+            )
 
     def clear(self) -> None:
         """Forget all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from nadi.kernel.columns.contract import Operator, State, Stateful
+from nadi.kernel.columns.contract import Operator, State, Stateful, check
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.stretch import Stretch
 
@@ -57,6 +57,11 @@ class Staged:
             self._stage.apply(block)
         elif self._stateful is not None:
             self._stateful.apply(block)
+
+    def check(self) -> None:
+        """See whether what was loaded fits together."""
+        check(self._stage)
+        check(self._inner)
 
     def clear(self) -> None:
         """Forget all."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
+from nadi.kernel.columns.bounds import check_places, many
 from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.keytable import KeyTable
 from nadi.kernel.columns.stretch import Array, Bools, Column
@@ -66,9 +67,10 @@ class Texts:
         return {name: codes, f"{name}.ends": ends, f"{name}.texts": data}
 
     def read(self, name: str, arrays: Mapping[str, Array]) -> Array:
-        """The ids of what `told` told."""
+        """The ids of what `told` told. Raises ValueError for what it did not tell."""
         found = self._keys.unpacked(arrays[f"{name}.ends"], arrays[f"{name}.texts"]) + np.int32(1)
-        codes = arrays[name]
+        codes = many(arrays, name, np.int32)
+        check_places(codes, len(found), f"'{name}'", least=-1)
         return np.where(codes < 0, np.int32(0), found.take(codes, mode="clip") if len(found) else np.int32(0))
 
 

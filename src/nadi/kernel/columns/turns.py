@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.kernel.contract import ORDER, POSITION, RUN, ArrivalBatch, Failure, Outputs
@@ -50,11 +52,13 @@ def _slices(arrivals: Sequence[ArrivalBatch], taken: Sequence[int], until: Seque
 def together(parts: Iterable[Outputs]) -> Outputs:
     """What the parts of a batch gave, as what the batch gave."""
     batches: dict[str, list[pa.RecordBatch]] = {}
+    orders: dict[str, list[npt.NDArray[np.int64]]] = {}
     counts: dict[str, int] = {}
     failures: list[Failure] = []
     for part in parts:
         for stream, batch in part.batches.items():
             batches.setdefault(stream, []).append(batch)
+            orders.setdefault(stream, []).append(part.orders[stream])
         for stream, count in part.counts.items():
             counts[stream] = counts.get(stream, 0) + count
         failures += part.failures
@@ -62,4 +66,4 @@ def together(parts: Iterable[Outputs]) -> Outputs:
         stream: some[0] if len(some) == 1 else pa.Table.from_batches(some).combine_chunks().to_batches()[0]
         for stream, some in batches.items()
     }
-    return Outputs(whole, tuple(failures), counts)
+    return Outputs(whole, tuple(failures), counts, {stream: np.concatenate(some) for stream, some in orders.items()})

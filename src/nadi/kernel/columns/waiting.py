@@ -1,4 +1,4 @@
-"""The operator of batch windows whose selection looks at each event by itself: the rows of a batch wait for its end (language text §6)."""
+"""The operator of batch windows whose selection looks at each event by itself: the rows of a batch wait for its end (semantics/windows.md#batch-windows)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import values
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, NEVER, NO_CLOCK
 from nadi.kernel.columns.filtering import taking_part, write_filters
@@ -104,7 +105,7 @@ class Waiting:
     def apply(self, block: Block) -> None:
         """Put back the clock or rows."""
         if block.letter == "w":
-            self._clock = block.arrays["clock"].copy()
+            self._clock = values(block.arrays, "clock", np.int64, len(NO_CLOCK)).copy()
             self._told = self._clock.copy()
         else:
             self._parcel.apply(block)

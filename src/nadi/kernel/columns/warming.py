@@ -12,7 +12,7 @@ from nadi.kernel.columns.engine import ColumnsKernel
 from nadi.kernel.columns.tables import target_of
 from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
 from nadi.lang.tree import Type
-from nadi.plan.islands import islands
+from nadi.plan.columns.islands import islands
 from nadi.plan.nodes import App, Schema
 from nadi.plan.walk import read
 

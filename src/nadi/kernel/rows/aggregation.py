@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
 from typing import Any
 
 from nadi.errors import error
 from nadi.functions.entries import Accumulator
+from nadi.kernel.rows.bags import CountedBag
 from nadi.kernel.rows.code import argument_of
+from nadi.kernel.rows.events import CURRENT
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.state import Cell, Cells, Map
 from nadi.plan.nodes import Aggregate
@@ -59,6 +59,16 @@ class Aggregation:
             self._groups.pop(group)
         return found
 
+    def step(self, kind: int, group: object, number: int, value: Any) -> Any:
+        """What one aggregator is worth after a C or X event."""
+        _n, step, bag = (self._adds if kind == CURRENT else self._removes)[number]
+        return step(self._states(group)[number], value, bag, group)
+
+    def forget_fresh(self, group: object) -> None:
+        """A group that is as if it had seen nothing is forgotten."""
+        if self._groups.get(group) == self._fresh:
+            self._groups.pop(group)
+
     def _states(self, group: object) -> States:
         """The states of a group, to be changed."""
         groups = self._groups
@@ -80,8 +90,8 @@ class Aggregation:
                         pass
 
     def reset(self) -> None:
-        """An R event: clears every group; what holds forever stays."""
-        lasting = [n for n, a in enumerate(self._accumulators) if a.forever]
+        """An R event: clears every group. Only in 4.x does it spare what holds forever."""
+        lasting = [n for n, a in enumerate(self._accumulators) if a.forever and self._flow.compat < 5]
         kept = [(group, states) for group, states in self._groups.items()] if lasting else []
         self._groups.clear()
         for group, states in kept:
@@ -102,95 +112,3 @@ def accumulator_of(aggregate: Aggregate, removes: bool, flow: Flow) -> Accumulat
     if found is None:
         raise error("FUNCTION_NOT_FOUND", name=aggregate.function, hint="register it before the app is made")
     return found.make(tuple(argument_of(a) for a in aggregate.args), removes)
-
-
-class CountedBag:
-    """The values of all groups in one Map cell: (group, value) → count, so that a delta writes the values that came or went and no others.
-
-    Order is not state: a heap per group and direction is made when first asked for, fed from then on, and forgotten when the cells change. Values
-    that left stay in a heap until they reach its top.
-    """
-
-    def __init__(self) -> None:
-        self._counts: Map
-        self._least: dict[object, list[Any]] = {}
-        self._greatest: dict[object, list[Any]] = {}
-        self._distinct: dict[object, dict[Any, None]] | None = None
-
-    def bind(self, counts: Map) -> None:
-        """Work on this cell from now on."""
-        self._counts = counts
-        self._forget()
-
-    def _forget(self) -> None:
-        self._least.clear()
-        self._greatest.clear()
-        self._distinct = None
-
-    def clear(self) -> None:
-        self._counts.clear()
-        self._forget()
-
-    def add(self, group: object, value: object) -> int:
-        held = int(self._counts.get((group, value), 0)) + 1
-        self._counts.set((group, value), held)
-        if held == 1:
-            self._enter(group, value)
-        return held
-
-    def _enter(self, group: object, value: Any) -> None:
-        if (heap := self._least.get(group)) is not None:
-            heappush(heap, value)
-        if (heap := self._greatest.get(group)) is not None:
-            heappush(heap, -value)
-        if self._distinct is not None:
-            self._distinct.setdefault(group, {})[value] = None
-
-    def remove(self, group: object, value: object) -> int:
-        key = (group, value)
-        held = self._counts.get(key)
-        if held is None:
-            return -1
-        if held > 1:
-            self._counts.set(key, held - 1)
-            return int(held) - 1
-        self._counts.pop(key)
-        if self._distinct is not None:
-            self._leave(self._distinct, group, value)
-        return 0
-
-    def _leave(self, distinct: dict[object, dict[Any, None]], group: object, value: object) -> None:
-        del distinct[group][value]
-        if not distinct[group]:
-            del distinct[group]
-            self._least.pop(group, None)
-            self._greatest.pop(group, None)
-
-    def values(self, group: object) -> Iterable[Any]:
-        if self._distinct is None:
-            self._distinct = {}
-            for held_group, value in self._counts:
-                self._distinct.setdefault(held_group, {})[value] = None
-        return self._distinct.get(group, {})
-
-    def count(self, group: object, value: object) -> int:
-        return int(self._counts.get((group, value), 0))
-
-    def least(self, group: object) -> Any:
-        heap = self._least.get(group)
-        if heap is None:
-            heap = self._least[group] = list(self.values(group))
-            heapify(heap)
-        return self._top(heap, group, 1)
-
-    def greatest(self, group: object) -> Any:
-        heap = self._greatest.get(group)
-        if heap is None:
-            heap = self._greatest[group] = [-v for v in self.values(group)]
-            heapify(heap)
-        return self._top(heap, group, -1)
-
-    def _top(self, heap: list[Any], group: object, sign: int) -> Any:
-        while heap and (group, sign * heap[0]) not in self._counts:
-            heappop(heap)
-        return sign * heap[0] if heap else None

@@ -1,4 +1,4 @@
-"""Incremental aggregations (language text §13): running values per time bucket and group, for several durations at once.
+"""Incremental aggregations (semantics/aggregations.md): running values per time bucket and group, for several durations at once.
 
 Every event is counted in its bucket of each duration, by its own time: an event out of order simply goes into an older bucket. Plain attributes keep what
 the event with the latest time had.
@@ -15,10 +15,10 @@ from nadi.errors import error
 from nadi.kernel.calendar import bucket_start, range_of, time_of_stamp
 from nadi.kernel.rows.aggregation import Aggregation as Accumulators
 from nadi.kernel.rows.code import BETWEEN
-from nadi.kernel.rows.compile import ROW, compile_key, compile_row, compile_values
+from nadi.kernel.rows.compile import ROW, cast_failed, compile_key, compile_row, compile_values
 from nadi.kernel.rows.events import CURRENT, Chunk, Row
 from nadi.kernel.rows.flow import Flow
-from nadi.kernel.rows.hashing import DELIMITER, text_buckets
+from nadi.kernel.rows.javahash import DELIMITER, text_buckets
 from nadi.kernel.rows.state import Map
 from nadi.kernel.rows.steps import make_steps
 from nadi.lang import parse_expression
@@ -92,12 +92,25 @@ class AggregationRuntime:
         for kind, ts, row in chunk:
             if kind != CURRENT:
                 continue
-            moment = self._flow.now if self._time is None else self._time(row, ts)
-            if isinstance(moment, str):
-                moment = time_of_stamp(moment)
+            moment = self._flow.now if self._time is None else self._moment(self._time(row, ts))
             key, values = self._key(row, ts), self._arguments(row, ts, (), ())
-            for duration, series in self._series.items():
-                series.add((bucket_start(moment, duration, self._zone), key), moment, row, values)
+            starts = [bucket_start(moment, duration, self._zone) for duration in self._series]
+            try:
+                for start, series in zip(starts, self._series.values(), strict=True):
+                    series.add((start, key), moment, row, values)
+            except TypeError as problem:
+                raise cast_failed("an aggregator", problem) from problem
+
+    def _moment(self, value: object) -> int:
+        """The time of an event."""
+        if isinstance(value, str):
+            return time_of_stamp(value)
+        if value is None:
+            raise error("NULL_VALUE", where=f"'aggregate by' of {self.plan.name}")
+        if type(value) is not int:
+            where = f"'aggregate by' of {self.plan.name}"
+            raise error("CLASS_CAST", where=where, reason=f"{value!r} is no long and no text")
+        return value
 
     # ---- reading
 

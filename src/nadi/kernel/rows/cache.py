@@ -1,4 +1,4 @@
-"""`@cache`: rows of a store, kept at hand (language text §12).
+"""`@cache`: rows of a store, kept at hand (semantics/tables.md#cache).
 
 As long as the cache holds the whole table, everything is found in it. From then on only what fixes the primary key is: a row that is not here is asked of
 the store, and kept. Writes go to the store and to the rows that are here. What others write into the store is not seen in the meantime; that is what

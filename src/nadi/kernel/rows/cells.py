@@ -58,7 +58,7 @@ class Value:
         self._before = _SAME
 
     def apply(self, change: Change) -> None:
-        self._value = change[1]
+        _letter, self._value = change
 
     def __len__(self) -> int:
         return 0 if self._value is None else 1
@@ -162,6 +162,8 @@ class Deque:
     def apply(self, change: Change) -> None:
         _letter, taken, appended = change
         items = self.items
+        if not 0 <= taken <= len(items):
+            raise ValueError(f"{taken} go of {len(items)}")
         if isinstance(items, deque):
             for _ in range(taken):
                 items.popleft()

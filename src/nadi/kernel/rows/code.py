@@ -1,4 +1,4 @@
-"""One expression of the plan → one Python expression (language text §4).
+"""One expression of the plan → one Python expression (semantics/expressions.md).
 
 `Writer` turns a plan expression into text that reads the rows by the names of its *places* and does Java's arithmetic in line:
 
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ctypes import c_float
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from nadi.errors import error
 from nadi.functions import arithmetic
@@ -57,7 +57,9 @@ class Stored(Protocol):
     """A table in a store: conditions are put to it once, and answered for the values of an event."""
 
     def question(self, on: Expr | None) -> Question: ...
-    def contains(self, question: Question, values: Row) -> bool: ...
+
+    @property
+    def sought(self) -> Any: ...
 
 
 class Question(Protocol):
@@ -161,7 +163,7 @@ class Writer:
                 return self._attribute(expr)
             case AttrList(slot, position):
                 name = self._place(slot).name
-                return Code(f"([e[2][{position}] for e in {name}] if {name} else None)")
+                return Code(f"[e[2][{position}] for e in {name} or ()]", nullable=False)
             case Call():
                 return self._call(expr)
             case Aggregate():
@@ -332,7 +334,7 @@ class Writer:
         return f"c_float({text}).value" if kind is Type.FLOAT else f"({text})"
 
     def _comparison(self, expr: Comparison, left: Code) -> Code:
-        """`!=` is true where a side is null, the others are false (language text §0.3)."""
+        """`!=` is true where a side is null, the others are false (semantics/expressions.md#null)."""
         right = self._part(expr.right)
         differs = expr.op == "!="
         guards: list[str] = []
@@ -360,6 +362,16 @@ class Writer:
     # ---- functions
 
     def _call(self, expr: Call) -> Code:
+        """A function that gives a bool gives false for null (semantics/expressions.md#null)."""
+        code = self._called(expr)
+        cast = expr.function == "cast" and expr.args[0].type is not Type.BOOL
+        if expr.type is not Type.BOOL or not (code.nullable or cast):
+            return code
+        if expr.function == "cast":
+            return Code(f"{self.bind('bool_of', _bool_of)}({code.text})", nullable=False)
+        return Code(f"({code.text} is True)", nullable=False)
+
+    def _called(self, expr: Call) -> Code:
         function = self._registry.function(expr.function)
         if function is None:
             raise error("FUNCTION_NOT_FOUND", name=expr.function, hint="the app was planned with another registry")
@@ -415,22 +427,24 @@ class Writer:
         """Looks up by primary key or index where the condition fixes one, and goes through all rows otherwise."""
         table = self._tables[expr.table]
         if isinstance(table, Stored):
+            table.sought.used = True
             question = table.question(expr.condition)
             made = "".join(f"{self.code(v).text}, " for v in question.values)
-            contains, asked = self.bind(f"contained_in_{expr.table}", table.contains), self.bind("question", question)
-            return Code(f"{contains}({asked}, ({made}))", nullable=False)
+            sought, asked = self.bind(f"sought_in_{expr.table}", table.sought), self.bind("question", question)
+            return Code(f"{sought}.contains({asked}, ({made}))", nullable=False)
         columns, values = lookup_of(expr.condition, table.table) if isinstance(table, TableRuntime) else ((), ())
         row = self._temporary()
         before, self._table_row = self._table_row, Place(row, ROW)
         condition = self.truth(expr.condition)
         self._table_row = before
+        if isinstance(table, TableRuntime):
+            table.sought.used = True
+        sought = self.bind(f"sought_in_{expr.table}", table.sought if isinstance(table, TableRuntime) else table)
         if not columns:
-            rows = self.bind(f"rows_of_{expr.table}", table.rows)
-            return Code(f"any({condition} for {row} in {rows}())", nullable=False)
+            return Code(f"any({condition} for {row} in {sought}.rows())", nullable=False)
         key = self._temporary()
-        lookup = self.bind(f"lookup_in_{expr.table}", getattr(table, "lookup"))  # noqa: B009
         made = "".join(f"{self.code(v).text}, " for v in values)
-        found = f"any({condition} for {row} in {lookup}({columns!r}, {key}))"
+        found = f"any({condition} for {row} in {sought}.lookup({columns!r}, {key}))"
         return Code(f"(({key} := ({made})) is not None and {found})", nullable=False)
 
 
@@ -443,6 +457,13 @@ def _reaches(name: str, index: int) -> str:
     if index in (0, -1):
         return name
     return f"{name} and len({name}) >= {index + 1 if index >= 0 else -index}"
+
+
+def _bool_of(value: object) -> bool:
+    """What was cast to a bool must be one."""
+    if value is None or type(value) is bool:
+        return value is True
+    raise TypeError(f"{value!r} is not a bool")
 
 
 def _number_as(value: float | None, kind: Type) -> float | None:

@@ -6,7 +6,7 @@ A column is written as a shape and data. The *shape* is a text:
 - `(s)`: tuples, whose items all have the shape s; `(s,s,…)`: tuples of so many items, with a shape each; both are written as arrays;
 - `[s]`: lists of s, where s is not `.`;
 - `?s`: None, or s;
-- `*`: anything else, in the form of `nadi.kernel.rows.packing`.
+- `*`: anything else, in the form of `nadi.kernel.rows.messagepack`.
 
 Two more stand for a whole column: `=` is one value for all, and data that one; `+` are ints, each written as what it is more than the one before it.
 
@@ -26,7 +26,7 @@ from typing import Any, Optional
 
 import msgspec
 
-from nadi.kernel.rows.packing import ATOMS, mark, unpack_rare
+from nadi.kernel.rows.messagepack import ATOMS, mark, unpack_rare
 
 Column = tuple[str, Any]
 """Shape and data."""

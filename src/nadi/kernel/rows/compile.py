@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import count
+from types import CodeType
 from typing import Any
 
 from nadi.errors import error
@@ -105,7 +107,7 @@ def compile_values(
 
 
 def compile_key(exprs: tuple[Expr, ...], flow: Flow, tables: Tables, shape: str) -> Callable[[Any, int], str]:
-    """`f(input, ts)` → the text under which events with equal values come together (language text §0.9)."""
+    """`f(input, ts)` → the text under which events with equal values come together (semantics/expressions.md#keys)."""
     function = _Function(f"{_input(shape)}, ts", shape, flow, tables)
     function.writer.bind("java_text", java_text)
     return function.compile(function.writer.key(exprs))
@@ -173,18 +175,24 @@ class _Function:
         return [*(self._lines[s] for s in sorted(self._lines)), *self.writer.parts]
 
     def _compile(self, parameters: str, lines: list[str]) -> Callable[..., Any]:
-        name = f"<expression {next(_numbers)}>"
         body = "\n".join(f"        {line}" for line in lines)
         source = (
             f"def expression({parameters}):\n    try:\n{body}\n"
             "    except TypeError as problem:\n        raise cast_failed('an expression', problem) from problem\n"
         )
         names = self.writer.names | {"cast_failed": cast_failed}
-        exec(compile(source, name, "exec"), names)
-        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        exec(_code_of(source), names)
         made: Callable[..., Any] = names["expression"]  # type: ignore[assignment]  # exec put it there
         made.__doc__ = source
         return made
+
+
+@lru_cache(2048)
+def _code_of(source: str) -> CodeType:
+    """Python's code of a function: the kernels of other buckets, and those that take over their state, have the same ones. Tracebacks show its lines."""
+    name = f"<expression {next(_numbers)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    return compile(source, name, "exec")
 
 
 def cast_failed(where: str, problem: TypeError) -> Exception:

@@ -1,9 +1,10 @@
-"""The rows kernel: an app as a state machine that takes one arrival at a time (design §5; language text §3, §15, §18)."""
+"""The rows kernel: an app as a state machine that takes one arrival at a time (semantics/events.md#chunks)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import merge
+from operator import index
 from typing import TYPE_CHECKING
 
 from nadi.errors import error
@@ -11,6 +12,7 @@ from nadi.functions.scripts import RunnerOf, with_scripts
 from nadi.kernel.arrow import OutputBuffer, chunks
 from nadi.kernel.contract import KEY_GROUPS, Arrivals, Outputs, Segment
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
+from nadi.kernel.damage import fitting
 from nadi.kernel.keys import COUNTER, flow_key_group
 from nadi.kernel.rows.assembly import assemble
 from nadi.kernel.rows.events import CURRENT, Chunk, Row
@@ -22,6 +24,7 @@ from nadi.kernel.rows.playback import Idle
 from nadi.kernel.rows.queries import QueryCallback
 from nadi.kernel.rows.state import Value
 from nadi.kernel.rows.tables import TableRuntime
+from nadi.kernel.rows.triggers import TriggerRuntime
 from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
 from nadi.plan.nodes import App, OnDemand
@@ -81,7 +84,7 @@ class RowsKernel:
             number: Value = numbers.at(_COUNTERS[group])["next"]
             first = number.get() or 0
             number.set(first + len(chunk))
-            buffer.add(chunk, first, group)
+            buffer.add(chunk, first, group, flow.arrival_now)
 
         junction.listen(collect)
         return buffer
@@ -96,6 +99,15 @@ class RowsKernel:
         self.flow.arrival_now = now
         for part in self._assembly.begins:
             part.begin()
+
+    def resume(self, now: int) -> None:
+        """Go on at clock `now` (ms) with what there is, after a stop: triggers begin anew (semantics/time.md#triggers), and what fell due meanwhile is done."""
+        triggers = [part for part in self._assembly.begins if isinstance(part, TriggerRuntime)]
+        for trigger in triggers:
+            trigger.end()
+        self.advance(now)
+        for trigger in triggers:
+            trigger.begin()
 
     def begin_keys(self) -> None:
         """Begin the queries of all partition keys that are known, for queries that are put beside keys of a restored state."""
@@ -116,16 +128,16 @@ class RowsKernel:
         return self._outputs()
 
     def _outputs(self) -> Outputs:
-        batches = {}
+        batches, orders = {}, {}
         for key, buffer in self._buffers.items():
-            batch, refused = buffer.take()
+            batch, clocks, refused = buffer.take()
             if batch is not None:
-                batches[key] = batch
+                batches[key], orders[key] = batch, clocks
             for ts, row, problem in refused:
                 self.delivery.note_row(key, ts, row, problem)
         junctions = self._assembly.wiring.junctions
         counts = {key: junction.take_passed() for key, junction in junctions.items() if junction.passed}
-        return Outputs(batches, self.delivery.take_failures(), counts)
+        return Outputs(batches, self.delivery.take_failures(), counts, orders)
 
     def next_timer(self) -> int | None:
         """When the next timer of the arrival clock is due, ms."""
@@ -142,14 +154,25 @@ class RowsKernel:
         return self.flow.store.dump()
 
     def load(self, state: Iterable[Segment | bytes]) -> None:
-        """Replace all state; the clocks are part of it."""
+        """Replace all state; the clocks are part of it. Errors: STATE_NOT_READABLE."""
         self.flow.store.load(state)
-        clock = self._assembly.clock.at("")["now"].get()
-        if clock is not None:
-            self.flow.set_clocks(*clock)
-        self.flow.timers.rebuild()
-        if self.flow.arrivals is not self.flow.timers:
-            self.flow.arrivals.rebuild()
+        with fitting("the clocks"):
+            clock = self._assembly.clock.at("")["now"].get()
+            if clock is not None:
+                self.flow.set_clocks(*map(index, clock))
+            self.flow.timers.rebuild()
+            if self.flow.arrivals is not self.flow.timers:
+                self.flow.arrivals.rebuild()
+
+    def restore(self, state: Iterable[Segment | bytes]) -> None:
+        """As `load`, for a snapshot that is put into an app with a clock of its own: in playback that of events, which never goes back, and the silence that
+        moves it are no part of a snapshot (semantics/events.md#snapshots). Errors: STATE_NOT_READABLE."""
+        now, kept = self.flow.now, None if self._idle is None else self._idle.kept()
+        self.load(state)
+        if self.flow.playback:
+            self.flow.now = now
+        if self._idle is not None and kept is not None:
+            self._idle.put(kept)
 
     def _keep_clock(self) -> None:
         cell: Value = self._assembly.clock.at("")["now"]

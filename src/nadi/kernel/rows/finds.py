@@ -1,4 +1,4 @@
-"""On-demand queries: asked once, answered from tables and named windows, or changing a table (language text §16)."""
+"""On-demand queries: asked once, answered from tables and named windows, or changing a table (semantics/tables.md#on-demand-queries)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 One `Flow` per kernel. While a chunk is on its way, `flow.key` is the partition key it travels under ("" outside partitions), `flow.group` the
 key-group its outputs are numbered in, `flow.now` the app's clock. Elements read them and never the machine's clock. `flow.store` holds all state.
 
-In playback there are two clocks (language text §15): `flow.now` with `flow.timers` follows event timestamps, `flow.arrival_now` with
+In playback there are two clocks (semantics/time.md#playback): `flow.now` with `flow.timers` follows event timestamps, `flow.arrival_now` with
 `flow.arrivals` follows arrivals; cron, triggers and idle time use the latter. Without playback both are the same.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping
+from operator import index
 from typing import Protocol
 
 from nadi.errors import error
@@ -99,6 +100,13 @@ class Timer:
         """Forget what waits under a key."""
         self.state.drop(key)
 
+    def waiting(self, key: str) -> tuple[int, ...]:
+        """The due times that wait under a key."""
+        if key not in self.state.flow_keys():
+            return ()
+        due: Deque = self.state.at(key)["due"]
+        return tuple(due)
+
 
 class Timers:
     """All timers of a kernel. The one to fire next has the least (due time of its head, element order, key)."""
@@ -108,6 +116,10 @@ class Timers:
         self._arrivals = arrivals
         self._all: list[Timer] = []
         self._heap: list[tuple[int, int, str]] = []
+        self._before = 0  # the clock before the jump at hand
+        self._furthest: int | None = (
+            None  # the last element, in their order, whose timers it has come to; None where there is no jump
+        )
 
     def timer(self, element_id: str, woken: Woken) -> Timer:
         """Declare a timed element; the order of declaration breaks ties between equal due times."""
@@ -126,7 +138,7 @@ class Timers:
     def rebuild(self) -> None:
         """After a load: the heap is not state, it follows from the FIFOs."""
         self._heap = [
-            (waiting[0], timer.order, key)
+            (index(waiting[0]), timer.order, key)
             for timer in self._all
             for key in timer.state.flow_keys()
             if len(waiting := timer.state.at(key)["due"])
@@ -163,11 +175,24 @@ class Timers:
     def jump_to(self, now: int) -> None:
         """Playback: set the clock, then run each scheduler with due entries to its end: element by element, in each by the first due time of its keys.
 
-        They see the new time, not their own (language rule: a jump runs due timers at the new time).
+        They see the new time, not their own (semantics/time.md#playback: a jump runs due timers at the new time).
         """
+        self._before, self._furthest = self.flow.now, -1  # no element's turn was yet
         self.flow.now = max(self.flow.now, now)
+        try:
+            self._run_all()
+        finally:
+            self._furthest = None
+
+    def ran_until(self, timer: Timer) -> int:
+        """Up to which time all that was due of an element has fired: during a jump of the playback clock its turn may be still to come."""
+        if self._furthest is None or timer.order <= self._furthest:
+            return self.flow.now
+        return self._before
+
+    def _run_all(self) -> None:
         waiting: list[tuple[int, int, str]] = []
-        last = -1
+        last = furthest = -1
         while True:
             while (due := self.next_due()) is not None and due <= self.flow.now:
                 waiting.append(heapq.heappop(self._heap))
@@ -175,6 +200,7 @@ class Timers:
                 return
             # the next element that has something due; after the last one those that got something from later ones
             last = min((order for _due, order, _key in waiting if order > last), default=-1)
+            furthest = self._furthest = max(last, furthest)
             turn = sorted(entry for entry in waiting if entry[1] == last)
             waiting = [entry for entry in waiting if entry[1] != last]
             for due, order, key in turn:

@@ -1,4 +1,4 @@
-"""Joins (language text §8).
+"""Joins (semantics/joins.md).
 
 What comes out of a side's handlers and window is joined event by event with what the other side holds. The matches of one event form a chunk; the chunks
 of what the window lets out at once form a group, whose results are delivered together (Siddhi 4: each by itself).
@@ -71,12 +71,13 @@ class JoinRuntime:
                     searched=True,
                 )
         held = tuple(_holding(slot, side, self._steps, flow, tables) for slot, side in enumerate(sides))
-        self._find = tuple(
+        self.finds: list[Find] = [
             _reading(plan, slot, flow, tables)
             if sides[1 - slot].kind == "aggregation"
             else _finding(plan.on, slot, held[1 - slot], flow, tables)
             for slot in (0, 1)
-        )
+        ]
+        self.found = tuple((sides[1 - slot].kind, sides[1 - slot].input.source) for slot in (0, 1))
         self._outer = tuple(side.outer for side in sides)
 
     def begin(self) -> None:
@@ -106,7 +107,7 @@ class JoinRuntime:
                 yield Event(RESET, self._flow.now, ())
 
     def _trigger(self, slot: int, events: Iterable[Event]) -> None:
-        find, outer = self._find[slot], self._outer[slot]
+        find, outer = self.finds[slot], self._outer[slot]
         group: Group = []
         for event in events:
             kind, ts, row = event
@@ -278,7 +279,7 @@ def _asking(on: Expr, slot: int, table: StoredTable, flow: Flow, tables: Mapping
 
 
 def _reading(plan: JoinInput, slot: int, flow: Flow, tables: Mapping[str, Searchable]) -> Find:
-    """How an event of side `slot` finds its matches in an aggregation: in the range that `within` and `per` mean for it (§13)."""
+    """How an event of side `slot` finds its matches in an aggregation: in the range that `within` and `per` mean for it (semantics/aggregations.md#reading)."""
     side = (plan.right, plan.left)[slot]
     aggregation = tables[side.input.source]
     assert isinstance(aggregation, Ranged)  # the plan says that this side is one

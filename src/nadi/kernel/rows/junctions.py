@@ -1,4 +1,4 @@
-"""Junctions: where the events of a stream meet what listens to it (language text §3, §16).
+"""Junctions: where the events of a stream meet what listens to it (semantics/events.md#delivery).
 
 Delivery is synchronous and depth-first, in the order of subscription. What a receiver raises ends the delivery of that chunk: receivers after it
 are skipped, the events are noted as failures or go to the fault stream, and the sender never hears of it.
@@ -154,7 +154,7 @@ class Junction:
 
 
 def call_back(delivery: Delivery, place: str, callback: Callable[..., None], *arguments: object) -> None:
-    """Call user code: what it raises is noted and swallowed (language text §16)."""
+    """Call user code: what it raises is noted and swallowed (semantics/events.md#failures)."""
     try:
         callback(*arguments)
     except Exception as problem:

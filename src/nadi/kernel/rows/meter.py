@@ -6,15 +6,18 @@ Delivery is depth-first: what a query emits is processed by the next ones before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nadi.kernel.rows.aggregations import AggregationRuntime
 from nadi.kernel.rows.events import Chunk
+from nadi.kernel.rows.join import JoinRuntime
 from nadi.kernel.rows.namedwindows import NamedWindowRuntime
 from nadi.kernel.rows.partitions import PartitionRuntime
 from nadi.kernel.rows.queries import QueryRuntime
+from nadi.kernel.rows.stores import StoredTable
+from nadi.kernel.rows.tables import Sought, TableRuntime
 from nadi.kernel.rows.triggers import TriggerRuntime
 from nadi.plan.nodes import DeleteFromTable, InsertIntoStream, InsertIntoTable, UpdateOrInsertTable, UpdateTable
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from nadi.kernel.rows.assembly import Assembly
     from nadi.kernel.rows.flow import Flow, Woken
 
+T = TypeVar("T")
 Emit = Callable[[Chunk], None]
 Clock = Callable[[], int]
 
@@ -93,6 +97,36 @@ class Meter:
 
         return timed
 
+    def asked(self, label: str, find: Callable[..., T]) -> Callable[..., T]:
+        """A look-up whose time is charged to `label`, one event for each call."""
+        part = self.parts.setdefault(label, Part())
+        enter, leave = self._enter, self._leave
+
+        def timed(*given: Any) -> T:
+            outer = enter(part)
+            part.events += 1
+            try:
+                return find(*given)
+            finally:
+                leave(outer)
+
+        return timed
+
+    def read(self, label: str, rows: Callable[..., Iterable[T] | None]) -> Callable[..., Iterator[T]]:
+        """Rows that somebody goes through, as far as he wants; until then time is charged to `label`, one event for each call."""
+        part = self.parts.setdefault(label, Part())
+
+        def timed(*given: Any) -> Iterator[T]:
+            outer = self._enter(part)
+            part.events += 1
+            try:
+                yield from rows(*given) or ()
+            finally:
+                if self._current is part:  # else he failed, and whoever called him is charged already
+                    self._leave(outer)
+
+        return timed
+
     def woken(self, label: str, work: Woken) -> Woken:
         """The work of a timer whose time is charged to `label`."""
         part = self.parts.setdefault(label, Part())
@@ -128,9 +162,34 @@ def metered(
         if label:
             meter.on_stop(partial(setattr, query, "act", query.act))
             query.act = meter.entry(label, query.act)
+        if query.join is not None:
+            _meter_finds(meter, query.join, ("table", "window", "aggregation") if detail else ("table",))
+    for name, table in assembly.wiring.tables.items():
+        if table.sought.used:
+            _meter_contains(meter, f"table contains {name}", table)
     if detail:
         _meter_entries(meter, assembly, flow)
     return meter
+
+
+def _meter_finds(meter: Meter, join: JoinRuntime, kinds: Collection[str]) -> None:
+    """Charge what a join finds on its other side, where that is of one of these kinds."""
+    meter.on_stop(partial(join.finds.__setitem__, slice(None), [*join.finds]))
+    for slot, (kind, name) in enumerate(join.found):
+        if kind in kinds:
+            join.finds[slot] = meter.asked(f"{kind} find {name}", join.finds[slot])
+
+
+def _meter_contains(meter: Meter, label: str, table: TableRuntime | StoredTable) -> None:
+    """Charge what `in` looks through."""
+    sought = table.sought
+    if isinstance(sought, Sought):
+        meter.on_stop(partial(setattr, sought, "rows", sought.rows))
+        meter.on_stop(partial(setattr, sought, "lookup", sought.lookup))
+        sought.rows, sought.lookup = meter.read(label, sought.rows), meter.read(label, sought.lookup)
+    else:
+        meter.on_stop(partial(setattr, sought, "contains", sought.contains))
+        sought.contains = meter.asked(label, sought.contains)
 
 
 def _queries(assembly: Assembly) -> Iterator[QueryRuntime]:

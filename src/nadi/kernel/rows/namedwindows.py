@@ -1,4 +1,4 @@
-"""Named windows (language text §7): one window for the whole app, fed by inserts, read like a stream and searched like a table."""
+"""Named windows (semantics/windows.md#named-windows): one window for the whole app, fed by inserts, read like a stream and searched like a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class NamedWindowRuntime:
         self._flow = flow
         self._junction = junction
         self._passed = _PASSED[window.output]
-        self._processor = make_window(window.window, flow, self._out, window.schema, True, True, tables)
+        self._processor = make_window(
+            window.window, flow, self._out, window.schema, window.output is not Events.CURRENT, True, tables
+        )
 
     def insert(self, chunk: Chunk) -> None:
         """Feed the window with C events."""

@@ -1,16 +1,18 @@
-"""Output actions: what happens to the events that a query gives (language text §3, §12)."""
+"""Output actions: what happens to the events that a query gives (semantics/tables.md#changes)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from nadi.errors import NadiError
 from nadi.kernel.rows.compile import compile_condition
 from nadi.kernel.rows.events import CURRENT, RESET, TIMER, Chunk, Event, Row
 from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.javahash import bucket_of, buckets_for
 from nadi.kernel.rows.junctions import Delivery
 from nadi.kernel.rows.tables import TableRuntime, lookup_of
+from nadi.lang.tree import Type
 from nadi.plan.nodes import DeleteFromTable, Expr, InsertIntoTable, UpdateOrInsertTable, UpdateTable
 
 if TYPE_CHECKING:
@@ -65,6 +67,20 @@ def into_table(
     return process
 
 
+def set_in_turn(given: Iterable[tuple[int, Expr]]) -> list[tuple[int, Expr]]:
+    """What is set by column, in the order of Siddhi's map of the columns; of several values for one column the last one.
+
+    >>> from nadi.lang.tree import Type
+    >>> from nadi.plan.nodes import Const
+    >>> one, two = Const(1, Type.INT), Const(2, Type.INT)
+    >>> [(column, value.value) for column, value in set_in_turn([(3, one), (1, one), (16, one), (3, two)])]
+    [(16, 1), (1, 1), (3, 2)]
+    """
+    last = dict(given)
+    buckets = buckets_for(len(last))
+    return sorted(last.items(), key=lambda item: bucket_of((item[0],), (Type.INT,), buckets))
+
+
 class TableWriter:
     """Finds the rows of a table that an event means, and changes them."""
 
@@ -81,7 +97,7 @@ class TableWriter:
         self._insert: tuple[int, ...] = output.insert if isinstance(output, UpdateOrInsertTable) else ()
         self._set: tuple[tuple[int, Condition], ...] = ()
         if isinstance(output, (UpdateTable, UpdateOrInsertTable)):
-            self._set = tuple((i, compile_condition(value, flow, tables)) for i, value in output.set)
+            self._set = tuple((i, compile_condition(value, flow, tables)) for i, value in set_in_turn(output.set))
         on: Expr | None = None if isinstance(output, InsertIntoTable) else output.on
         self._on: Condition | None = None if on is None else compile_condition(on, flow, tables)
         columns, values = lookup_of(on, table.table)
@@ -96,15 +112,13 @@ class TableWriter:
         on = self._on
         return candidates if on is None else [(n, held) for n, held in candidates if on(row, held)]
 
-    def _updated(self, row: Row, held: Row) -> Row:
-        """A row of the table after an event."""
-        return self._changed(row, held, held if self._blank is None else self._blank)
-
-    def _changed(self, row: Row, held: Row, seen: Row) -> Row:
-        """`held` with what is set; `seen` is what the values that are set read."""
-        changed = list(held)
+    def _changed(self, row: Row, held: Row, blank: Row | None) -> Row:
+        """`held` with what is set. The values that are set read it as it is by then: with the columns before theirs changed; or they read `blank`."""
+        changed, seen = list(held), held if blank is None else blank
         for column, value in self._set:
             changed[column] = value(row, seen)
+            if blank is None:
+                seen = tuple(changed)
         return tuple(changed)
 
     def insert(self, event: Event) -> None:
@@ -122,7 +136,7 @@ class TableWriter:
 
     def update(self, event: Event) -> bool:
         """Whether there was a row to update."""
-        changes = [(number, self._updated(event.row, held)) for number, held in self._found(event.row)]
+        changes = [(number, self._changed(event.row, held, self._blank)) for number, held in self._found(event.row)]
         try:
             self._table.replace(changes)
         except NadiError as taken:
@@ -138,7 +152,7 @@ class TableWriter:
             merged = False
             for i, (first, made) in enumerate(misses):
                 if self._on is None or self._on(event.row, made):
-                    misses[i] = first, self._changed(event.row, made, made)  # it is in no index yet
+                    misses[i] = first, self._changed(event.row, made, None)  # it is in no index yet
                     merged = True
             if not merged:
                 misses.append((event, tuple(event.row[i] for i in self._insert)))

@@ -1,4 +1,4 @@
-"""Partitions (language text §11): events get the flow key of their partition key, and with it state of their own."""
+"""Partitions (semantics/tables.md#partitions): events get the flow key of their partition key, and with it state of their own."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ class PartitionRuntime:
         flow.key = key
         if key in self._known:
             if self._purge is not None:
-                self._state.at(key)["seen"].set(flow.arrival_now)
+                self._state.at(key)["seen"].set(flow.now)
             return
         keys = self._keys()
         number = 1 + (self._state.at(keys[-1])["number"].get() if keys else 0)
         cells = self._state.at(key)
         cells["number"].set(number)
-        cells["seen"].set(flow.arrival_now)
+        cells["seen"].set(flow.now)
         keys.append(key)
         self._newest = cells
         for query in self.queries:
@@ -144,12 +144,16 @@ class PartitionRuntime:
         return receive
 
     def _purge_idle(self, due: int) -> None:
-        """Forget the keys that had no event for the idle period."""
+        """Forget the keys that had no event for the idle period: in playback, too, by the clock of events, while one looks by that of arrivals.
+
+        As in Siddhi the period has to be over. A live clock is beyond its end by the time that one looks; that of playback may stand on it.
+        """
         flow = self._flow
         interval = self.partition.purge_interval or 300_000
         missed = max(0, (flow.arrival_now - due) // interval)
         self._purge_timer.at(due + (missed + 1) * interval)
-        idle = [k for k in self._keys() if flow.arrival_now - self._state.at(k)["seen"].get() >= (self._purge or 0)]
+        least = (self._purge or 0) + (1 if flow.playback else 0)
+        idle = [k for k in self._keys() if flow.now - self._state.at(k)["seen"].get() >= least]
         prefixes = tuple(f"{q.query.id}/" for q in self.queries)
         for key in idle:
             flow.store.drop(key, prefixes)

@@ -23,9 +23,10 @@ from typing import Any
 import msgspec
 
 from nadi.errors import error
+from nadi.kernel.damage import fitting
 from nadi.kernel.rows.cells import Change
 from nadi.kernel.rows.columns import column_of, values_of
-from nadi.kernel.rows.packing import ENCODER, unpack
+from nadi.kernel.rows.messagepack import ENCODER, unpack
 from nadi.kernel.segments import is_flat
 
 VERSION = 2
@@ -153,11 +154,17 @@ def decode(payload: bytes, known: dict[str, str]) -> Iterator[Block]:
 
 
 def _picked(keys: list[str], at: _Places) -> list[str]:
-    return keys[:at] if isinstance(at, int) else [keys[i] for i in accumulate(at)]
+    if isinstance(at, int) and at > len(keys):
+        raise ValueError(f"{at} of {len(keys)} keys")
+    places = _unrolled(at)
+    return keys[:at] if isinstance(at, int) else [keys[i] for i in places]
 
 
 def _unrolled(at: _Places) -> Sequence[int]:
-    return range(at) if isinstance(at, int) else list(accumulate(at))
+    places = range(at) if isinstance(at, int) else list(accumulate(at))
+    if (at if isinstance(at, int) else min(places, default=0)) < 0:
+        raise ValueError("a place that there is not")
+    return places
 
 
 def _changes(letter: str, shapes: list[str], data: list[msgspec.Raw]) -> Iterator[Change]:
@@ -165,9 +172,13 @@ def _changes(letter: str, shapes: list[str], data: list[msgspec.Raw]) -> Iterato
 
 
 def entries_of(payload: bytes, element: str = "") -> Iterator[Entry]:
-    """The entries of a payload of any version; `element` is that of a segment."""
-    if not payload:
-        return
+    """The entries of a payload of any version; `element` is that of a segment. Errors: STATE_NOT_READABLE."""
+    if payload:
+        with fitting(f"'{element}'" if element else "a delta"):
+            yield from _entries(payload, element)
+
+
+def _entries(payload: bytes, element: str) -> Iterator[Entry]:
     if is_version_1(payload):
         for entry in unpack(payload)[1]:
             yield (element, *entry) if len(entry) == 2 else tuple(entry)
@@ -185,12 +196,13 @@ def entries_of(payload: bytes, element: str = "") -> Iterator[Entry]:
 
 
 def elements_of(payload: bytes) -> set[str]:
-    """The ids of the elements that a delta tells of."""
+    """The ids of the elements that a delta tells of. Errors: STATE_NOT_READABLE."""
     if not payload:
         return set()
-    if is_version_1(payload):
-        return {entry[0] for entry in unpack(payload)[1]}
-    return {block[0] for block in _WIRE.decode(payload)[3]}
+    with fitting("a delta"):
+        if is_version_1(payload):
+            return {entry[0] for entry in unpack(payload)[1]}
+        return {block[0] for block in _WIRE.decode(payload)[3]}
 
 
 def is_continued(payload: bytes) -> bool:

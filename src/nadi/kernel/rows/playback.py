@@ -1,4 +1,4 @@
-"""`@app:playback(idle.time, increment)` (language text §15): when nothing arrives for a while, event time goes on by itself."""
+"""`@app:playback(idle.time, increment)` (semantics/time.md#idle-time): when nothing arrives for a while, event time goes on by itself."""
 
 from __future__ import annotations
 
@@ -24,6 +24,18 @@ class Idle:
         cell.set(self._flow.arrival_now)
         if not begun:
             self._timer.at(self._flow.arrival_now + self._idle)
+
+    def kept(self) -> tuple[int | None, tuple[int, ...]]:
+        """When an event was heard last, and what is waited for."""
+        return self._state.at("")["heard"].get(), self._timer.waiting("")
+
+    def put(self, kept: tuple[int | None, tuple[int, ...]]) -> None:
+        """Go on from there, whatever was loaded meanwhile."""
+        heard, due = kept
+        self._state.at("")["heard"].set(heard)
+        self._timer.drop("")
+        for each in due:
+            self._timer.at(each)
 
     def _tick(self, due: int) -> None:
         silent_until = self._state.at("")["heard"].get() + self._idle

@@ -1,4 +1,4 @@
-"""A query, assembled: input → selector → rate limiter → query callbacks → output action (language text §3)."""
+"""A query, assembled: input → selector → rate limiter → query callbacks → output action (semantics/events.md#a-query)."""
 
 from __future__ import annotations
 
@@ -79,6 +79,7 @@ class QueryRuntime:
         self._limiter = make_limiter(query, wiring.flow, self._out)
         self._selector = Selector(query, wiring.flow, wiring.searched, self._selected)
         self._parts: list[Begins] = [self._limiter]
+        self.join: JoinRuntime | None = None
         self.subscriptions = self._connect(query)
 
     def begin(self) -> None:
@@ -97,6 +98,7 @@ class QueryRuntime:
                 wiring.registry,
                 self._selector.process,
                 keeps_expired=keeps_expired(query),
+                shown=query.selection.values,
             )
             self._parts.append(steps)
             return (Subscription(source.source, steps.process),)
@@ -110,13 +112,16 @@ class QueryRuntime:
         wiring = self._wiring
         join = JoinRuntime(source, self.query, wiring.flow, wiring.searched, wiring.registry, self._grouped)
         self._parts.append(join)
+        self.join = join
         left, right = (partial(join.receive, side) for side in ("left", "right"))
         if _live(source.left) and _live(source.right) and source.left.input.source == source.right.input.source:
-            # Siddhi hands the events of a stream that stands on both sides over one by one, left before right
+            # Siddhi hands the events of a stream that stands on both sides over one by one, left before right; those of a named window to the left side alone
+            receivers = (left,) if source.left.kind == "window" else (left, right)
+
             def both(chunk: Chunk) -> None:
                 for event in chunk:
-                    left([event])
-                    right([event])
+                    for receive in receivers:
+                        receive([event])
 
             return (Subscription(source.left.input.source, both),)
         sides = ((source.left, left), (source.right, right))

@@ -1,4 +1,4 @@
-"""Rate limiting (language text §14): between the selector and the callbacks of a query. C and X are counted, not chunks.
+"""Rate limiting (semantics/selection.md#output-rates): between the selector and the callbacks of a query. C and X are counted, not chunks.
 
 A limiter takes the chunk and, for queries with `group by`, the group key of each of its events. What it holds is state per flow key.
 """

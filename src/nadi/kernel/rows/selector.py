@@ -1,7 +1,8 @@
-"""The selector (language text §5): aggregates, select, having, the chunk rule, order by, offset and limit.
+"""The selector (semantics/selection.md): aggregates, select, having, the chunk rule, order by, offset and limit.
 
 For each event in order: C adds to the aggregators, X removes, R resets all groups; then all values are computed, then `having` decides. An event that is
-dropped has still counted. Under the chunk rule one event per chunk (and group) comes out.
+dropped has still counted. Under the chunk rule one event per chunk (and group) comes out. Where values may fail, it shows in which order they are computed,
+and that those of events that the output does not want are computed, too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from nadi.kernel.rows.compile import (
 )
 from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, Chunk, Event, Row, event_of
 from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.itemwise import Itemwise, fails_between
+from nadi.kernel.rows.snapshots import learns_resets
 from nadi.lang.tree import Events, Type
+from nadi.plan.columns.failures import safe
 from nadi.plan.nodes import Attr, Const, JoinInput, Query, SingleInput, WindowCall
 
 Emit = Callable[[Chunk], None]
@@ -44,7 +48,7 @@ Selected = tuple[Event, str, Row]
 class Selector:
     """The selector of a query: chunks of its input in, chunks of output rows out.
 
-    The rows of `emit`'s chunk are output rows, kinds C and X. A chunk of which only R was left comes out empty (language text §3: callbacks then
+    The rows of `emit`'s chunk are output rows, kinds C and X. A chunk of which only R was left comes out empty (semantics/events.md#a-query: callbacks then
     get null, null). While `emit` runs, `group_keys` has the group key of each event of the chunk, where the query groups.
     """
 
@@ -58,6 +62,9 @@ class Selector:
         self._ordered = bool(selection.order_by)
         self._once = _keeps_to_chunk_rule(query, flow, tables)
         shape = shape_of(query)
+        may_fail = not all(safe(value) for value in selection.values)
+        leaving = {EXPIRED} if may_fail and expires(query, flow, tables) else set()
+        self._computed = self._wanted | ({CURRENT} | leaving if may_fail else set())
         self._values = None if _passes_row(query) else compile_values(selection.values, flow, tables, shape)
         self._having = compile_values((selection.having,), flow, tables, shape) if selection.having else None
         self._order = compile_values([e for e, _up in selection.order_by], flow, tables, shape)
@@ -65,17 +72,22 @@ class Selector:
         plain = not (selection.aggregates or self._grouped or self._ordered or selection.having)
         self._cuts = selection.limit is not None or bool(selection.offset)
         self._direct: Callable[[Chunk], Chunk] | None = None
-        # the limiter of `first every …` counts an R, which goes on where nothing is aggregated
-        self._resets = query.rate is not None and query.rate.kind == "first" and not self._once
+        # the limiter of `first every …` counts an R, which goes on where nothing is aggregated; a snapshot is cleared by it
+        first = query.rate is not None and query.rate.kind == "first" and not self._once
+        self._resets = first or learns_resets(query)
         if plain and not self._cuts and self._values is not None and not self._resets:
-            self._direct = compile_map(selection.values, flow, tables, shape, self._wanted)
+            self._direct = compile_map(selection.values, flow, tables, shape, self._computed)
         self.alone = self._direct is not None  # looks at each event by itself, whatever chunk it stands in
         self._aggregation: Aggregation | None = None
+        self._itemwise: Itemwise | None = None
         if selection.aggregates:
             removes = expires(query, flow, tables)
             self._aggregation = Aggregation(f"{query.id}/selector", selection.aggregates, removes, flow)
             arguments = [a.args[0] if a.args else _NOTHING for a in selection.aggregates]
             self._grouped_values = compile_grouped(selection.group_by, arguments, flow, tables, shape)
+            if fails_between(selection):
+                self._grouped_values = compile_grouped(selection.group_by, [], flow, tables, shape)
+                self._itemwise = Itemwise(selection, self._aggregation, flow, tables, shape)
 
     # ---- a chunk
 
@@ -88,6 +100,8 @@ class Selector:
         if self._direct is not None:
             # the short way for a selection that looks at each event alone
             mapped = self._direct(chunk)
+            if self._computed is not self._wanted:
+                mapped = [e for e in mapped if e[0] in self._wanted]
             if mapped or any(e[0] == RESET for e in chunk):
                 self._emit(mapped)
             return
@@ -100,7 +114,7 @@ class Selector:
         if self._ordered:
             made = self._sorted(made)
         if self._cuts:
-            made = self._cut(made)
+            made = self._cut(made) if self._grouped or not self._once else self._cut_last(made)
         if len(made) == 1:
             selected, key, _order = made[0]
             self.group_keys = [key] if self._grouped else []
@@ -115,32 +129,48 @@ class Selector:
     def _plain(self, chunk: Chunk) -> list[Selected]:
         made = []
         for event in chunk:
-            if event.kind in self._wanted:
+            if event.kind in self._computed:
                 key = "" if self._key is None else self._key(event.row, event.ts)
-                if (selected := self._select(event, key, _NO_VALUES)) is not None:
+                output = self._output(event, _NO_VALUES)
+                if event.kind not in self._wanted:
+                    continue
+                if (selected := self._select(event, key, _NO_VALUES, output)) is not None:
                     made.append(selected)
             elif event.kind == RESET and self._resets:
-                made.append((event, "", ()))
+                made.append(self._reset(event))
         return made
+
+    def _reset(self, event: Event) -> Selected:
+        return event, "", (None,) * len(self._selection.order_by)
 
     def _aggregated(self, chunk: Chunk, aggregation: Aggregation) -> list[Selected]:
         aggregation.bind()
-        wanted, grouped_values, select = self._wanted, self._grouped_values, self._select
+        wanted, computed, grouped_values, itemwise = self._wanted, self._computed, self._grouped_values, self._itemwise
         made = []
         for event in chunk:
             kind, ts, row = event
             if kind == RESET:
                 aggregation.reset()
+                if self._resets:
+                    made.append(self._reset(event))
             elif kind < RESET:
                 key, values = grouped_values(row, ts)
-                aggregates = aggregation.add(key, values) if kind == CURRENT else aggregation.remove(key, values)
-                if kind in wanted and (selected := select(event, key, aggregates)) is not None:
+                if itemwise is not None:
+                    aggregates, output = itemwise.take(event, key)
+                else:
+                    aggregates = aggregation.add(key, values) if kind == CURRENT else aggregation.remove(key, values)
+                    if kind not in computed:
+                        continue
+                    output = self._output(event, aggregates)
+                if kind in wanted and (selected := self._select(event, key, aggregates, output)) is not None:
                     made.append(selected)
         return made
 
-    def _select(self, event: Event, key: str, aggregates: list[Any]) -> Selected | None:
+    def _output(self, event: Event, aggregates: list[Any]) -> Row:
+        return event.row if self._values is None else self._values(event.row, event.ts, aggregates, ())
+
+    def _select(self, event: Event, key: str, aggregates: list[Any], output: Row) -> Selected | None:
         kind, ts, row = event
-        output = row if self._values is None else self._values(row, ts, aggregates, ())
         if self._having is not None and self._having(row, ts, aggregates, output)[0] is not True:
             return None
         order = self._order(row, ts, aggregates, output) if self._ordered else ()
@@ -172,8 +202,25 @@ class Selector:
         return ordered
 
     def _cut(self, made: list[Selected]) -> list[Selected]:
+        """Offset and limit count C and X, but only C are more than the limit allows: as in Siddhi, X go on. R are passed over."""
         offset, limit = self._selection.offset or 0, self._selection.limit
-        return made[offset:] if limit is None else made[offset : offset + limit]
+        passed: list[Selected] = []
+        count = 0
+        for selected in made:
+            kind = selected[0].kind
+            if kind < RESET:
+                if count < offset:
+                    count += 1
+                    continue
+                if limit is not None and kind == CURRENT and count >= offset + limit:
+                    continue
+                count += 1
+            passed.append(selected)
+        return passed
+
+    def _cut_last(self, made: list[Selected]) -> list[Selected]:
+        """Of the one event that aggregators without groups leave, C or X: it comes out unless nothing may."""
+        return [] if self._selection.offset or self._selection.limit == 0 else made
 
 
 def _ascending(number: int) -> Callable[[Selected], tuple[bool, Any]]:
@@ -244,9 +291,9 @@ def _always_expires(window: WindowCall, flow: Flow) -> bool:
 
 
 def _keeps_to_chunk_rule(query: Query, flow: Flow, tables: Mapping[str, Searchable]) -> bool:
-    """Whether one event per chunk (and group) comes out (language text §0.1, §5).
+    """Whether one event per chunk (and group) comes out (semantics/selection.md#the-chunk-rule).
 
-    With an aggregator or `group by` only; 4.x applies it to chunks of batch and named windows alone; a snapshot rate turns it off.
+    With an aggregator or `group by` only; 4.x applies it to chunks of batch windows, named windows and joins alone; a snapshot rate turns it off.
     """
     if query.rate is not None and query.rate.kind == "snapshot":
         return False
@@ -254,5 +301,8 @@ def _keeps_to_chunk_rule(query: Query, flow: Flow, tables: Mapping[str, Searchab
         return False
     if flow.compat >= 5:
         return True
-    single = isinstance(query.input, SingleInput)
-    return single and (_reads_window(query, tables) or any(_is_batch(w, flow) for w in _windows(query)))
+    return (
+        isinstance(query.input, JoinInput)
+        or _reads_window(query, tables)
+        or any(_is_batch(w, flow) for w in _windows(query))
+    )

@@ -15,7 +15,7 @@ Format (version 2; version 1 is read, too): `nadi.kernel.rows.payloads`. A chang
 `("d", taken, [appended…])` or `("m", cleared, [(key, value)…], [removed…])` (removals come first: a key may be removed and set again). A dropped key comes
 before what follows it, which starts from nothing.
 
-A segment of a dump has about SEGMENT_BYTES, and more than MOST_BYTES only where a single value or entry has (`nadi.kernel.rows.segmenting`): what an element
+A segment of a dump has about SEGMENT_BYTES, and more than MOST_BYTES only where a single value or entry has (`nadi.kernel.rows.segments`): what an element
 holds in a key-group makes as many as it takes, and the entries of one large cell may be spread over several. They belong together, in the order in which
 they come.
 """
@@ -25,10 +25,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from nadi.kernel.contract import Segment
+from nadi.kernel.damage import fitting
 from nadi.kernel.rows.cells import Cell, Cells, Change, Deque, MakesCell, Map, Value
-from nadi.kernel.rows.packing import pack, unpack
+from nadi.kernel.rows.messagepack import pack, unpack
 from nadi.kernel.rows.payloads import VERSION, Block, CellChanges, decode, encode, entries_of, is_version_1
-from nadi.kernel.rows.segmenting import segments
+from nadi.kernel.rows.segments import segments
 
 __all__ = ["VERSION", "Cell", "Cells", "Deque", "Element", "MakesCell", "Map", "Store", "Value", "pack", "unpack"]
 
@@ -209,24 +210,28 @@ class Store:
                 yield from segments(element.id, group, ((key, element.at(key)) for key in keys))
 
     def load(self, state: Iterable[Segment | bytes]) -> None:
-        """Replace all state: segments, then deltas. Elements that are not declared (any more) are let go."""
+        """Replace all state: segments, then deltas. Elements that are not declared (any more) are let go. Errors: STATE_NOT_READABLE."""
         for element in self._elements.values():
             element.clear()
         keys: dict[str, str] = {}  # one object for each, whatever elements have it
         for part in state:
             of, payload = (part.element, part.payload) if isinstance(part, Segment) else ("", part)
-            if not payload or (of and of not in self._elements):
-                continue
-            if is_version_1(payload):
-                for element_id, key, change in entries_of(payload, of):
-                    if (found := self._elements.get(element_id)) is not None:
-                        found.apply(key, change)
-            else:
-                for block in decode(payload, keys):
-                    if (found := self._elements.get(block.element or of)) is not None:
-                        found.apply_block(block)
+            if payload and not (of and of not in self._elements):
+                with fitting(f"'{of}'" if of else "a delta"):
+                    self._put_back(of, payload, keys)
         for element in self._elements.values():
             element.loaded()
+
+    def _put_back(self, of: str, payload: bytes, keys: dict[str, str]) -> None:
+        """A segment of an element, or a delta."""
+        if is_version_1(payload):
+            for element_id, key, change in entries_of(payload, of):
+                if (found := self._elements.get(element_id)) is not None:
+                    found.apply(key, change)
+        else:
+            for block in decode(payload, keys):
+                if (found := self._elements.get(block.element or of)) is not None:
+                    found.apply_block(block)
 
     def drop(self, key: str, prefixes: tuple[str, ...]) -> None:
         """Forget a flow key in all elements whose id starts with one of the prefixes."""

@@ -1,4 +1,4 @@
-"""The handlers of one stream input: filters, stream functions and at most one window, chained in the order of the text (language text §3).
+"""The handlers of one stream input: filters, stream functions and at most one window, chained in the order of the text (semantics/events.md#a-query).
 
 `make_steps` is used by plain queries and by each side of a join. Patterns do not use it: their filters see the other slots.
 """
@@ -14,7 +14,7 @@ from nadi.kernel.rows.events import RESET, TIMER, Chunk, Event
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.processors import PROCESSORS, Setup
 from nadi.kernel.rows.windows import make_window
-from nadi.plan.nodes import FilterStep, FunctionStep, Schema, Step, WindowStep
+from nadi.plan.nodes import Expr, FilterStep, FunctionStep, Schema, Step, WindowStep
 
 if TYPE_CHECKING:
     from nadi.functions.registry import Registry
@@ -56,11 +56,12 @@ def make_steps(
     *,
     keeps_expired: bool = True,
     searched: bool = False,
+    shown: tuple[Expr, ...] | None = None,
 ) -> Steps:
     """Chain `steps`, the last one pushing to `emit`.
 
     `schema` is what comes out of the whole chain (`SingleInput.schema`). `keeps_expired` is whether the query wants X events, `searched` whether a
-    join or `in` looks into the window: batch windows keep the previous batch only for one of them.
+    join or `in` looks into the window: batch windows keep the previous batch only for one of them. `shown` are the values that the query puts out.
     """
     window: WindowProcessor | None = None
     push, width = emit, len(schema)
@@ -69,7 +70,7 @@ def make_steps(
             push = filtering(compile_filter(step.condition, flow, tables), push)
         elif isinstance(step, WindowStep):
             before = Schema(schema.columns[:width])
-            window = make_window(step.call, flow, push, before, keeps_expired, searched, tables)
+            window = make_window(step.call, flow, push, before, keeps_expired, searched, tables, shown)
             push = window.process
         else:
             width -= len(step.adds)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nadi.errors import error
+from nadi.errors import NOWHERE, NadiError, error, placed
 from nadi.functions.stores import Refused, Store, StoreTable
 from nadi.kernel.rows.cache import CachedStore
 from nadi.kernel.rows.compile import ROW, compile_values
@@ -14,6 +14,7 @@ from nadi.kernel.rows.events import RESET, Chunk, Event, Row
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.junctions import Delivery
 from nadi.kernel.rows.outputs import TableOutput
+from nadi.plan.annotations import first
 from nadi.plan.nodes import TABLE, DeleteFromTable, Expr, InsertIntoTable, Table, UpdateOrInsertTable, UpdateTable
 from nadi.plan.stores import asked
 
@@ -30,6 +31,14 @@ class Question:
     values: tuple[Expr, ...]
 
 
+@dataclass(slots=True)
+class Sought:
+    """The way in which `in` looks into a store, if any does (`used`): who measures it puts another one in its place."""
+
+    contains: Callable[[Question, Row], bool]
+    used: bool = False
+
+
 class StoredTable:
     """A table whose rows are in a store. It is connected with the start of the app, or when first used after a restart."""
 
@@ -38,6 +47,7 @@ class StoredTable:
         self._store = store
         self._all = store.compile(None)
         self._connected = False
+        self.sought = Sought(self.contains)
 
     @property
     def store(self) -> Store:
@@ -70,10 +80,19 @@ class StoredTable:
 
 
 def stored_table(app: str, table: Table, registry: Registry, flow: Flow) -> StoredTable:
-    """The table of a plan with @store, not connected yet.
+    """The table of a plan with @store, not connected yet. Errors: as `made_store`."""
+    store, given = made_store(app, table, registry)
+    if table.storage is not None and table.storage.cache is not None:
+        store = CachedStore(store, given, table.storage.cache, lambda: flow.arrival_now, registry)
+    return StoredTable(table, store)
+
+
+def made_store(app: str, table: Table, registry: Registry) -> tuple[Store, StoreTable]:
+    """The store of a table with @store, not connected, and what it was made of.
 
     Raises:
         ExtensionNotFoundException: EXTENSION_NOT_FOUND, the registry does not have the type.
+        NadiError: what the store says of its options, with the place of the option that it names.
     """
     storage = table.storage
     kind = None if storage is None else registry.store(storage.type)
@@ -81,10 +100,14 @@ def stored_table(app: str, table: Table, registry: Registry, flow: Flow) -> Stor
         name = "" if storage is None else storage.type
         raise error("EXTENSION_NOT_FOUND", name=name, what="store", hint="register it before the app is made")
     given = StoreTable(app, table.name, table.schema, table.primary_key, table.indexes, dict(storage.options))
-    store = kind.make(given)
-    if storage.cache is not None:
-        store = CachedStore(store, given, storage.cache, lambda: flow.arrival_now, registry)
-    return StoredTable(table, store)
+    try:
+        return kind.make(given), given
+    except NadiError as problem:
+        written = first(table.annotations, "store")
+        if written is None or problem.diagnostic.span != NOWHERE:
+            raise
+        option = str(problem.parameters.get("name", ""))
+        raise placed(problem, written.place(option) if option else written.span) from problem
 
 
 def into_store(

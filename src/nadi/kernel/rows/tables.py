@@ -1,4 +1,4 @@
-"""In-memory tables (language text §12): rows in insertion order, a unique primary key, look-ups by key and index.
+"""In-memory tables (semantics/tables.md#tables): rows in insertion order, a unique primary key, look-ups by key and index.
 
 The rows are state: a `Map` from row id (ascending, never used again) to row. What finds rows by value is a cache of it, made anew whenever the cells
 are others than last time (after a load).
@@ -6,12 +6,13 @@ are others than last time (after a load).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from nadi.errors import error
 from nadi.kernel.rows.events import Row
 from nadi.kernel.rows.flow import Flow
-from nadi.kernel.rows.hashing import bucket_of, buckets_for
+from nadi.kernel.rows.javahash import bucket_of, buckets_for
 from nadi.kernel.rows.state import Map, Value
 from nadi.lang.tree import Type
 from nadi.plan.nodes import TABLE, Attr, Comparison, Expr, Table
@@ -23,12 +24,22 @@ _NUMBERS = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
 """A primary key of one of these types is a sorted map in Siddhi, any other one a hash map."""
 
 
+@dataclass(slots=True)
+class Sought:
+    """The ways in which `in` looks through a table, if any (`used`): who measures it puts others in their place."""
+
+    rows: Callable[[], Iterable[Row]]
+    lookup: Callable[[tuple[int, ...], Key], Iterable[Row] | None]
+    used: bool = False
+
+
 class TableRuntime:
     """The rows of one table. `rows()` is what joins, `in` and finds read; the ids of rows are for `update`, `delete` and look-ups."""
 
     def __init__(self, table: Table, flow: Flow) -> None:
         self.table = table
         self.key = table.primary_key
+        self.sought = Sought(self.rows, self.lookup)
         self.indexed = bool(table.primary_key or table.indexes)
         self._collapses = flow.compat == 4 and bool(table.indexes) and not table.primary_key
         self._state = flow.store.element(table.id, {"rows": Map, "next": Value, "most": Value})

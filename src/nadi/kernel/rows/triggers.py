@@ -1,4 +1,4 @@
-"""Triggers (language text §15): streams that time feeds. They follow the arrival clock, also in playback."""
+"""Triggers (semantics/time.md#triggers): streams that time feeds. They follow the arrival clock, also in playback."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ class TriggerRuntime:
             self._send(now)
         else:
             self._wait(now)
+
+    def end(self) -> None:
+        """At a stop of the app: nothing waits any more."""
+        if not self.trigger.start:
+            self._timer.drop("")
 
     def _wait(self, since: int) -> None:
         due = since + self.trigger.every if self.trigger.every else next_fire(self.trigger.cron or "", since)

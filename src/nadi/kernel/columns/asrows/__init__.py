@@ -1,6 +1,8 @@
-"""State of the columns kernel as that of the rows kernel, for queries that rows have to go on with: a module for each family of operators.
+"""Makes state of the rows kernel out of state of the columns kernel, where rows go on with a query. Each family of operators has a module.
 
-Columns have not kept events whole (`nadi.plan.keeping`): attributes that they have not are null in what is made here.
+Columns have not kept events whole (`nadi.plan.columns.keptattributes`): attributes that they have not are null in what is made here.
+
+Start with `whole`.
 """
 
 from __future__ import annotations

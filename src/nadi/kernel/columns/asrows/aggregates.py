@@ -10,22 +10,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nadi.lang.tree import Type
+from nadi.plan.aggregatortraits import AggregatorTraits, Looks
 from nadi.plan.nodes import Aggregate, Attr, Expr
 from nadi.plan.walk import inside
 
-_UNHELD = ("count", "distinctCount")
 WHOLE = (Type.INT, Type.LONG)
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An aggregator that `nadi.plan.stateforms` knows. `argument` is the number of its argument among those that are held of events, None of those of which
-    none is; `counted` is the attribute of `distinctCount`."""
+    """An aggregator that `nadi.plan.columns.stateforms` knows. `argument` is the number of its argument among those that are held of events, None of those of
+    which none is; `counted` is the attribute of `distinctCount`."""
 
     number: int
     function: str
     argument: int | None
     kind: Type
+    traits: AggregatorTraits
     counted: Attr | None = None
 
     @property
@@ -36,7 +37,7 @@ class Kept:
     @property
     def extreme(self) -> bool:
         """Whether it is one of values that may leave again, in a window."""
-        return self.function in ("min", "max")
+        return self.traits.extreme
 
 
 def kept_of(aggregates: Sequence[Aggregate]) -> tuple[tuple[Kept, ...], tuple[Expr, ...]]:
@@ -46,16 +47,16 @@ def kept_of(aggregates: Sequence[Aggregate]) -> tuple[tuple[Kept, ...], tuple[Ex
     for aggregate in aggregates:
         argument: int | None = None
         counted: Attr | None = None
-        if aggregate.function not in _UNHELD:
+        if aggregate.traits.looks is Looks.VALUES:
             if aggregate.args[0] not in arguments:
                 arguments.append(aggregate.args[0])
             argument = arguments.index(aggregate.args[0])
-        elif aggregate.function == "distinctCount":
+        elif aggregate.traits.looks is Looks.TEXTS:
             of = aggregate.args[0]
             assert isinstance(of, Attr)  # as islands says
             counted = of
         kind = aggregate.args[0].type if aggregate.args else Type.LONG
-        made.append(Kept(aggregate.number, aggregate.function, argument, kind, counted))
+        made.append(Kept(aggregate.number, aggregate.function, argument, kind, aggregate.traits, counted))
     return tuple(made), tuple(arguments)
 
 

@@ -9,7 +9,7 @@ from nadi.kernel.columns.asrows.aggregates import Kept, leaves_of
 from nadi.kernel.columns.asrows.texts import texts, values
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.keying import key_of
-from nadi.kernel.columns.keytable import BETWEEN
+from nadi.kernel.columns.keytable import BETWEEN, NULL
 from nadi.kernel.columns.stretch import Array
 from nadi.lang.tree import Type
 from nadi.plan.nodes import App, Attr, Expr, Query, SingleInput
@@ -87,13 +87,17 @@ def counted(text: str, grouping: Grouping, one: Kept) -> tuple[str, Any]:
     """The group's text and the value of a pair of `distinctCount`."""
     assert one.counted is not None
     if not grouping.by:
-        return "", values(text, (one.kind,))[0]
+        return "", _value(text, one.kind)
     if one.kind is not Type.STRING:
         group, _between, last = text.rpartition(BETWEEN)
         return group, values(last, (one.kind,))[0]
     parts = text.split(BETWEEN)
     held = len(grouping.by)
-    return BETWEEN.join(parts[:held]), BETWEEN.join(parts[held:])
+    return BETWEEN.join(parts[:held]), _value(BETWEEN.join(parts[held:]), one.kind)
+
+
+def _value(text: str, kind: Type) -> Any:
+    return None if text == NULL else values(text, (kind,))[0]
 
 
 def _named(arrays: Mapping[str, Array], grouping: Grouping, count: int) -> tuple[list[str], list[str]]:

@@ -15,11 +15,11 @@ from nadi.kernel.columns.flat import Block
 from nadi.kernel.contract import Segment
 from nadi.kernel.rows.payloads import Entry, encode_entries
 from nadi.plan.nodes import App, Query, SingleInput, StateInput, Table
-from nadi.plan.stateforms import BATCHES
+from nadi.plan.windowtraits import BATCHES
 
 
 def as_rows(query: Query, app: App, blocks: Iterable[Block], clocks: Clocks) -> Iterator[Segment]:
-    """The state of a query that `nadi.plan.keeping` knows.
+    """The state of a query that `nadi.plan.columns.keptattributes` knows.
 
     Args:
         query: it, of the app that has made the state.
@@ -69,7 +69,7 @@ def _state(query: Query, app: App) -> WindowState | BatchState | ChainState | Ru
     """That of the operator, None where it has none."""
     if isinstance(query.input, StateInput):
         return RunState(query, app) if query.input.sequence else ChainState(query, app)
-    assert isinstance(query.input, SingleInput)  # as `nadi.plan.keeping` says
-    if query.input.window is not None and query.input.window.name in BATCHES:
+    assert isinstance(query.input, SingleInput)  # as `nadi.plan.columns.keptattributes` says
+    if query.input.window is not None and query.input.window.has(BATCHES):
         return BatchState(query, app)
     return WindowState(query, app) if query.selection.aggregates else None

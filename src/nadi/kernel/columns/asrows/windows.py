@@ -11,18 +11,9 @@ from nadi.kernel.columns.asrows.aggregates import Kept, kept_of
 from nadi.kernel.columns.asrows.held import Events, Grouping, counted
 from nadi.kernel.columns.asrows.texts import texts
 from nadi.kernel.columns.flat import Block
+from nadi.kernel.rows.bags import held_as
 from nadi.kernel.rows.payloads import Entry
 from nadi.plan.nodes import App, Attr, Const, Query, SingleInput
-
-_NUMBERS = {
-    "sum": ("n", "s"),
-    "avg": ("n", "s"),
-    "count": ("n",),
-    "distinctCount": ("n",),
-    "stdDev": ("n", "s", "u", "w"),
-}
-"""What the state of an aggregator has on rows, of those that have numbers there; of `and` and `or` how many are true and false."""
-_NUMBERS |= {"and": ("n", "s"), "or": ("n", "s")}
 
 
 class WindowState:
@@ -68,8 +59,8 @@ class WindowState:
 
     def _states(self, one: Kept, block: Block) -> list[list[Any]]:
         number = one.number
-        if one.function in _NUMBERS:
-            given = [block.arrays[f"{name}{number}"].tolist() for name in _NUMBERS[one.function]]
+        if one.traits.numbers:
+            given = [block.arrays[f"{name}{number}"].tolist() for name in one.traits.numbers]
             return [list(state) for state in zip(*given)]
         counts, shown = block.arrays[f"n{number}"].tolist(), block.arrays[f"s{number}"].tolist()
         return [[value if count else None] for count, value in zip(counts, shown)]
@@ -126,5 +117,5 @@ class WindowState:
                 bag = self._bags[one.number]
                 for group, values, kept in zip(events.groups, events.arguments, events.kept):
                     if kept and (value := values[one.argument]) is not None:
-                        mine = bag.setdefault(group, {})
+                        mine, value = bag.setdefault(group, {}), held_as(value)
                         mine[value] = mine.get(value, 0) + 1

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nadi.kernel.columns.contract import check
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.joins.join import Join
 from nadi.kernel.columns.joins.stages import Entry, staged
@@ -35,9 +36,9 @@ class _Part:
 class BatchedJoin:
     """`from A#window.lengthBatch(3) as a join B#window.time(1 sec) as b on …`."""
 
-    def __init__(self, query: Query, app: App, read: bool) -> None:
+    def __init__(self, query: Query, app: App) -> None:
         inner, inner_app, self._entries = staged(query, app)
-        self._join = Join(inner, inner_app, read, staged=True)
+        self._join = Join(inner, inner_app, staged=True)
         self._stages = {e.stage.element: e.stage for e in self._entries if e.stage is not None}
         self._alone = self._entries[0].source == self._entries[1].source  # each event of it comes by itself
         self.elements = tuple(dict.fromkeys((*self._stages, *self._join.elements)))
@@ -97,6 +98,11 @@ class BatchedJoin:
             stage.apply(block)
         else:
             self._join.apply(block)
+
+    def check(self) -> None:
+        """See whether what was loaded fits together."""
+        for one in (*self._stages.values(), self._join):
+            check(one)
 
     def clear(self) -> None:
         """Forget all."""

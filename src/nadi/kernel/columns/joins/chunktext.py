@@ -1,4 +1,4 @@
-"""The lines for windows of a join that hold the last chunk: when it leaves, and when aggregators are emptied (language text §6)."""
+"""The lines for windows of a join that hold the last chunk: when it leaves, and when aggregators are emptied (semantics/windows.md#batch)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ChunkText:
             piece = "" if side.piece is None else f" or size_{n} == {side.piece}"
             self._writer.open(f"if begun_{n} == 0{piece}:")
         if side.empties and totalling is not None:
-            totalling.reset()
+            self._reset(side, totalling)
         if not self._apart:
             self._empty(side)
             return
@@ -52,16 +52,24 @@ class ChunkText:
             line(f"size_{n} = 0")
         self._writer.open(f"if begun_{n} == 0:")
         self._empty(side)
-        if side.held and side.period is not None:
+        if side.held and side.period is not None and not side.hoards:
             line(f"rows{n}[at + {WHEN}] = clock")
         line(f"begun_{n} = 1")
         self._writer.close(2)
         if side.piece is not None:
             line(f"size_{n} += 1")
 
+    def _reset(self, side: Side, totalling: Totalling) -> None:
+        """Aggregators are emptied."""
+        if side.opens:
+            self._writer.open(f"if rows{side.slot}[at + {HEAD}] != 0:")
+        totalling.reset()
+        if side.opens:
+            self._writer.close()
+
     def lapse(self, side: Side, when: str) -> None:
         """What a window holds for a period leaves if no other batch has come by then; `when` says how its end is to be."""
-        if not side.held or side.period is None:
+        if not side.held or side.period is None or side.hoards:
             return
         n = side.slot
         self._writer.open(f"if rows{n}[at + {HEAD}] != 0 and rows{n}[at + {WHEN}] + {side.period} {when}:")
@@ -70,7 +78,7 @@ class ChunkText:
         self._writer.close()
 
     def _empty(self, side: Side) -> None:
-        """All events of a side leave."""
+        """All events of a side leave, if any ever does."""
         n = side.slot
-        if side.held:
+        if side.held and not side.hoards:
             self._writer.line(f"while rows{n}[at + {HEAD}] != 0: pop(words{n}, rows{n}, at, meta{n}, heads{n})")

@@ -1,4 +1,4 @@
-"""Events that leave a `timeLength` window of a join for its length, before their time (language text §6).
+"""Events that leave a `timeLength` window of a join for its length, before their time (semantics/windows.md#timelength).
 
 On rows their timers still fire, and let go what is late then: an event that came late itself, and so has set no timer, is seen by the other side until one of
 these does. So such an event leaves its bucket, and goes from the queue of its key into a second one, of which a row of words in `early` tells (as `rows` does

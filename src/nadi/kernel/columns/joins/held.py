@@ -15,12 +15,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import check_different, check_places, many, values
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.joins import early, holding, places
 from nadi.kernel.columns.joins.layout import NO_BIT, Side
 from nadi.kernel.columns.joins.places import BITS, END, INDEXED, LIVE, MASK, META, NEVER, ROW, TS, WIDTH
 from nadi.kernel.columns.keytable import KeyTable, longer
-from nadi.kernel.columns.naming import ids_of, named, put_back, strings_of
+from nadi.kernel.columns.naming import ids_of, named, picked, put_back, strings_of
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Bools, Longs
 from nadi.kernel.columns.words import aligned, words_of
@@ -92,7 +93,7 @@ class Held:
         side = self._side
         if 3 * int(self.meta[LIVE]) * side.node_width <= 2 * len(self.words):
             return
-        if side.period is not None:
+        if side.period is not None and not side.hoards:
             places.lapse_all(self.words, self.rows, self.touched, self.meta, self.heads, now - side.period)
         elif not side.timed:
             return
@@ -206,32 +207,44 @@ class Held:
     # ---- put back
 
     def apply(self, block: Block) -> None:
-        """Let events go, put others behind them."""
+        """Let events go, put others behind them. Raises ValueError where the block is none of them."""
         given = block.arrays
-        ids, keys = ids_of(self._table, given), given["key"].astype(np.int64)
-        keys = ids[keys] if self._side.partitioned else keys
-        _check_counts(given["row"], len(keys), len(given["nodes"]) // (1 if block.letter == "e" else len(self._told)))
+        if block.letter not in self._queues:
+            raise ValueError(f"there is no queue '{block.letter}'")
+        ids, codes = ids_of(self._table, given), many(given, "key", np.int32)
+        self._follow()
+        queues = self._queues[block.letter]
+        if not self._side.partitioned:
+            check_places(codes, 1, "a key")
+        keys = picked(ids, codes) if self._side.partitioned else codes.astype(np.int64)
+        check_different(keys, len(queues) // places.ROW)
+        told, nodes = values(given, "row", np.int64, len(keys) * holding.TOLD), many(given, "nodes", np.int64)
+        _check_counts(
+            told,
+            queues[keys * places.ROW + places.COUNT],
+            len(nodes) // (1 if block.letter == "e" else len(self._told)),
+        )
         if block.letter == "e":
-            self.ready(len(given["nodes"]))
-            early.put_early(
-                self.words, self._early, self.heads, self.meta, keys, given["row"], holding.TOLD, given["nodes"]
-            )
+            self.ready(len(nodes))
+            early.put_early(self.words, self._early, self.heads, self.meta, keys, told, holding.TOLD, nodes)
             self._settle(keys)
             return
-        matrix = given["nodes"].reshape(-1, len(self._told)).copy()
+        matrix = nodes.reshape(-1, len(self._told)).copy()
+        check_places(matrix[:, 1], 2 << len(self._side.captured), "the bits of an event")
         put_back(self._strings(matrix), ids)
         self.ready(len(matrix))
         holding.put(
             self.words, self.rows, self.heads, self.meta, self._told, self._index, self._index_bits,
-            self._side.owner_word, keys, given["row"], matrix,
+            self._side.owner_word, keys, told, matrix,
         )  # fmt: skip
         self._settle(keys)
 
 
-def _check_counts(told: Longs, keys: int, events: int) -> None:
-    """What is told of keys ends with how many events went and came. Raises ValueError where it is not of so many keys, or of other events."""
+def _check_counts(told: Longs, held: Longs, events: int) -> None:
+    """What is told of keys ends with how many events went and came. Raises ValueError where more go than are held, or others came."""
     came, went = told[holding.TOLD - 1 :: holding.TOLD], told[holding.TOLD - 2 :: holding.TOLD]
-    if len(told) != keys * holding.TOLD or np.minimum(came, went).min(initial=0) < 0:
-        raise ValueError(f"{len(told)} numbers of {keys} keys")
-    if came.max(initial=0) > events or came.sum() != events:
+    if len(held) and not (went.min() >= 0 and (went <= held).all()):
+        raise ValueError("more events go than there are")
+    check_places(came, events + 1, "how many events came")
+    if came.sum() != events:
         raise ValueError("other events than it tells of")

@@ -29,14 +29,14 @@ class Join:
     Has no timers: an event that is late leaves before anybody looks. What a timer lets out on rows joins, too, but only current events come out.
     """
 
-    def __init__(self, query: Query, app: App, read: bool, staged: bool = False) -> None:
+    def __init__(self, query: Query, app: App, staged: bool = False) -> None:
         layout = lay_out(query, app)
         sharded = app.sharding.kind == "key"
         self._names = layout.sources.names
         self._table = KeyTable()
         selection = query.selection
         ordered = bool(selection.order_by or selection.limit is not None or selection.offset)
-        self._text = JoinText(layout, sharded, read, ordered, staged)
+        self._text = JoinText(layout, sharded, ordered, staged)
         self._staged = staged
         self._held = tuple(Held(s, self._table, sharded) for s in layout.sides if s.held)
         named = layout.partitioned or layout.grouped

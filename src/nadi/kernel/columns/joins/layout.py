@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from nadi.kernel.columns.joins.places import FIXED, LINKS
 from nadi.kernel.columns.patterns.sources import Sources, sources_named
 from nadi.lang.tree import Type
-from nadi.plan.islands import having_of
+from nadi.plan.columns.islands import having_of
 from nadi.plan.nodes import (
     OUTPUT,
     Aggregate,
@@ -26,6 +26,9 @@ from nadi.plan.walk import conjuncts, inside, read, replaced
 
 NO_BIT = 62
 """Of what is never null."""
+HOARD = "every batch"
+LAST = "last batch"
+"""The windows that hold all chunks, and the last one, of what a stage lets go on; no app can name them."""
 _INDEXED = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 _WHOLE = (Type.INT, Type.LONG)
 
@@ -71,13 +74,25 @@ class Side:
 
     @property
     def batches(self) -> bool:
-        """Whether the window holds the last chunk: the next one lets all of it go, and empties aggregators."""
-        return self.window is not None and self.window.name in ("batch", "timeBatch")
+        """Whether the window takes whole chunks, each of which empties aggregators: it holds the last one, which the next one lets go, or `hoards`."""
+        return self.window is not None and self.window.name in ("batch", "timeBatch", LAST, HOARD)
+
+    @property
+    def opens(self) -> bool:
+        """Whether its first chunk empties nothing: the window `batch` of Siddhi has no batch before. It then holds no event; one that holds none at any
+        time has nothing to empty that is not of its own events."""
+        return self.held and self.window is not None and self.window.name == "batch"
+
+    @property
+    def hoards(self) -> bool:
+        """Whether the window holds all chunks that there ever were."""
+        return self.window is not None and self.window.name == HOARD
 
     @property
     def period(self) -> int | None:
-        """For how long it holds a chunk, where that has an end (ms)."""
-        return self._number(0) if self.window is not None and self.window.name == "timeBatch" else None
+        """The period of a chunk that ends by itself (ms): a window that does not hoard lets it go after another one."""
+        timed = self.window is not None and (self.window.name == "timeBatch" or (self.hoards and self.window.args))
+        return self._number(0) if timed else None
 
     @property
     def piece(self) -> int | None:
@@ -169,7 +184,7 @@ class Layout:
 
 
 def lay_out(query: Query, app: App) -> Layout:
-    """The layout of a join that `nadi.plan.joinable` lets through."""
+    """The layout of a join that `nadi.plan.columns.joinsupport` lets through."""
     join = query.input
     assert isinstance(join, JoinInput)
     sources = sources_named(query, app, tuple(dict.fromkeys(read(query).values())))

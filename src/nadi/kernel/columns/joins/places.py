@@ -1,4 +1,4 @@
-"""What a side of a join holds: queues and buckets of events in one flat array of words, and what happens to them (language text §6, §8).
+"""What a side of a join holds: queues and buckets of events in one flat array of words, and what happens to them (semantics/joins.md#who-meets-whom).
 
 A held event is a *node*: some words of `words` from a multiple of the node's width on, which is its name; 0 is no node. The first words are fixed, the
 attributes that are kept stand at its end. `floats` is the same memory as doubles.

@@ -33,7 +33,7 @@ class Rows:
         arrays = {name: array[:made] for name, array in self.arrays.items()}
         columns = tuple(self._column(one, arrays, made, keys) for one in self._picked)
         ts, opened, event = arrays["ts_out"], arrays["opened"], arrays.get("event_out")
-        now, group = arrays.get("now_out", ts), arrays.get("group_out")
+        now, group = arrays["now_out"], arrays.get("group_out")
         if event is None:
             return Stretch(columns, ts, now, opened, group)
         return Stretch(columns, ts, now, event, group, opened)  # what one event brings is put in order by itself

@@ -1,7 +1,8 @@
 """A join with batch windows as a join of chunks: in front of each such side a stage lets events wait for the end of their batch, which goes on as one chunk.
 
-What such a window shows the other side is the batch that went on last: that is the window `batch` over what the stage gives. Where batches end by themselves it
-is gone after another period, in which the batch stayed empty: the window is `timeBatch` there.
+What such a window shows the other side is the batch that went on last: the window holds the last chunk of what the stage gives. Where batches end by themselves
+it is gone after another period, in which the batch stayed empty: the window is `timeBatch` there. `lengthBatch` and `timeBatch` show all batches that ever went
+on, as Siddhi 5 forgets them only when expired events are to come out, which they never do here: the window holds every batch.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from dataclasses import dataclass, replace
 from nadi.kernel.columns.collecting import Collecting
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.gathering import Gathering
+from nadi.kernel.columns.joins.layout import HOARD, LAST
 from nadi.kernel.columns.keying import key_of
 from nadi.kernel.columns.staging import Stage
 from nadi.kernel.columns.stretch import Stretch
 from nadi.kernel.columns.waiting import Waiting
 from nadi.kernel.columns.wholerows import nothing
-from nadi.plan.islandwindows import STAGED_IN_JOINS, TIMED, UNIQUE_BATCHES
 from nadi.plan.nodes import (
     OUTPUT,
     App,
@@ -36,6 +37,7 @@ from nadi.plan.nodes import (
     WindowStep,
 )
 from nadi.plan.walk import inside
+from nadi.plan.windowtraits import HOARDING, NOTHING, OF_BATCH, OF_TIME_BATCH, STAGED_IN_JOINS, TIMED, UNIQUE_BATCHES
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +87,29 @@ def staged(query: Query, app: App) -> tuple[Query, App, tuple[Entry, Entry]]:
     inner = app
     for slot, side in enumerate((join.left, join.right)):
         window = side.input.window
-        if window is None or window.name not in STAGED_IN_JOINS:
+        if window is None or not window.has(STAGED_IN_JOINS):
             sides.append(side)
             entries.append(Entry(side.input.source, side.input.source, None, False))
             continue
         name = f"{side.input.source} of {window.id}"
         inner = _with_stream(query, inner, side.input.source, name)
         sides.append(_behind(side, window, name))
-        entries.append(Entry(side.input.source, name, _stage(query, app, side, slot), window.name in TIMED))
+        entries.append(Entry(side.input.source, name, _stage(query, app, side, slot), window.has(TIMED)))
     made = replace(query, input=replace(join, left=sides[0], right=sides[1]))
     return made, inner, (entries[0], entries[1])
 
 
 def _behind(side: JoinSide, window: WindowCall, name: str) -> JoinSide:
     """A side as it stands behind its stage."""
-    kept = WindowCall(window.id, "batch", ())
-    if window.name in TIMED:
-        kept = WindowCall(window.id, "timeBatch", window.args[1:] if window.name in UNIQUE_BATCHES else window.args)
+    kept = WindowCall(window.id, LAST, (), OF_BATCH)
+    if window.has(HOARDING):
+        kept = WindowCall(
+            window.id, HOARD, window.args if window.has(TIMED) else (), replace(OF_BATCH, columns=NOTHING)
+        )
+    elif window.has(TIMED):
+        kept = WindowCall(
+            window.id, "timeBatch", window.args[1:] if window.has(UNIQUE_BATCHES) else window.args, OF_TIME_BATCH
+        )
     return replace(side, input=replace(side.input, source=name, steps=(WindowStep(kept),)))
 
 
@@ -121,7 +129,7 @@ def _stage(query: Query, app: App, side: JoinSide, slot: int) -> Stage:
     waiting = replace(query, input=single, selection=Selection(values, schema), rate=None)
     filters = tuple(step.condition for step in side.input.steps if isinstance(step, FilterStep))
     given = Input(types, filters, None if key is None else key.position, app.sharding.kind == "key")
-    if side.input.window is not None and side.input.window.name in UNIQUE_BATCHES:
+    if side.input.window is not None and side.input.window.has(UNIQUE_BATCHES):
         return Collecting(waiting, given)
     return Whole(waiting, given) if key is None else Gathering(waiting, given)
 

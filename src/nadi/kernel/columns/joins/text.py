@@ -1,4 +1,4 @@
-"""The loop of a join as text: every event of a batch in order; it enters its window, and then meets what the other side holds (language text §8)."""
+"""The loop of a join as text: each event of a batch enters its window, and then meets what the other side holds (semantics/joins.md#who-meets-whom)."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class JoinText:
     `staged`: some events come when their batch ends; `place` tells of each with which arrival, or between which ones.
     """
 
-    def __init__(self, layout: Layout, grouped: bool, read: bool, ordered: bool = False, staged: bool = False) -> None:
+    def __init__(self, layout: Layout, grouped: bool, ordered: bool = False, staged: bool = False) -> None:
         self._layout = layout
         self.staged = staged
         self._now = "clock"  # up to when timers have fired
         self._ordered = ordered
-        self._made = {"ts_out": "int64", "opened": "int64"}
-        self._made |= ({"group_out": "int64"} if grouped else {}) | ({"now_out": "int64"} if read else {})
+        self._made = {"ts_out": "int64", "opened": "int64", "now_out": "int64"}
+        self._made |= {"group_out": "int64"} if grouped else {}
         self._made |= {"event_out": "int64"} if ordered else {}
         self._writer = Writer(layout.sources.types)
         self._own: dict[str, str] = {}

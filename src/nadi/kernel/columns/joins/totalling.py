@@ -1,10 +1,10 @@
-"""The lines for aggregators over a join: what is added for the rows that come, taken off for those of events that leave (language text §5, §8)."""
+"""The lines for aggregators over a join: add for the rows that come, take off for those of events that leave (semantics/joins.md#expired-events-join)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nadi.kernel.columns.accumulating import Aggregator, accumulators
+from nadi.kernel.columns.accumulating import Aggregator, InBags, accumulators
 from nadi.kernel.columns.bags import END, FREE, parameters_of
 from nadi.kernel.columns.code import Term, Writer
 from nadi.kernel.columns.joins.layout import Layout, Side, at_hand, leaving
@@ -14,8 +14,6 @@ from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Expr
 
 _NO_TERM = Term("")
-_BAGS = frozenset({"min", "max", "distinctCount"})
-"""What remembers values one by one: events leave for reasons of either side, in no order."""
 
 
 class Totalling:
@@ -29,7 +27,8 @@ class Totalling:
     def __init__(self, layout: Layout, writer: Writer) -> None:
         self._layout = layout
         self._writer = writer
-        self.accumulators, self._arguments = accumulators(layout.aggregates, removes=True, bags=_BAGS)
+        # events leave for reasons of either side, in no order
+        self.accumulators, self._arguments = accumulators(layout.aggregates, removes=True, bags=InBags.ALL)
         self.ranked = tuple(one for one in self.accumulators if isinstance(one, (Ranked, Different)))
         self.arrays = {name: dtype for one in self.accumulators for name, dtype in one.arrays.items()}
         self.holds = bool(layout.aggregates)  # without, groups tell no more than how many rows come out

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from nadi.kernel.columns.bags import Bags
+from nadi.kernel.columns.bounds import check_different, check_places, many, values
 from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.joins.totalling import Totalling
-from nadi.kernel.columns.keytable import KeyTable, longer
+from nadi.kernel.columns.keytable import KeyTable, check_prefixes, longer
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs
 
@@ -131,10 +132,12 @@ class Totals:
 
     def read(self, name: str, arrays: Mapping[str, Array]) -> Array:
         """The numbers of what `told` told."""
+        codes = many(arrays, name, np.int32)
         if not self._named:
-            return np.zeros(len(arrays[name]), np.int32)
+            return np.zeros(len(codes), np.int32)
         found = self._numbers(arrays[f"{name}.ends"], arrays[f"{name}.texts"])
-        return found[arrays[name]]
+        check_places(codes, len(found), f"'{name}'")
+        return found[codes]
 
     def _numbers(self, ends: Array, texts: Array) -> Array:
         found = self._table.unpacked(ends, texts)
@@ -150,14 +153,17 @@ class Totals:
             yield Block(self.element, group, "g", arrays, keys=int(start == 0))
 
     def apply(self, block: Block) -> None:
-        """Groups as they are from now on."""
+        """Groups as they are from now on. Raises ValueError where the block is none of them."""
         if self.bags.apply(block):
             return
-        ids = np.zeros(1, np.int64)
+        ids, given = np.zeros(1, np.int64), block.arrays
         if self._named:
-            ids = self._numbers(block.arrays["ends"], block.arrays["texts"]).astype(np.int64)
+            ids = self._numbers(given["ends"], given["texts"]).astype(np.int64)
+            check_different(ids, self.room)
         for name, array in self.arrays.items():
-            array[ids] = block.arrays[name]
+            array[ids] = values(given, name, array.dtype, len(ids))
+        if self.prefixed:
+            check_prefixes(given["ends"], given["texts"], given["prefix"])
         if self._empties:
             fresh = ids[~self._listed[ids]]
             self._listed[fresh] = True

@@ -1,4 +1,4 @@
-"""The loop of a chain whose last element must stay away: `A -> not B for t` (language text §9.5).
+"""The loop of a chain whose last element must stay away: `A -> not B for t` (semantics/patterns.md#absence).
 
 As on rows, each match that comes to wait for an absence, and each event that ends one, leaves a time at the end of a queue. When the clock has come to the
 time at its front, whoever has waited long enough is complete. Times pass between chunks of the input, before the events that come at them.

@@ -15,9 +15,9 @@ from nadi.kernel.columns.patterns.runs import Reference, by_number, captured_by,
 from nadi.kernel.columns.patterns.sources import Sources, looks_back, seen, sources_of
 from nadi.kernel.columns.patterns.waking import TIMER
 from nadi.kernel.columns.stretch import Longs
-from nadi.kernel.rows.patterns.elements import Node, lay_out
+from nadi.kernel.rows.patterns.elements import Node, in_turn, lay_out
 from nadi.lang.tree import Type
-from nadi.plan.islands import having_of
+from nadi.plan.columns.islands import having_of
 from nadi.plan.nodes import App, Expr, Query, StateInput, StreamElement
 from nadi.plan.walk import inside
 
@@ -57,6 +57,8 @@ class Layout:
     """Where matches begin."""
     order: tuple[int, ...]
     """The slots in the order in which the elements are set up; events are offered in the opposite one."""
+    turns: tuple[int, ...]
+    """The slots in the order in which timers take turns."""
     within: int | None
     values: tuple[Expr, ...]
     having: Expr | None
@@ -206,7 +208,7 @@ class Layout:
             partials.STALES: sum(1 << e.slot for e in self.elements if (e.hurried >> slot) & 1),
             partials.AGING: self._aging(slot),
             partials.WAIT: -1 if node.waiting is None else node.waiting,
-            partials.TURN: self.order.index(slot),
+            partials.TURN: self.turns.index(slot),
         }
         return [int(row[word]) for word in range(ELEMENT)]
 
@@ -221,10 +223,10 @@ def _slot(node: Node | None) -> int:
     return -1 if node is None else node.slot
 
 
-def _hurried(node: Node, width: int) -> int:
+def _hurried(node: Node) -> int:
     """See `Element`."""
     if node.kind == "count":
-        return sum(1 << slot for slot in (node.slot + 1, node.slot + 2) if slot < width)
+        return sum(1 << slot for slot in node.ahead)
     return 1 << node.partner.slot if node.partner is not None and node.op == "or" else 0
 
 
@@ -256,13 +258,14 @@ def lay_out_automaton(query: Query, app: App) -> Layout:
         parts = [bound(c, element.slot) for c in some]
         alone, rest = tuple(p for p in parts if not looks_back(p)), tuple(p for p in parts if looks_back(p))
         source = sources.names.index(element.source)
-        elements.append(Element(element.slot, source, alone, rest, _hurried(node, len(nodes))))
+        elements.append(Element(element.slot, source, alone, rest, _hurried(node)))
     return Layout(
         sources,
         tuple(elements),
         nodes,
         plan.first,
         tuple(node.slot for node in plan.nodes),
+        tuple(node.slot for node in in_turn(plan.nodes)),
         state.within,
         tuple(bound(value, at_hand) for value in values),
         None if having is None else bound(having, at_hand),

@@ -18,6 +18,7 @@ from nadi.kernel.columns.patterns.partials import (
     BEGUN,
     COUNT,
     END,
+    EXPIRED,
     FRESH,
     HEAD,
     LINKS,
@@ -244,6 +245,9 @@ class AutomatonText:
         self.picked, terms = write_picks(writer, layout.values)
         writer.outputs = {i: term for i, term in enumerate(terms) if term is not None}
         blocks = writer.open_all(() if layout.having is None else (layout.having,))
+        if layout.within is not None:  # one that ran out at another element is an expired event to Siddhi
+            writer.open(f"if words[m + {EXPIRED}] == 0:")
+            blocks += 1
         self._place(slot)
         for number, term in enumerate(terms):
             if term is not None:

@@ -1,4 +1,4 @@
-"""The loop of a chain as text: every event of a batch in order, first to the last element, so that none is bound twice (language text §9.1)."""
+"""The loop of a chain as text: every event of a batch in order, first to the last element, so that none is bound twice (semantics/patterns.md#the-machine)."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import many, values
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.patterns.absencetext import CLOCK, DUE, END, FRONT
 from nadi.kernel.columns.stretch import Longs
@@ -73,13 +74,15 @@ class Dues:
         return Block(self._element, 0, "d", {"due": due, "flag": np.array([gone, flag], np.int64)}, keys=0)
 
     def apply(self, block: Block) -> None:
-        """Put back what came and went."""
-        gone, flag = block.arrays["flag"].tolist()
+        """Put back what came and went. Raises ValueError where more went than there are."""
+        gone, flag = values(block.arrays, "flag", np.int64, 2).tolist()
+        came = many(block.arrays, "due", np.int64)
         if gone < 0:
             self.clear()
+        elif gone > self.clock[END] - self.clock[FRONT]:
+            raise ValueError("more times go than there are")
         else:
             self.clock[FRONT] += gone
-        came = block.arrays["due"]
         self.room(len(came))
         held = self._from(int(self.clock[FRONT]))
         self.clock[END] += len(came)

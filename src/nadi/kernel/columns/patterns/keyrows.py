@@ -12,11 +12,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from nadi.kernel.columns.bounds import check_places, values
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keygroups import groups_of
 from nadi.kernel.columns.naming import named
-from nadi.kernel.columns.patterns.keystate import KeyState, check_lengths
+from nadi.kernel.columns.patterns.keystate import KeyState
 from nadi.kernel.columns.patterns.runs import RunLayout
 from nadi.kernel.columns.stretch import Bools, Longs
 
@@ -80,15 +81,14 @@ class KeyRows(KeyState):
     # ---- put back
 
     def apply(self, block: Block) -> None:
-        """Put back the rows of keys."""
+        """Put back the rows of keys. Raises ValueError where the block has none."""
         ids, keys = self._numbered(block.arrays, "key")
-        rows = block.arrays["rows"].astype(np.int64)
-        check_lengths(rows, np.empty(len(keys) * self._width))
-        most = int(self._shape[0])
-        slots = rows.reshape(-1, self._width)[:, 1 : 1 + most]
-        if slots.min(initial=0) < 0 or slots.max(initial=0) > most:
-            raise ValueError("an element holds a match that there is not")
-        _put(self.keys, self._width, self._shape, self._texts, ids, keys, rows)
+        rows, most = values(block.arrays, "rows", np.int64, len(keys) * self._width), int(self._shape[0])
+        matrix = rows.reshape(-1, self._width)
+        check_places(matrix[:, 0], 2, "whether a sequence has begun")
+        check_places(matrix[:, 1 : 1 + most].reshape(-1), most + 1, "the match of an element")
+        if not _put(self.keys, self._width, self._shape, self._texts, ids, keys, rows):
+            raise ValueError("a text is a place that there is not")
         self._settle(keys)
 
     def size(self) -> int:
@@ -140,7 +140,8 @@ def _copied(words, width, shape, texts, keys):  # type: ignore[no-untyped-def]
 
 @loop
 def _put(words, width, shape, texts, ids, keys, rows):  # type: ignore[no-untyped-def]
-    """Put back what `_copied` gave; strings are named by their place in `ids`."""
+    """Put back what `_copied` gave; strings are named by their place in `ids`. -> whether all have one."""
+    found = True
     for i in range(len(keys)):
         row, given = keys[i] * width, i * width
         words[row : row + width] = rows[given : given + width]
@@ -153,4 +154,7 @@ def _put(words, width, shape, texts, ids, keys, rows):  # type: ignore[no-untype
                 for word in texts:
                     if words[row + start + word - 1] == 0:
                         place = rows[given + start + word]
-                        words[row + start + word] = ids[place] if 0 <= place < len(ids) else -1
+                        there = 0 <= place < len(ids)
+                        words[row + start + word] = ids[place] if there else 0
+                        found = found and there
+    return found

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import check_places, many
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.keytable import KeyTable, longer
-from nadi.kernel.columns.naming import ids_of
+from nadi.kernel.columns.naming import ids_of, picked
 from nadi.kernel.columns.stretch import Array, Bools, Longs
 
 NO = np.zeros(0, np.int64)
@@ -103,18 +104,15 @@ class KeyState(ABC):
         self._told[keys] = self._filled(keys)
 
     def _numbered(self, given: Mapping[str, Array], *names: str) -> tuple[Longs, ...]:
-        """The ids of the texts that a block names, then those of its keys; there is room for them."""
+        """The ids of the texts that a block names, then those of its keys; there is room for them. Raises ValueError for one that it does not name."""
         ids = ids_of(self.table, given)
         self._follow()
-        if not self._partitioned and any(given[name].any() for name in names):
-            raise ValueError("a key where there is one only")
-        return ids, *(ids[given[name]] if self._partitioned else given[name].astype(np.int64) for name in names)
-
-
-def check_lengths(*alike: Array) -> None:
-    """Loops go through arrays side by side. Raises ValueError where they are not of the same length."""
-    if len({len(array) for array in alike}) > 1:
-        raise ValueError(f"arrays of {', '.join(str(len(array)) for array in alike)} values side by side")
+        codes = [many(given, name, np.int32) for name in names]
+        if self._partitioned:
+            return ids, *(picked(ids, some) for some in codes)
+        for some in codes:
+            check_places(some, 1, "a key")
+        return ids, *(some.astype(np.int64) for some in codes)
 
 
 def alive(keys: Array, numbers: Array, gone_keys: Array, gone: Array) -> Longs:

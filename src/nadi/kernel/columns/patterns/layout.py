@@ -9,7 +9,7 @@ from nadi.kernel.columns.patterns.places import FIRST, FIXED, NUMBER, PLACE, STA
 from nadi.kernel.columns.patterns.sources import Sources, looks_back, seen, sources_of
 from nadi.lang.tree import Type
 from nadi.plan.chains import Chain
-from nadi.plan.islands import having_of
+from nadi.plan.columns.islands import having_of
 from nadi.plan.nodes import App, Attr, Comparison, Expr, FilterStep, Query, StateInput, StreamElement
 from nadi.plan.walk import conjuncts, inside
 

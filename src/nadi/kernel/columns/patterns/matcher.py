@@ -31,6 +31,10 @@ class Matcher:
         """Put back what either told."""
         self._state.apply(block)
 
+    def check(self) -> None:
+        """Make matches of what was loaded: it shows whether that can be."""
+        self._state.size()
+
     def clear(self) -> None:
         """Forget all."""
         self._state.clear()

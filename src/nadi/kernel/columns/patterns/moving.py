@@ -226,6 +226,9 @@ def _discarded(words, keys, meta, shape, node, e, base, t):  # type: ignore[no-u
     row = ELEMENTS + ELEMENT * e
     if shape[row + KIND] == ABSENT:
         words[node + TS] = t
+        words[node + shape[AT_COUNTS] + e] += 1  # a counted element at which it waits, too, sees that it is gone
+        keys[base + STALE] |= shape[row + STALES]
+        changed(words, meta, node)
         if shape[row + START] >= 0 and shape[row + EVERY] == e:
             rearm(words, keys, meta, shape, node, e, base)
         take(words, keys, meta, shape, node, e, base)

@@ -14,18 +14,19 @@ A match is known by its key and number, and told whole with each change; no numb
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import FARTHEST, check_numbers, check_places, many, values
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.keygroups import groups_of
 from nadi.kernel.columns.keytable import longer
 from nadi.kernel.columns.naming import named, put_back
 from nadi.kernel.columns.patterns import partialstate, sequencestate, waitstate, waking
 from nadi.kernel.columns.patterns.automaton import Layout
-from nadi.kernel.columns.patterns.keystate import NO, KeyState, alive, check_lengths
+from nadi.kernel.columns.patterns.keystate import NO, KeyState, alive
 from nadi.kernel.columns.patterns.partials import CHANGED, END, HEAP, KEY, LIVE, META, NOW, NUMBERS
 from nadi.kernel.columns.patterns.waking import TIMES
 from nadi.kernel.columns.stretch import Array, Bools, Longs
@@ -159,36 +160,42 @@ class PartialPool(KeyState):
     # ---- put back
 
     def apply(self, block: Block) -> None:
-        """Put back a block; matches are linked when they are next needed."""
-        given = block.arrays
+        """Put back a block; matches are linked when they are next needed. Raises ValueError where it tells of none."""
+        given, width, timed = block.arrays, len(self._words_told), self._layout.timed
         ids, keys, owners, gone_keys = self._numbered(given, "key", "node", "gone_key")
-        matrix = given["nodes"].reshape(-1, len(self._words_told)).copy()
+        matrix = values(given, "nodes", np.int64, len(owners) * width).reshape(-1, width).copy()
         put_back(self._strings(matrix), ids)
-        check_lengths(owners, matrix)
-        check_lengths(gone_keys, given["gone"])
-        check_lengths(given["row"], np.empty(len(keys) * (1 + 2 * self._layout.places)))
-        if self._layout.timed:
-            self._check_waits(given["wait"], len(keys), given["due"])
+        rows = values(given, "row", np.int64, len(keys) * (1 + 2 * self._layout.places))
+        gone = values(given, "gone", np.int64, len(gone_keys))
+        following = values(given, "next", np.int64, 2)
+        check_numbers(following, "the number of a match, or the clock", -FARTHEST)
+        check_places(matrix[:, 0], int(following[0]), "the number of a match", least=1)
+        check_places(matrix[:, 1 : 1 + self._layout.places].reshape(-1), int(following[0]), "the number of a place")
+        waits, dues = self._waits(given, len(keys)) if timed else (NO, NO)
         self._loaded = loaded = self._loaded or _Loaded()
-        partialstate.put_rows(self.keys, self.shape, self._width, keys, given["row"])
+        partialstate.put_rows(self.keys, self.shape, self._width, keys, rows)
         self._told[keys] = self._filled(keys)
-        self.meta[[NUMBERS, NOW]] = np.maximum(self.meta[[NUMBERS, NOW]], given["next"])
-        if self._layout.timed:
-            waitstate.put_waits(self.keys, self.shape, keys, given["wait"])
+        self.meta[[NUMBERS, NOW]] = np.maximum(self.meta[[NUMBERS, NOW]], following)
+        if timed:
+            waitstate.put_waits(self.keys, self.shape, keys, waits)
             loaded.timed.append(keys)
-            loaded.waits.append(given["wait"])
-            loaded.dues.append(given["due"])
+            loaded.waits.append(waits)
+            loaded.dues.append(dues)
         loaded.keys.append(owners)
         loaded.nodes.append(matrix)
         loaded.gone_keys.append(gone_keys)
-        loaded.gone.append(given["gone"])
+        loaded.gone.append(gone)
 
-    def _check_waits(self, told: Array, keys: int, dues: Array) -> None:
-        """Raises ValueError where `waitstate.link_waits` would find too few numbers."""
-        check_lengths(told, np.empty(keys * self._layout.places * waitstate.WORDS))
-        counts = told[3 :: waitstate.WORDS]
-        if (len(counts) and (counts.min() < 0 or counts.max() > len(dues))) or counts.sum() != len(dues):
+    def _waits(self, given: Mapping[str, Array], keys: int) -> tuple[Array, Array]:
+        """What a block tells of timers, and times. Raises ValueError where these are others."""
+        waits = values(given, "wait", np.int64, keys * self._layout.places * waitstate.WORDS)
+        dues = many(given, "due", np.int64)
+        went, came = waits[2 :: waitstate.WORDS], waits[3 :: waitstate.WORDS]
+        check_numbers(went, "how many times are gone", waitstate.ALL)
+        check_places(came, len(dues) + 1, "how many times came")
+        if came.sum() != len(dues):
             raise ValueError("other timers than it tells of")
+        return waits, dues
 
     def _link(self) -> None:
         """Make nodes of what was loaded."""

@@ -1,4 +1,4 @@
-"""Partial matches of a pattern of any shape, in one flat array of words (language text §9): the counterpart of `nadi.kernel.rows.patterns.partials`.
+"""Partial matches of a pattern of any shape, in one flat array of words (semantics/patterns.md#the-machine): as `nadi.kernel.rows.patterns.partials`.
 
 A match is a *node* of `words`, named by where it begins; 0 is none. It may wait at several elements at once, so that it has links for each. Where an
 element's matches begin and end tells the row of their key in `keys`: first those that are pending, from `FRESH` on those that are new.

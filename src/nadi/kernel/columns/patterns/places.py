@@ -1,4 +1,4 @@
-"""Where partial matches wait: doubly linked lists in one flat array of words, and what happens to them (language text §9.1, §9.3).
+"""Where partial matches wait: doubly linked lists in one flat array of words, and what happens to them (semantics/patterns.md#the-machine).
 
 A match is a *node*: some words of `words` from a multiple of the node's width on, which is its name; 0 is no node. The first words are links and
 numbers; what the match has captured stands behind them (`layout.NodeLayout`). `floats` is the same memory as doubles.

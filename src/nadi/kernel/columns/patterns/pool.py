@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from nadi.kernel.columns.bounds import FARTHEST, check_places, single, values
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.keygroups import groups_of
 from nadi.kernel.columns.naming import named, put_back, strings_of
 from nadi.kernel.columns.patterns import pooling
-from nadi.kernel.columns.patterns.keystate import NO, KeyState, alive, check_lengths
+from nadi.kernel.columns.patterns.keystate import NO, KeyState, alive
 from nadi.kernel.columns.patterns.layout import Layout
 from nadi.kernel.columns.patterns.places import BUCKET, END, LAST, LIVE, MASK, META, NUMBERS, WIDTH
 from nadi.kernel.columns.stretch import Array, Bools, Longs
@@ -185,27 +186,30 @@ class Pool(KeyState):
     # ---- put back
 
     def apply(self, block: Block) -> None:
-        """Put back a block; matches are linked when they are next needed."""
-        given = block.arrays
+        """Put back a block; matches are linked when they are next needed. Raises ValueError where it tells of none."""
+        given, width = block.arrays, len(self._words_told)
         ids, keys, node_keys, gone_keys = self._numbered(given, "key", "node", "gone_key")
-        matrix = given["nodes"].reshape(-1, len(self._words_told)).copy()
+        matrix = values(given, "nodes", np.int64, len(node_keys) * width).reshape(-1, width).copy()
+        if self._text_bits.size:
+            check_places(matrix[:, self._null_column], 1 << len(self._layout.captured), "the bits of a match")
         put_back(self._strings(matrix), ids)
-        check_lengths(node_keys, given["place"], matrix)
-        check_lengths(gone_keys, given["gone"])
-        check_lengths(given["row"], np.empty(len(keys) * (1 + self._layout.places)))
-        if len(matrix) and not (given["place"].min() >= 0 and given["place"].max() < self._layout.places):
-            raise ValueError("a match waits at a place that there is not")
-        pooling.put_rows(self.keys, self._width, keys, given["row"])
+        at_places = values(given, "place", np.int8, len(node_keys))
+        check_places(at_places, self._layout.places, "where a match waits")
+        rows = values(given, "row", np.int64, len(keys) * (1 + self._layout.places))
+        gone = values(given, "gone", np.int64, len(gone_keys))
+        following = single(given, "next")
+        check_places(matrix[:, 0], min(following, FARTHEST), "the number of a match", least=1)
+        pooling.put_rows(self.keys, self._width, keys, rows)
         self._told[keys] = True
-        self.meta[NUMBERS] = max(int(self.meta[NUMBERS]), int(given["next"][0]))
+        self.meta[NUMBERS] = max(int(self.meta[NUMBERS]), following)
         if self._loaded is None:
             self._loaded = _Loaded()
         loaded = self._loaded
         loaded.keys.append(node_keys)
-        loaded.places.append(given["place"])
+        loaded.places.append(at_places)
         loaded.nodes.append(matrix)
         loaded.gone_keys.append(gone_keys)
-        loaded.gone.append(given["gone"])
+        loaded.gone.append(gone)
 
     def _link(self) -> None:
         """Make nodes of what was loaded."""

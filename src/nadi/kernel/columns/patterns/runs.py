@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from nadi.kernel.columns.patterns.sources import Sources, looks_back, seen, sources_of
 from nadi.lang.tree import Type
 from nadi.plan.chains import Run
-from nadi.plan.islands import having_of
+from nadi.plan.columns.islands import having_of
 from nadi.plan.nodes import App, Attr, CountElement, Expr, FilterStep, Query, StateInput, StreamElement
 from nadi.plan.walk import conjuncts, inside, replaced
 

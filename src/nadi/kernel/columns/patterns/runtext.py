@@ -1,4 +1,4 @@
-"""The loop of a sequence as text (language text §10).
+"""The loop of a sequence as text (semantics/patterns.md#sequences).
 
 Before each event what waited becomes pending (`waits`), and what the event does not take on is gone; what it does is `fresh`. Both are bits by slot.
 Elements are asked from the last to the first. A match may wait at two elements at once: both see what either makes of it.

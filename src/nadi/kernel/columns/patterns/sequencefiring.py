@@ -17,6 +17,7 @@ from nadi.kernel.columns.patterns.partials import (
     ELEMENTS,
     EMPTY_TS,
     EVERY,
+    FIRST,
     HEAD,
     KIND,
     LINKS,
@@ -102,9 +103,11 @@ def _stayed_away(words, keys, meta, shape, e, base, now):  # type: ignore[no-unt
             late = node  # the last one is still to be copied
         elif now >= since + shape[row + WAIT]:
             complete = (words[counts + partner] == 0) == either
-            if words[counts + e] == 0 and (either or words[counts + partner] == 0):
+            if words[counts + e] == 0 and words[counts + partner] == 0:
                 words[counts + e] = 1
                 words[node + shape[AT_SEEN] + e] = EMPTY_TS
+                if shape[row + START] >= 0:
+                    words[node + FIRST + shape[row + START]] = EMPTY_TS
                 changed(words, meta, node)
             if complete:
                 first = linked(words, first, last, node)

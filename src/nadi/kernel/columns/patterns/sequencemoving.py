@@ -301,6 +301,7 @@ def _discarded(words, keys, meta, shape, node, e, base, t):  # type: ignore[no-u
     """What should stay away for some time came: a match no longer waits for that; a first element waits anew."""
     row = ELEMENTS + ELEMENT * e
     words[node + TS] = t
+    words[node + shape[AT_COUNTS] + e] = 1  # a counted element at which it waits, too, sees that it is gone
     changed(words, meta, node)
     if shape[row + START] >= 0 and shape[row + EVERY] == e:
         rearm(words, keys, meta, shape, node, e, base)

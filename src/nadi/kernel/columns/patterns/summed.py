@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from nadi.kernel.columns.contract import Input
+from nadi.kernel.columns.contract import Input, check
 from nadi.kernel.columns.flat import Block
 from nadi.kernel.columns.patterns.choice import pattern
 from nadi.kernel.columns.sliding import Sliding
 from nadi.kernel.columns.stretch import Stretch
+from nadi.plan.columns.matchsums import halves_of
 from nadi.plan.nodes import App, Query
-from nadi.plan.summing import halves_of
 
 
 class Summed:
@@ -53,6 +53,11 @@ class Summed:
     def apply(self, block: Block) -> None:
         """Put back matches or sums."""
         (self._matches if block.element in self._matches.elements else self._sums).apply(block)
+
+    def check(self) -> None:
+        """See whether what was loaded fits together."""
+        check(self._matches)
+        check(self._sums)
 
     def clear(self) -> None:
         """Forget all."""

@@ -1,12 +1,15 @@
-"""Tables in memory: who writes them, who looks into them (language text §12)."""
+"""Tables in memory: who writes them, who looks into them (semantics/tables.md#tables).
+
+Start with `held.HeldTable`.
+"""
 
 from nadi.kernel.columns.tables.held import HeldTable
 from nadi.kernel.columns.tables.listed import ListedTable
 from nadi.kernel.columns.tables.looking import Looking, LookingOn
 from nadi.kernel.columns.tables.writing import target_of
 from nadi.kernel.columns.tables.written import Written, written
+from nadi.plan.columns.tablesupport import hashed_by
 from nadi.plan.nodes import App, Table
-from nadi.plan.tabling import hashed_by
 
 __all__ = ["HeldTable", "Looking", "LookingOn", "Written", "held_table", "target_of", "written"]
 

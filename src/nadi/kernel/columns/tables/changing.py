@@ -20,9 +20,9 @@ from nadi.kernel.columns.tables.writing import KINDS, Turns
 from nadi.kernel.columns.terms import Term
 from nadi.kernel.contract import Row
 from nadi.lang.tree import Type
-from nadi.plan.islands import having_of
+from nadi.plan.columns.islands import having_of
+from nadi.plan.columns.tablesupport import Lookup, Seen, Write
 from nadi.plan.nodes import Attr, FilterStep, SingleInput
-from nadi.plan.tabling import Lookup, Seen, Write
 from nadi.plan.walk import inside
 
 _TABLE = "columns, nodes, keys, heads, meta, touched, changed"

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from nadi.kernel.columns.bounds import check_numbers, check_places, many, values
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.keytable import KeyTable, longer, texts_of
 from nadi.kernel.columns.naming import ids_of, named, put_back, strings_of
@@ -47,6 +48,14 @@ _ROOM = 1024  # rows that there is room for at first
 _SWEEP = 1024  # texts from which on one looks for such that nothing refers to
 _FLOATS = (Type.FLOAT, Type.DOUBLE)
 _NO = np.zeros(0, np.int64)
+
+
+def _check_words(words: Longs, kind: Type) -> None:
+    """Raises ValueError where words are no values of a type; those that are null are 0."""
+    if kind is Type.BOOL:
+        check_places(words, 2, "a truth value")
+    elif kind is Type.INT:
+        check_places(words, 1 << 31, "an int", -(1 << 31))
 
 
 class Asked:
@@ -280,13 +289,26 @@ class HeldTable:
         return Block(self.table.id, 0, "t", arrays, keys=begins)
 
     def apply(self, block: Block) -> None:
-        """Put rows back, or take them away."""
+        """Put rows back, or take them away. Raises ValueError where the block tells of none."""
         given = block.arrays
-        there, nulls = given["there"] != 0, given["nulls"].astype(np.int64)
-        values = given["words"].reshape(len(there), len(self.types)).copy()
-        put_back(strings_of(values, nulls, self._texts, self._texts), ids_of(self._names, given))
-        self.put(there, given["number"].astype(np.int64), values, nulls)
-        self.meta[[NEXT, MOST]] = given["head"]
+        there = many(given, "there", np.int8)
+        size, width = len(there), len(self.types)
+        check_places(there, 2, "whether a row is there")
+        head = values(given, "head", np.int64, 2)
+        check_numbers(head, "the number of a row")
+        numbers, nulls = (values(given, name, np.int64, size) for name in ("number", "nulls"))
+        check_places(numbers, int(head[0]), "the number of a row")
+        if width < 63:
+            check_places(nulls, 1 << width, "the bits of a row")
+        words = values(given, "words", np.int64, size * width).reshape(size, width).copy()
+        words[(nulls[:, None] >> np.arange(width)) & 1 != 0] = 0
+        for column, kind in enumerate(self.types):
+            _check_words(words[:, column], kind)
+        put_back(strings_of(words, nulls, self._texts, self._texts), ids_of(self._names, given))
+        self.put(there != 0, numbers, words, nulls)
+        if self.table.primary_key and head[1] < self.meta[LIVE]:  # others do not count it
+            raise ValueError("there are more rows than there ever were")
+        self.meta[[NEXT, MOST]] = head
 
     def put(self, there: Bools, numbers: Longs, values: Longs, nulls: Longs, tells: bool = False) -> None:
         """Rows as they are from now on: a matrix of words, bits that say which are null; with `tells` the next delta tells it."""

@@ -11,9 +11,9 @@ from nadi.kernel.columns.tables.held import Asked, HeldTable
 from nadi.kernel.columns.tables.versions import DELETE, INSERT, UPDATE, UPSERT
 from nadi.kernel.contract import Row
 from nadi.lang.tree import Type
+from nadi.plan.columns.tablesupport import Write
+from nadi.plan.columns.tableuse import turns, writes
 from nadi.plan.nodes import App, Query
-from nadi.plan.tabling import Write
-from nadi.plan.touching import turns, writes
 
 OPERATIONS = {"insert": "insert", "update": "update", "upsert": "updateOrInsert", "delete": "delete"}
 KINDS = {"insert": INSERT, "update": UPDATE, "upsert": UPSERT, "delete": DELETE}

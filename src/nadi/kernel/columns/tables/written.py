@@ -14,10 +14,10 @@ from nadi.kernel.columns.tables.held import Asked, HeldTable
 from nadi.kernel.columns.tables.writing import Writing, joined, target_of, turns_of
 from nadi.kernel.contract import Failure, Row
 from nadi.kernel.rows.meter import Clock, Part
+from nadi.plan.columns.setclause import with_set
+from nadi.plan.columns.tablesupport import seen, write_of
+from nadi.plan.columns.tableuse import changes, writes
 from nadi.plan.nodes import App
-from nadi.plan.setting import with_set
-from nadi.plan.tabling import seen, write_of
-from nadi.plan.touching import changes, writes
 
 
 class Written:

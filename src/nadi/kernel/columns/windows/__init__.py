@@ -1,4 +1,7 @@
-"""What windows hold that is no queue: the sorted, the unique and the sessions."""
+"""Windows that events leave in another order than they came: sorted ones, unique ones, sessions.
+
+Start with `contract.Held`; `unique` is the simplest.
+"""
 
 from __future__ import annotations
 

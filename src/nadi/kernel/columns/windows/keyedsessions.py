@@ -1,8 +1,9 @@
-"""`session(gap [, key])` in a partition: each key of it, a *home*, has sessions and timers of its own (language text §6, §11).
+"""`session(gap [, key])` in a partition: each key of it, a *home*, has sessions and timers of its own (semantics/windows.md#session).
 
 On rows the timers of a home are a FIFO, in which one that is due later holds up those that were set after it: a session ends with the first timer that is
 not before its end. `t_…` are the chains of those that make a difference, which ascend. All homes share one heap: a session is looked at when its end has
-come, and once more at the first timer of its home behind that, if none was due then. `fired` is the last timer that fired since the last event of a home.
+come, and once more at the first timer of its home behind that, if none was due then. `fired` is the clock at which a timer fired last since the last
+event of a home: one that was due already when it was set fires at the clock of the arrival that set it, and ends all sessions that are over by then.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ class KeyedSessions(Sessions):
         line("pop_watch(watch, watch_end, watch_rank, watch_key, watch_size)")
         line(f"t_g = -1 - p if p < 0 else {self._home('home[p]')}")
         line("while t_count[t_g] > 0 and t_h_ts[t_first[t_g]] <= w_due:")
-        for text in (*self._timers.take, "if t_h_ts[t_j] > fired[t_g]: fired[t_g] = t_h_ts[t_j]", self._told):
+        for text in (*self._timers.take, "fired[t_g] = max(fired[t_g], t_h_ts[t_j], w_clock)", self._told):
             line(f"    {text}")
 
     def _wait(self, write: Writer, *over: str) -> None:
@@ -174,10 +175,6 @@ class KeyedSessions(Sessions):
         self._next[0] = max(int(self._next[0]), int(arrays["session"].max()) + 1)
         if self._apart:
             self._homes.find(np.flatnonzero(self._active()))
-
-    def _active(self) -> Array:
-        """Whether a unit has a session."""
-        return self._keys.arrays["active"]
 
     def _numbers(self, stretch: Stretch) -> Array:
         """The unit of each event; no key is null."""

@@ -1,4 +1,4 @@
-"""`session(gap, key, allowed latency)`: a session that is over waits for late events until it leaves (language text §6).
+"""`session(gap, key, allowed latency)`: a session that is over waits for late events until it leaves (semantics/windows.md#session).
 
 A unit has two sessions at most: the one that goes on (`active`, `start`, `end`, `session`) and the one before (`late`, `from`, `to`, `before`), whose events
 are the first `parted` of its chain. They become one where late events close the gap between them.
@@ -171,6 +171,18 @@ class LateSessions(KeyedSessions):
 
     def _active(self) -> Array:
         return self._keys.arrays["active"] | self._keys.arrays["late"]
+
+    def check(self) -> None:
+        """Of the events of a unit those of the session before come first, and the rest are those of the one that goes on. Raises ValueError where that is not
+        so."""
+        super().check()
+        self._check_numbers("before")
+        arrays = self._keys.arrays
+        parted, late, active = arrays["parted"], arrays["late"], arrays["active"]
+        held = self._events.counts(self._keys.room)
+        fits = (parted >= late) & np.where(active, parted < np.maximum(held, 1), parted == held)
+        if not (fits & (late | (parted == 0))).all():
+            raise ValueError("a session before another one has other events than there are")
 
     def _ends(self) -> Iterator[tuple[Array, Array, Array]]:
         yield from super()._ends()

@@ -1,4 +1,6 @@
-"""`session(gap [, key])`: the events of a key that follow each other within a gap (language text §6). They pass at once, and leave together at the end.
+"""`session(gap [, key])`: the events of a key that follow each other within a gap (semantics/windows.md#session).
+
+They pass at once, and leave together at the end.
 
 A session ends when a timer fires at its end or later, or before an event that lies behind it. On rows timers are a FIFO, in which one that is due later holds
 up those that were set after it: `pending` has those that make a difference, which ascend. Ends lie in a heap, in which those that have moved on mean
@@ -13,6 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from nadi.functions.arithmetic import LONG_MIN
+from nadi.kernel.columns.bounds import check_numbers
 from nadi.kernel.columns.chains import Chains
 from nadi.kernel.columns.code import Writer
 from nadi.kernel.columns.contract import Input
@@ -231,6 +234,21 @@ class Sessions:
         part = self._pending if block.letter == "q" else part
         part.apply(block)
         self._loaded = True
+
+    def check(self) -> None:
+        """Keys that have a session hold events, others none. Raises ValueError where that is not so."""
+        held = np.zeros(self._keys.room, np.bool_)
+        held[self._events.held_keys()] = True
+        if (held != self._active()).any():
+            raise ValueError("a session has no events, or events have no session")
+        self._check_numbers("session")
+
+    def _active(self) -> Array:
+        """Whether a key has a session."""
+        return self._keys.arrays["active"]
+
+    def _check_numbers(self, name: str) -> None:
+        check_numbers(self._keys.arrays[name], "the number of a session")
 
 
 _NONE = np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""`sort(n, attribute [, 'asc'|'desc'], …)`: the n least events in an order (language text §6).
+"""`sort(n, attribute [, 'asc'|'desc'], …)`: the n least events in an order (semantics/windows.md#sort).
 
 Each key of a partition (one where there is none) has n + 1 places in a row, and in `w_order` the same number of entries: those of the first `w_count` places
 are held, the least first, the others are free. What is one too much leaves before the next event, in the order in which it would leave at once.
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import check_numbers, many, values
 from nadi.kernel.columns.code import Writer
 from nadi.kernel.columns.coding import coded
 from nadi.kernel.columns.contract import Input
@@ -17,6 +18,7 @@ from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.jit import loop
 from nadi.kernel.columns.keytable import longer
+from nadi.kernel.columns.naming import picked
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import DTYPES, Array, Longs, Stretch
 from nadi.kernel.columns.windows.contract import Holding
@@ -236,21 +238,23 @@ class Sorted:
         return Block(self._element, group, "s", {**told, **arrays}, keys=len(ids))
 
     def apply(self, block: Block) -> None:
-        """Take events away, put others to them."""
+        """Take events away, put others to them. Raises ValueError where the block is none of them."""
         ids = self._keys.numbers_of(block).astype(np.int64)
         self._grow()
         given = dict(block.arrays)
         for name, table in self._tables.items():
             given[name] = table.read(name, given)
-        keys, count = ids[given["key"]], self._keys.arrays["count"]
-        places = np.empty(len(keys), np.int64)
-        lost = ids[given["lost"]]
-        numbers = given["lost_number"].copy()
-        _drop(lost, numbers, keys, places, count, self._order, self._arrays["number"], self._length + 1)
+        keys, lost = (picked(ids, many(given, name, np.int32)) for name in ("key", "lost"))
+        told = {name: values(given, name, array.dtype, len(keys)) for name, array in self._arrays.items()}
+        check_numbers(told["number"], "the number of an event")
+        places, count = np.empty(len(keys), np.int64), self._keys.arrays["count"]
+        numbers = values(given, "lost_number", np.int64, len(lost)).copy()
+        if not _drop(lost, numbers, keys, places, count, self._order, self._arrays["number"], self._length + 1):
+            raise ValueError("an event goes that there is not, or more are held than can be")
         for name, array in self._arrays.items():
-            array[places] = given[name]
+            array[places] = told[name]
         if len(keys):
-            self._counts[_NEXT] = max(int(self._counts[_NEXT]), int(given["number"].max()) + 1)
+            self._counts[_NEXT] = max(int(self._counts[_NEXT]), int(told["number"].max()) + 1)
         self._settle()
         self._loaded = True
 
@@ -289,13 +293,13 @@ def _order(window: WindowCall) -> tuple[tuple[Attr, bool], ...]:
         if isinstance(argument, Attr):
             found.append((argument, True))
         elif isinstance(argument, Const):
-            found[-1] = (found[-1][0], argument.value != "desc")
+            found[-1] = (found[-1][0], str(argument.value).lower() != "desc")
     return tuple(found)
 
 
 @loop
 def _drop(lost, numbers, keys, places, count, order, number, size):  # type: ignore[no-untyped-def]
-    """Takes events away by their numbers, and finds places for others; the order is made afterwards."""
+    """Takes events away by their numbers, and finds places for others; the order is made afterwards. -> whether all were there, and there was room."""
     for n in range(len(lost)):
         p = lost[n]
         at = p * size
@@ -308,8 +312,13 @@ def _drop(lost, numbers, keys, places, count, order, number, size):  # type: ign
                 number[at + slot] = -1
                 count[p] = last
                 break
+        if count[p] > last:
+            return False
     for n in range(len(keys)):
         p = keys[n]
+        if count[p] == size:
+            return False
         at = p * size
         places[n] = at + order[at + count[p]]
         count[p] += 1
+    return True

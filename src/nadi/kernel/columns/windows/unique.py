@@ -1,4 +1,4 @@
-"""`unique:ever`, `unique:first`, `unique:length`, `unique:time`: one event per key (language text §6).
+"""`unique:ever`, `unique:first`, `unique:length`, `unique:time`: one event per key (semantics/windows.md#unique-windows).
 
 The number of a key is the place of its event. The windows of a length or a time hold their events in the order in which they came: each place has links to
 those before and after it (`w_prev`, `w_next`, places plus 1), which are no state, as `w_number` tells the order. In partitions each key of the partition,
@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
+from nadi.kernel.columns.bounds import check_numbers, values
 from nadi.kernel.columns.code import Writer
 from nadi.kernel.columns.contract import Input
 from nadi.kernel.columns.flat import BLOCK_BYTES, Block
 from nadi.kernel.columns.groups import Groups
 from nadi.kernel.columns.jit import loop
-from nadi.kernel.columns.keytable import longer
+from nadi.kernel.columns.keytable import check_beginnings, longer
 from nadi.kernel.columns.partitioning import by_group
 from nadi.kernel.columns.stretch import Array, Longs, Stretch
 from nadi.kernel.columns.windows.contract import Holding
@@ -201,18 +202,19 @@ class Unique:
         return Block(self._element, group, "u", {**told, **arrays}, keys=len(ids))
 
     def apply(self, block: Block) -> None:
-        """Keys as they are from now on."""
-        ids = self._units.numbers_of(block)
-        for name, array in self._units.arrays.items():
-            array[ids] = block.arrays[name]
-        there = ids[block.arrays["held"]]
+        """Keys as they are from now on. Raises ValueError where the block tells of none."""
+        ids = self._units.put(block)
+        there = ids[self._units.arrays["held"][ids]]
         given = dict(block.arrays)
         for name, table in self._tables.items():
             given[name] = table.read(name, given)
         self._grow()
         for name, array in self._arrays.items():
-            array[there] = given[name]
+            array[there] = values(given, name, array.dtype, len(there))
+        if self._homes.grouped:
+            check_beginnings(self._homes.keys.packed(given["home"]), self._units.keys.packed(there))
         if self._ordered and len(there):
+            check_numbers(given["number"], "the number of an event")
             self._next[0] = max(int(self._next[0]), int(given["number"].max()) + 1)
         self._loaded = True
 

@@ -1,4 +1,7 @@
-"""Patterns and sequences (language text §9, §10): one machine, whose elements differ in a few rules, and a lighter one for chains of plain elements."""
+"""Patterns and sequences (semantics/patterns.md): one machine, whose elements differ in a few rules, and a lighter one for chains of plain elements.
+
+Start with `machine`; `chain` is the lighter one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`not A for t`, by itself and as an operand of `and` and `or` (language text §9.5)."""
+"""`not A for t`, by itself and as an operand of `and` and `or` (semantics/patterns.md#absence)."""
 
 from __future__ import annotations
 
@@ -73,12 +73,18 @@ def offer(machine: Machine, waiting: Waiting, node: Node, event: Event) -> None:
     """What should stay away came: each match it passes the filters with is gone; a first element waits anew."""
     if waiting.flags.get(node.flag("off")):
         return
+    if node.asks and waiting.lists[node.pending]:
+        plain.hears(machine, waiting)  # and tells nobody
     for partial, bound in plain.binding(machine, waiting, node, event):
         if bound is None:
+            if node.empties:
+                partial[SLOTS][node.slot] = None
             plain.start_over(waiting, node)
             continue
         waiting.take(node.pending, partial)
+        partial[SLOTS][node.slot] = [bound]  # a counted element in which it waits, too, sees that it is gone
         partial[TS] = event.ts
+        waiting.changed(partial)
         if node.start and node.every is node:
             rearm(machine, waiting, node, partial)
         wake_at(waiting, node, event.ts + waits(node))
@@ -135,7 +141,9 @@ def enter_operand(machine: Machine, waiting: Waiting, node: Node, partial: Parti
 
 
 def rearm_operand(machine: Machine, waiting: Waiting, node: Node, partial: Partial) -> None:
-    copy = waiting.copy(partial, min(node.slot, other(node).slot))
+    """Siddhi leaves what comes after the scope in the copy."""
+    copy = waiting.copy(partial, len(partial[SLOTS]))
+    copy[SLOTS][node.slot] = copy[SLOTS][other(node).slot] = None
     seen = partial[SLOTS][node.slot]
     if seen is not None:
         copy[TS] = seen[-1].ts if seen else EMPTY_TS
@@ -151,14 +159,15 @@ def offer_operand(machine: Machine, waiting: Waiting, node: Node, event: Event) 
     logical.drop_decided(waiting, node)
     restores = node.waiting is not None or (machine.sequence and node.op == "and" and node.every is not None)
     for partial, bound in plain.binding(machine, waiting, node, event):
-        if bound is None:
+        if bound is not None:
+            flags.set(node.flag("seen"), event.ts)
+            if not restores:
+                partial[SLOTS][slot] = [bound]
+                waiting.changed(partial)
+        elif machine.sequence:
             waiting.take(node.pending, partial)
-            continue
-        flags.set(node.flag("seen"), event.ts)
-        if not restores:
-            partial[SLOTS][slot] = [bound]
-            waiting.changed(partial)
-        if not node.silent:
+        gone = node.asks and plain.hears(machine, waiting)
+        if gone or (bound is not None and not node.silent):
             waiting.take(node.pending, partial)
             if machine.sequence:
                 waiting.take(other(node).pending, partial)
@@ -198,7 +207,7 @@ def stay_away(machine: Machine, waiting: Waiting, node: Node, now: int) -> bool:
         if now < since + waits(node):
             continue
         complete = (slots[partner] is None) == (node.op == "or")
-        if slots[slot] is None and (node.op == "or" or slots[partner] is None):
+        if slots[slot] is None and slots[partner] is None:
             slots[slot] = []  # the mark that it stayed away
         if complete:
             sending.append(partial)

@@ -1,6 +1,6 @@
 """Patterns that are a chain of plain elements: `A -> B -> C`, with `every` around the first element, around all of them, or not at all.
 
-The same rules as those of `machine` (language text §9.1, §9.3), for the shape that most patterns have: a match waits for one element at a time
+The same rules as those of `machine` (semantics/patterns.md#the-machine), for the shape that most patterns have: a match waits for one element at a time
 and binds one event there, so that it needs no lists of places, and no copies. Tests hold both against each other.
 """
 

@@ -1,12 +1,13 @@
-"""The elements of a pattern or sequence, numbered and linked: what follows what, and what re-arms what (language text §9.1)."""
+"""The elements of a pattern or sequence, numbered and linked: what follows what, and what re-arms what (semantics/patterns.md#every)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from nadi.plan.chains import ends_at_once
 from nadi.plan.nodes import (
     AbsentElement,
     CountElement,
@@ -67,7 +68,7 @@ class Node:
     last: bool = False
     silent: bool = False
     """It is the first operand of a pattern that begins with a logical element: nobody hears when it is done. Completion by it is
-    lost where the pattern is nothing but an `and` (language text §9.4); what must stay away and came does not discard the match,
+    lost where the pattern is nothing but an `and` (semantics/patterns.md#and-or); what must stay away and came does not discard the match,
     but lets it wait anew."""
     next: Node | None = None
     every: Node | None = None
@@ -78,6 +79,18 @@ class Node:
     starts_over: Node | None = (
         None  # a counted first element that this one's binding or failing starts over (sequences)
     )
+    ahead: tuple[int, ...] = ()
+    """The slots of the two elements that come after it, of a logical one the second operand before the first: an event there tells a counted
+    element that the match has gone on."""
+    asks: bool = False
+    """Of the first and the last element, where the last one needs no event: it hears whether a match has come to the end, and puts out the one at
+    hand (semantics/patterns.md#counted-elements)."""
+    heard: bool = True
+    """Whether what an element that asks puts out reaches the selection."""
+    empties: bool = False
+    """Of a pattern in which copies keep what came behind their scope (semantics/patterns.md#every): an event that does not fit empties the slot."""
+    lingers: bool = True
+    """Of a last element that needs no event: whether it makes a difference that matches stay there when they are complete."""
     conditions: Conditions = field(default=None)  # type: ignore[assignment]  # set right after the layout is made
     rules: Rules = field(default=None)  # type: ignore[assignment]  # likewise
     timer: Timer | None = None
@@ -97,12 +110,13 @@ class Layout:
     """All elements.
 
     `nodes` in the order in which they are set up (events are offered in the opposite order); `units` are the elements of the outermost chain in
-    order, a logical one standing for both operands; `first` is where matches begin.
+    order, a logical one standing for both operands; `first` is where matches begin, `open_end` the last element where that needs no event.
     """
 
     nodes: tuple[Node, ...]
     units: tuple[Node, ...]
     first: Node
+    open_end: Node | None
 
 
 @dataclass(slots=True)
@@ -121,7 +135,25 @@ def lay_out(plan: StateInput) -> Layout:
     for node in whole.ends:
         node.last = True
     whole.first.silent = whole.first.partner is not None
-    return Layout(tuple(nodes), whole.unit, whole.first)
+    for number, node in enumerate(nodes, start=1):
+        node.ahead = tuple(after.slot for after in nodes[number : number + 2])
+    if any(node.scope is not None and node.scope.kind == "absent logical" for node in nodes):
+        for node in nodes:
+            node.empties = node.kind in ("one", "logical", "absent")
+    end = whole.ends[-1]
+    if end.kind == "count" and end.minimum == 0:
+        whole.first.asks = end.asks = True
+        end.lingers = not ends_at_once(plan)
+    return Layout(tuple(nodes), whole.unit, whole.first, end if end.asks else None)
+
+
+def in_turn(nodes: tuple[Node, ...]) -> Iterator[Node]:
+    """The elements of a layout as their timers take turns: of a logical one the first operand first, though it is set up after the second."""
+    left = iter(nodes)
+    for node in left:
+        if node.partner is not None:
+            yield next(left)
+        yield node
 
 
 def _part(element: StateElement, start: bool, sequence: bool, nodes: list[Node]) -> _Part:

@@ -1,4 +1,4 @@
-"""`and`, `or` (language text §9.4): one match waits in the lists of both operands."""
+"""`and`, `or` (semantics/patterns.md#and-or): one match waits in the lists of both operands."""
 
 from __future__ import annotations
 
@@ -61,9 +61,12 @@ def offer(machine: Machine, waiting: Waiting, node: Node, event: Event) -> None:
             if node.op == "or" or both(machine, waiting, node, partial):
                 partial[TS] = event.ts
                 plain.go_on(machine, waiting, node, partial, lost=node.silent and node.op == "and")
-        if bound is not None or machine.sequence:
             waiting.take(node.pending, partial)
             waiting.changed(partial)
+        else:
+            plain.unbound(machine, waiting, node, partial)
+        if node.asks:
+            plain.answer(machine, waiting, node, partial)
 
 
 def both(machine: Machine, waiting: Waiting, node: Node, partial: Partial) -> bool:

@@ -1,19 +1,19 @@
-"""The machine that patterns and sequences share (language text §9.1, §10): how a match goes on, how elements are made ready for an event, how it is offered."""
+"""The machine that patterns and sequences share (semantics/patterns.md#the-machine): how a match goes on, how elements get ready for an event and take it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nadi.kernel.rows.events import CURRENT, Event, Group
+from nadi.kernel.rows.events import CURRENT, Chunk, Event
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.patterns.conditions import rebound
 from nadi.kernel.rows.patterns.elements import Layout, Node, Rules
-from nadi.kernel.rows.patterns.partials import EXPIRED, SLOTS, TS, Partial, Waiting
+from nadi.kernel.rows.patterns.partials import EMPTY_TS, EXPIRED, ID, SLOTS, TS, Partial, Waiting
 
 
 @dataclass(slots=True)
 class Machine:
-    """A pattern or sequence in motion. `done` collects the completed matches, as chunks of one."""
+    """A pattern or sequence in motion. `done` collects the completed matches."""
 
     layout: Layout
     sequence: bool
@@ -29,7 +29,7 @@ class Machine:
     """The slot from which `within` counts, where it is bound once and for all before a match goes on."""
     lazy: bool
     """Siddhi 4: `within` is looked at only when the element of a match gets an event."""
-    done: Group = field(default_factory=list)
+    done: list[Partial] = field(default_factory=list)
 
 
 # ---- matches on their way ------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def admit(machine: Machine, waiting: Waiting, node: Node, partial: Partial) -> N
 def go_on(machine: Machine, waiting: Waiting, node: Node, partial: Partial, lost: bool = False) -> None:
     """An element is done with a match: it is complete, or goes to the next element; and the scope that ends here is re-armed."""
     if node.last and not lost:
-        complete(machine, partial)
+        machine.done.append(partial)
     if node.next is not None:
         node.next.rules.enter(machine, waiting, node.next, partial)
     if node.every is not None:
@@ -64,11 +64,38 @@ def go_on(machine: Machine, waiting: Waiting, node: Node, partial: Partial, lost
         start_over(waiting, node)
 
 
-def complete(machine: Machine, partial: Partial) -> None:
-    slots = partial[SLOTS]
-    if machine.absent:
-        slots = [None if slot in machine.absent else bound for slot, bound in enumerate(slots)]
-    machine.done.append([Event(CURRENT, partial[TS], tuple(slots))])
+def results(machine: Machine, partials: list[Partial], shown: dict[int, Chunk]) -> list[Chunk]:
+    """What completed matches hold now, each once. One that ran out of `within` at another element is an expired event to Siddhi, and not put out.
+
+    `shown` has by number what was completed before and is still to be put out: a match that an end without an event completes once more is one and the
+    same event to Siddhi.
+    """
+    found: list[Chunk] = []
+    for number, partial in {partial[ID]: partial for partial in partials}.items():
+        if not partial[EXPIRED]:
+            held = [None if one is None else list(one) for one in partial[SLOTS]]
+            for slot in machine.absent:
+                held[slot] = None
+            chunk = shown.setdefault(number, [])
+            chunk[:] = [Event(CURRENT, partial[TS], tuple(held))]
+            found.append(chunk)
+    return found
+
+
+def hears(machine: Machine, waiting: Waiting) -> bool:
+    """Whether a match has come to an end that needs no event since this was asked last. Only the elements that ask may."""
+    end = machine.layout.open_end
+    assert end is not None  # there are such elements only with such an end
+    if not waiting.flags.get(end.flag("reached")):
+        return False
+    waiting.flags.pop(end.flag("reached"))
+    return True
+
+
+def answer(machine: Machine, waiting: Waiting, node: Node, partial: Partial) -> None:
+    """If a match has come to the end, put out the one at hand: that may be another one, as with Siddhi."""
+    if hears(machine, waiting) and node.heard:
+        machine.done.append(partial)
 
 
 def start_over(waiting: Waiting, node: Node) -> None:
@@ -77,12 +104,12 @@ def start_over(waiting: Waiting, node: Node) -> None:
 
 
 def expired(machine: Machine, partial: Partial, now: int) -> bool:
-    """Whether the first event of a match is more than `within` away."""
+    """Whether the first event of a match is more than `within` away. The mark that nothing came is an event without a time."""
     slots, limit = partial[SLOTS], machine.within
     if limit is not None:
         for start in machine.starts:
             bound = slots[start]
-            if bound and abs(bound[0][1] - now) > limit:
+            if bound is not None and abs((bound[0][1] if bound else EMPTY_TS) - now) > limit:
                 return True
     return False
 
@@ -215,15 +242,27 @@ def offer(machine: Machine, waiting: Waiting, node: Node, event: Event) -> None:
             else:
                 go_on(machine, waiting, node, partial)
                 waiting.take(node.pending, partial)
-        elif machine.sequence:
-            waiting.take(node.pending, partial)
-            start_over(waiting, node)
+        else:
+            unbound(machine, waiting, node, partial)
+            if machine.sequence:
+                start_over(waiting, node)
+        if node.asks:
+            answer(machine, waiting, node, partial)
+
+
+def unbound(machine: Machine, waiting: Waiting, node: Node, partial: Partial) -> None:
+    """An event did not fit: a sequence is broken off, a pattern waits on."""
+    if partial[SLOTS][node.slot] is not None and node.empties:
+        partial[SLOTS][node.slot] = None
+        waiting.changed(partial)
+    if machine.sequence:
+        waiting.take(node.pending, partial)
 
 
 def binding(machine: Machine, waiting: Waiting, node: Node, event: Event) -> list[tuple[Partial, Event | None]]:
     """The pending matches of an element, each with the event as it is to be bound, or None where the filters reject it.
 
-    A pattern's matches that stay as they are are left out.
+    A pattern's matches that stay as they are are left out where that makes no difference.
     """
     pending = waiting.lists[node.pending]
     if not pending:
@@ -231,10 +270,10 @@ def binding(machine: Machine, waiting: Waiting, node: Node, event: Event) -> lis
     partials = list(pending.values())
     if machine.lazy:
         partials = [p for p in partials if not drop_if_late(machine, waiting, node, p, event.ts)]
-    conditions = node.conditions
+    conditions, all_of_them = node.conditions, machine.sequence or node.asks or node.empties
     prepared = event if conditions.alone is None else conditions.prepare(event)
     if prepared is None:
-        return [(partial, None) for partial in partials] if machine.sequence else []
+        return [(partial, None) for partial in partials] if all_of_them else []
     check = conditions.rest
     if check is None:
         return [(partial, prepared) for partial in partials]
@@ -244,7 +283,7 @@ def binding(machine: Machine, waiting: Waiting, node: Node, event: Event) -> lis
         fitting = check(partial[SLOTS], row, ts)
         if fitting is row:
             found.append((partial, prepared))
-        elif fitting is not None or machine.sequence:
+        elif fitting is not None or all_of_them:
             found.append((partial, rebound(prepared, fitting)))
     return found
 

@@ -114,7 +114,7 @@ class Matches:
     def expire(self, now: int, within: int) -> int:
         """Drop the matches whose first event is more than `within` away; at how many places there were some.
 
-        Of the pending ones those up to the first that is not late, of the new ones all (language text §9.3).
+        Of the pending ones those up to the first that is not late, of the new ones all (semantics/patterns.md#within).
         """
         places = 0
         for place in self.places:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from nadi.kernel.rows.events import RESET, Chunk, Group
 from nadi.kernel.rows.patterns.absence import ABSENT, ABSENT_OPERAND, begin_waiting
 from nadi.kernel.rows.patterns.conditions import make_conditions
-from nadi.kernel.rows.patterns.counting import COUNT
-from nadi.kernel.rows.patterns.elements import Layout, Node, Rules, lay_out
+from nadi.kernel.rows.patterns.counted import COUNT
+from nadi.kernel.rows.patterns.elements import Layout, Node, Rules, in_turn, lay_out
 from nadi.kernel.rows.patterns.logical import LOGICAL
-from nadi.kernel.rows.patterns.machine import ONE, Machine, begin, ready_pattern, ready_sequence
+from nadi.kernel.rows.patterns.machine import ONE, Machine, begin, ready_pattern, ready_sequence, results
 from nadi.kernel.rows.patterns.partials import CELLS, Waiting
 from nadi.plan.nodes import StateInput
 
@@ -61,6 +61,10 @@ class StateRuntime:
             node.conditions = make_conditions(
                 node.steps, node.slot, node.kind == "count", self._elements, flow, tables, registry
             )
+            readers = self._readers[node.source][0]
+            node.heard = len(readers) == 1 or readers[-1].last
+
+        for node in in_turn(layout.nodes):
             if node.waiting is not None:
                 node.timer = flow.timers.timer(f"{plan.id}/{node.slot}", self._waking(node))
 
@@ -79,7 +83,9 @@ class StateRuntime:
         machine = self._machine
         machine.done = []  # an event that failed may have left something
         readers, offered = self._readers[source]
+        alone = len(readers) == 1
         groups: list[Group] = []
+        shown: dict[int, Chunk] = {}
         for event in chunk:
             if event.kind >= RESET:
                 continue
@@ -88,15 +94,13 @@ class StateRuntime:
                 if not waiting.lists[node.pending]:
                     continue
                 node.rules.offer(machine, waiting, node, event)
-                if machine.done:
-                    groups.append(machine.done)
+                if machine.done and not alone:
+                    groups.append(results(machine, machine.done, shown))
                     machine.done = []
-        alone = len(readers) == 1
+        if alone:  # what a match holds after the whole chunk
+            groups = [[match] for match in results(machine, machine.done, shown)]
         for group in groups:
-            if alone:
-                for match in group:
-                    self._emit([match])
-            else:
+            if group:
                 self._emit(group)
 
     def _waiting(self) -> Waiting:
@@ -133,8 +137,7 @@ class StateRuntime:
             machine.done = []
             assert node.rules.fire is not None  # only elements with a waiting time have timers
             node.rules.fire(machine, self._waiting(), node, due)
-            matches, machine.done = machine.done, []
-            for match in matches:
+            for match in results(machine, machine.done, {}):
                 self._emit([match])
 
         return woken

@@ -1,4 +1,7 @@
-"""The stream processors at work: like windows they keep events and set timers, like stream functions there may be several in a query."""
+"""The stream processors at work: like windows they keep events and set timers, like stream functions there may be several in a query.
+
+Start with `contract.Processor`; `deduplicate` is the simplest.
+"""
 
 from __future__ import annotations
 

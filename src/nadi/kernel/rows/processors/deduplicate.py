@@ -1,4 +1,4 @@
-"""`unique:deduplicate(k, t)` (language text §6)."""
+"""`unique:deduplicate(k, t)` (semantics/windows.md#deduplicate)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The windows at work (language text §6): each takes chunks of C events and emits chunks of C, X and R."""
+"""The windows at work (semantics/windows.md): each takes chunks of C events and emits chunks of C, X and R.
+
+Start with `contract.WindowProcessor`; `sliding.TimeWindow` is the window `time`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from nadi.kernel.rows.windows.externalbatch import ExternalTimeBatchWindow
 from nadi.kernel.rows.windows.frequency import FrequentWindow, LossyFrequentWindow
 from nadi.kernel.rows.windows.session import SessionWindow
 from nadi.kernel.rows.windows.sliding import DelayWindow, ExternalTimeWindow, LengthWindow, TimeWindow
-from nadi.kernel.rows.windows.sorting import SortWindow
+from nadi.kernel.rows.windows.sort import SortWindow
 from nadi.kernel.rows.windows.timebatch import TimeBatchWindow
 from nadi.kernel.rows.windows.unique import (
     UniqueEverWindow,
@@ -30,7 +33,7 @@ from nadi.kernel.rows.windows.unique import (
     unique_time_batch,
     unique_time_length_batch,
 )
-from nadi.plan.nodes import Schema, WindowCall
+from nadi.plan.nodes import Expr, Schema, WindowCall
 
 __all__ = ["WINDOWS", "Setup", "WindowProcessor", "make_window"]
 
@@ -73,8 +76,9 @@ def make_window(
     keeps_expired: bool,
     searched: bool,
     tables: Mapping[str, Searchable],
+    shown: tuple[Expr, ...] | None = None,
 ) -> WindowProcessor:
-    """The window of a call; `schema` is that of the rows that enter it. See `Setup` for `keeps_expired` and `searched`.
+    """The window of a call; `schema` is that of the rows that enter it. See `Setup` for `keeps_expired`, `searched` and `shown`.
 
     Raises:
         NOT_SUPPORTED: nothing here does what the window's signature promises.
@@ -83,4 +87,4 @@ def make_window(
     if made is None:
         what = f"the window '{call.name}'"
         raise error("NOT_SUPPORTED", what=what, alternative=f"windows that run are {', '.join(WINDOWS)}")
-    return made(Setup(call, flow, emit, schema, keeps_expired, searched, tables))
+    return made(Setup(call, flow, emit, schema, keeps_expired, searched, tables, shown))

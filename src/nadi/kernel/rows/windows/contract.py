@@ -10,7 +10,7 @@ from nadi.kernel.rows.compile import Searchable, compile_row
 from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, Chunk, Event, Row
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.state import Cell, Element
-from nadi.plan.nodes import Attr, Const, Schema, WindowCall
+from nadi.plan.nodes import Attr, Const, Expr, Schema, WindowCall
 
 Held = tuple[int, Row]
 """An event as windows keep it in cells: timestamp (ms) and row."""
@@ -37,7 +37,7 @@ class Setup:
     """What a window is made from.
 
     `keeps_expired`: the query's output wants X events. `searched`: a join or `in` looks into the window. Batch windows keep the
-    previous batch only for one of them.
+    previous batch only for one of them. `shown`: the values that the query of the window puts out; None of a window that is no query's alone.
     """
 
     call: WindowCall
@@ -47,6 +47,7 @@ class Setup:
     keeps_expired: bool
     searched: bool
     tables: Mapping[str, Searchable]
+    shown: tuple[Expr, ...] | None = None
 
     def element(self, **cells: type[Cell]) -> Element:
         """The window's state."""

@@ -1,4 +1,4 @@
-"""`cron('expr')` (language text §6)."""
+"""`cron('expr')` (semantics/windows.md#cron)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`expression('…' | attr)` and `expressionBatch('…' | attr [, includeTriggeringEvent [, streamCurrentEvent]])` (language text §6).
+"""`expression('…' | attr)` and `expressionBatch('…' | attr [, includeTriggeringEvent [, streamCurrentEvent]])` (semantics/windows.md#expression).
 
 The expression sees the new event by plain attribute names, the ends of the window as `first` and `last`, and aggregators over what is held. Aggregates
 are kept up as events come and go, so that a check costs the same however long the window is.
@@ -13,7 +13,8 @@ from typing import Any
 
 from nadi.errors import error
 from nadi.functions.entries import Accumulator
-from nadi.kernel.rows.aggregation import CountedBag, accumulator_of
+from nadi.kernel.rows.aggregation import accumulator_of
+from nadi.kernel.rows.bags import CountedBag
 from nadi.kernel.rows.compile import EVENTS, ROW, compile_values
 from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
 from nadi.kernel.rows.state import Cell, Cells, Deque, Map, Value
@@ -194,8 +195,8 @@ class ExpressionWindow:
 class ExpressionBatchWindow:
     """Collects while the expression holds; the event at which it fails brings [X(previous), C(batch)], both stamped now, and starts the next batch.
 
-    Cells: `batch`, `previous`, those of the condition. An event that fails alone is a batch of its own, and leaves at once. With stream.current.event C pass
-    at once and the event that ends the batch comes as [X(batch), C].
+    Cells: `batch`, `previous`, those of the condition. An event that fails alone leaves at once, before it comes. With stream.current.event C pass at once
+    and the event that ends the batch comes as [X(batch), C], or, where it is included, as [C, X(batch with it)].
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -248,22 +249,21 @@ class ExpressionBatchWindow:
         if self._fits(cells, held):
             batch.append(held)
             return []
-        self._condition.restart(cells)
+        self._begin(cells, held)
         if not len(batch):
-            batch.append(held)
-            out = self._flush(cells)
-            cells["previous"].clear()
-            return [[*out, expired(held, self._flow.now)]]
+            out = self._flush(cells)  # the previous batch
+            now = self._flow.now
+            return [[*out, expired(held, now), Event(CURRENT, now, held[1])]]
         if includes:
             batch.append(held)
             return [self._flush(cells)]
         out = self._flush(cells)
-        self._begin(cells, held)
+        batch.append(held)
         return [out]
 
     def _begin(self, cells: Cells, held: Held) -> None:
-        """The event that ended a batch is the first of the next one."""
-        cells["batch"].append(held)
+        """The aggregators of the expression begin anew with the event that ended a batch, as in Siddhi also where it is part of that."""
+        self._condition.restart(cells)
         self._condition.enter(cells, held)
 
     def _flush(self, cells: Cells) -> Chunk:
@@ -278,32 +278,35 @@ class ExpressionBatchWindow:
     # ---- streaming
 
     def _stream(self, cells: Cells, event: Event) -> list[Chunk]:
-        """[X(batch)?, C]; an event that fails alone leaves before it came."""
+        """[X(batch)?, C], or [C, X(batch)] where C is included; an event that fails alone leaves before it came."""
         batch: Deque = cells["batch"]
         out: Chunk = []
         if self._condition.turn(cells, event) and len(batch):
             for entered in batch:
                 self._condition.enter(cells, entered)
             if not self._condition.holds(cells, batch[0], batch[-1]):
-                self._expire(cells, out)
+                out += self._expired(batch)
+                self._condition.restart(cells)
         held = (event.ts, event.row)
         if self._fits(cells, held):
             batch.append(held)
-        elif self._is_included(event) or not len(batch):
+            return [[*out, event]]
+        self._begin(cells, held)
+        alone = not len(batch)
+        if alone or self._is_included(event):
             batch.append(held)
-            self._expire(cells, out)
-        else:
-            self._expire(cells, out)
-            self._begin(cells, held)
-        out.append(event)
-        return [out]
+            left = self._expired(batch)
+            return [[*out, *left, event._replace(ts=self._flow.now)] if alone else [*out, event, *left]]
+        out += self._expired(batch)
+        batch.append(held)
+        return [[*out, event]]
 
-    def _expire(self, cells: Cells, out: Chunk) -> None:
-        batch: Deque = cells["batch"]
-        out += [expired(held, self._flow.now) for held in batch]
+    def _expired(self, batch: Deque) -> Chunk:
+        """The events of the batch, which leave."""
+        out = [expired(held, self._flow.now) for held in batch]
         batch.clear()
-        self._condition.restart(cells)
+        return out
 
     def content(self) -> Iterable[Event]:
-        cells = self._state.at(self._flow.key)
-        return map(current, cells["batch"] if self._streams else cells["previous"])
+        """The batch that is being collected; nothing where its events have passed, as in Siddhi."""
+        return () if self._streams else map(current, self._state.at(self._flow.key)["batch"])

@@ -1,4 +1,4 @@
-"""`externalTimeBatch(tsAttr, t [, start | startAttr [, timeout [, replaceTs]]])` (language text §6)."""
+"""`externalTimeBatch(tsAttr, t [, start | startAttr [, timeout [, replaceTs]]])` (semantics/windows.md#externaltimebatch)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from nadi.functions.arithmetic import remainder_ints
 from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
 from nadi.kernel.rows.state import Cells, Value
-from nadi.kernel.rows.windows.collecting import ALL, Collector
+from nadi.kernel.rows.windows.collectors import ALL, Collector
 from nadi.kernel.rows.windows.contract import Setup, current, expired, reset
 from nadi.kernel.rows.windows.sliding import time_of
 

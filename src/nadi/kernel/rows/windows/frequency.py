@@ -1,4 +1,4 @@
-"""`frequent` and `lossyFrequent`: the latest events of frequent keys (language text §6)."""
+"""`frequent` and `lossyFrequent`: the latest events of frequent keys (semantics/windows.md#frequent)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nadi.functions.arithmetic import java_text
 from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
 from nadi.kernel.rows.state import Map, Value
 from nadi.kernel.rows.windows.contract import Setup, current, expired
-from nadi.plan.nodes import Attr
+from nadi.plan.nodes import Attr, Expr
 
 
 class FrequentWindow:
@@ -62,7 +62,7 @@ class FrequentWindow:
                 out.append(expired(held.pop(key), self._flow.now))
 
     def content(self) -> Iterable[Event]:
-        return map(current, self._state.at(self._flow.key)["held"].values())
+        return _content(self._state.at(self._flow.key)["held"])
 
 
 class LossyFrequentWindow:
@@ -114,15 +114,27 @@ class LossyFrequentWindow:
                 out.append(expired(held.pop(key), self._flow.now))
 
     def content(self) -> Iterable[Event]:
-        return map(current, self._state.at(self._flow.key)["held"].values())
+        return _content(self._state.at(self._flow.key)["held"])
+
+
+def _content(held: Map) -> Iterable[Event]:
+    """The events held, in Java's hash order."""
+    return (current(held.get(key)) for key in _hash_order(held.keys()))
 
 
 def _key(setup: Setup, start: int) -> Callable[[Row], str]:
-    """The key of an event: the text of the attributes named from `start` on, of all attributes where none is named."""
-    named = [a.position for a in setup.call.args[start:] if isinstance(a, Attr)]
-    positions = named or range(len(setup.schema))
-    columns = [(p, setup.schema.columns[p].type) for p in positions]
-    return lambda row: "".join(java_text(row[p], kind) for p, kind in columns)
+    """The key of an event: the text of the attributes named from `start` on.
+
+    Where none is named Siddhi takes the row that is to be put out, in which the attributes stand already and all that is computed is still null; of a
+    named window, which has no query, the whole event.
+    """
+    named: tuple[Expr, ...] = tuple(a for a in setup.call.args[start:] if isinstance(a, Attr))
+    if not named and setup.shown is not None:
+        named = setup.shown
+    width = len(setup.schema)
+    positions = [v.position if isinstance(v, Attr) and v.position < width else None for v in named]
+    columns = [None if p is None else (p, setup.schema.columns[p].type) for p in positions or range(width)]
+    return lambda row: "".join("null" if c is None else java_text(row[c[0]], c[1]) for c in columns)
 
 
 def _hash_order(keys: Iterable[str]) -> list[str]:

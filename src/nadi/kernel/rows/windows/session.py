@@ -1,4 +1,4 @@
-"""`session(gap [, keyAttr [, allowedLatency]])` (language text §6)."""
+"""`session(gap [, keyAttr [, allowedLatency]])` (semantics/windows.md#session)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from nadi.kernel.rows.events import CURRENT, EXPIRED, Chunk, Event
+from nadi.kernel.rows.javahash import text_buckets
 from nadi.kernel.rows.state import Cells, Map, Value
 from nadi.kernel.rows.windows.contract import Held, Setup, current
 
@@ -23,13 +24,15 @@ class Session(NamedTuple):
 
 Pair = tuple[Session | None, Session | None]
 """The current session of a key and the one before it, which waits for late events."""
+End = tuple[int, int, object]
+"""When a session is over, its number and its key."""
 
 
 class SessionWindow:
     """C pass at once; at its end a session's events leave as X with their own timestamps.
 
     Cells: `sessions` key → pair, `events` (session, position) → event, `next` number. Which session ends next follows from them: a heap that is made
-    anew when the cells are others.
+    anew when the cells are others. Sessions that end at the same time leave in Siddhi's order, that of a Java HashMap of their keys, if anybody sees it.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -37,9 +40,10 @@ class SessionWindow:
         self._gap: int = setup.constant(0)
         self._key = setup.position(1)
         self._latency: int = setup.constant(2, 0)
+        self._shows = setup.keeps_expired and self._key is not None
         self._state = setup.element(sessions=Map, events=Map, next=Value)
         self._timer = setup.flow.timers.timer(setup.call.id, self._due)
-        self._ends: tuple[Cells, list[tuple[int, int, object]]] | None = None
+        self._ends: tuple[Cells, list[End]] | None = None
 
     def begin(self) -> None:
         """Nothing starts by itself."""
@@ -152,24 +156,37 @@ class SessionWindow:
     # ---- ends
 
     def _due(self, due: int) -> None:
-        cells, now = self._state.at(self._flow.key), self._flow.now
+        """A timer ends what ends by its own time: in playback, after a jump, others are due, too."""
+        cells = self._state.at(self._flow.key)
+        until = due if self._flow.playback else self._flow.now
         ends = self._heap(cells)
         out: Chunk = []
-        while ends and ends[0][0] <= now:
-            # an end that has moved on means nothing any more, as it would not after a load
-            at, number, key = heappop(ends)
-            session, before = self._pair(cells, key)
-            if before is not None and before.number == number and before.end + self._latency == at:
-                self._leave(cells, before, out)
-                self._put(cells, key, session, None)
-            elif session is not None and session.number == number and session.end == at:
-                self._put(cells, key, None, self._finish(cells, session, before, out))
+        while ends and ends[0][0] <= until:
+            for at, number, key in self._together(cells, ends):
+                # an end that has moved on means nothing any more, as it would not after a load
+                session, before = self._pair(cells, key)
+                if before is not None and before.number == number and before.end + self._latency == at:
+                    self._leave(cells, before, out)
+                    self._put(cells, key, session, None)
+                elif session is not None and session.number == number and session.end == at:
+                    self._put(cells, key, None, self._finish(cells, session, before, out))
         if out:
             self._emit(out)
 
-    def _heap(self, cells: Cells) -> list[tuple[int, int, object]]:
+    def _together(self, cells: Cells, ends: list[End]) -> list[End]:
+        """Take the next ends, which are at the same time."""
+        found = [heappop(ends)]
+        while ends and ends[0][0] == found[0][0]:
+            found.append(heappop(ends))
+        if self._shows and len(found) > 1:
+            keys = [str(key) for _at, _number, key in found]
+            places = dict(zip(keys, text_buckets(keys, len(cells["sessions"]))))
+            found.sort(key=lambda end: places[str(end[2])])
+        return found
+
+    def _heap(self, cells: Cells) -> list[End]:
         if self._ends is None or self._ends[0] is not cells:
-            ends: list[tuple[int, int, object]] = []
+            ends: list[End] = []
             for key in cells["sessions"]:
                 now, before = self._pair(cells, key)
                 if now is not None:

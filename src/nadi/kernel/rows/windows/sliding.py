@@ -1,4 +1,4 @@
-"""Sliding windows: length, time, timeLength, externalTime, delay (language text §6).
+"""Sliding windows: length, time, timeLength, externalTime, delay (semantics/windows.md#sliding-windows).
 
 They hold (timestamp, row) in a queue, oldest first.
 """

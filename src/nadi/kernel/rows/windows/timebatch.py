@@ -1,4 +1,4 @@
-"""`timeBatch(t [, start.time] [, stream.current.event])` (language text §6)."""
+"""`timeBatch(t [, start.time] [, stream.current.event])` (semantics/windows.md#timebatch)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from nadi.functions.arithmetic import remainder_ints
 from nadi.kernel.rows.events import CURRENT, Chunk, Event
 from nadi.kernel.rows.state import Cells, Deque, Value
-from nadi.kernel.rows.windows.batches import flush
-from nadi.kernel.rows.windows.collecting import ALL, Collector
+from nadi.kernel.rows.windows.batches import begin_first, first_cells, flush, hoards
+from nadi.kernel.rows.windows.collectors import ALL, Collector
 from nadi.kernel.rows.windows.contract import Setup, current, expired, reset
 
 
@@ -31,12 +31,18 @@ class TimeBatchWindow:
         self._streams: bool = setup.constant(2, second is True)
         self._expires = setup.keeps_expired
         self._keeps = setup.keeps_expired or setup.searched
-        self._state = setup.element(batch=collector.cell, previous=Deque, boundary=Value, full=Value)
+        self._hoards = hoards(setup, collector)
+        self._state = setup.element(
+            batch=collector.cell, previous=Deque, boundary=Value, full=Value, **first_cells(setup.flow)
+        )
         self._phase = setup.flow.store.element(f"{setup.call.id}/phase", {"first": Value})
         self._timer = setup.flow.timers.timer(setup.call.id, self._due)
+        if self._hoards:
+            self.queue = self._previous  # where joins look rows up: there may be many
 
     def begin(self) -> None:
-        """Nothing starts by itself."""
+        """No batch has ended yet."""
+        begin_first(self._state, self._flow)
 
     def process(self, chunk: Chunk) -> None:
         arrived = [e for e in chunk if e.kind == CURRENT]
@@ -49,9 +55,10 @@ class TimeBatchWindow:
         if late:
             self._set(cells, cells["boundary"].get() + self._time)
         if self._streams:
-            out = self._flush_streamed(cells) if late else []
-            out += arrived
             cells["batch"].extend((e.ts, e.row) for e in arrived)
+            if self._hoards:
+                cells["previous"].extend((e.ts, e.row) for e in arrived)
+            out = [*arrived, *self._flush_streamed(cells)] if late else arrived
         else:
             out = self._collect(cells, arrived, late)
         if out:
@@ -70,7 +77,10 @@ class TimeBatchWindow:
                 cells["full"].set(True)
                 full = True
                 break
-        return flush(cells, self._flow, self._expires, self._keeps, collector) if late or full else []
+        return self._flush(cells) if late or full else []
+
+    def _flush(self, cells: Cells) -> Chunk:
+        return flush(cells, self._flow, self._expires, self._keeps, self._hoards, self._collector)
 
     def _due(self, due: int) -> None:
         """A long gap takes several timers; each flushes one batch."""
@@ -84,8 +94,8 @@ class TimeBatchWindow:
         elif self._streams:
             out = self._flush_streamed(cells)
         else:
-            out = flush(cells, self._flow, self._expires, self._keeps, self._collector)
-        if len(cells["batch"]) or len(cells["previous"]):
+            out = self._flush(cells)
+        if len(cells["batch"]) or (len(cells["previous"]) and not self._hoards):
             self._set(cells, boundary + self._time)
         else:
             cells["boundary"].set(None)
@@ -93,7 +103,7 @@ class TimeBatchWindow:
             self._emit(out)
 
     def _flush_streamed(self, cells: Cells) -> Chunk:
-        """[X(batch), R]: C have passed already."""
+        """[X(batch), R]: C have passed already, or stand in front, where the first of them came before a late timer."""
         batch: Deque = cells["batch"]
         now = self._flow.now
         out = [expired(held, now) for held in batch] if self._expires else []
@@ -109,14 +119,19 @@ class TimeBatchWindow:
         self._timer.at(boundary)
 
     def _next_boundary(self) -> int:
-        """The first boundary after now."""
+        """The first boundary that has not been: after now, or now where an event comes while timers fire, before that of the window would have."""
         now, time = self._flow.now, self._time
         phase: Value = self._phase.at("")["first"]
         if phase.get() is None:
             phase.set(now + time if self._start is None else now + time - remainder_ints(now - self._start, time))
         first: int = phase.get()
-        return first if now < first else first + ((now - first) // time + 1) * time
+        passed = self._flow.timers.ran_until(self._timer)
+        return first if passed < first else first + ((passed - first) // time + 1) * time
+
+    def _previous(self) -> Deque:
+        previous: Deque = self._state.at(self._flow.key)["previous"]
+        return previous
 
     def content(self) -> Iterable[Event]:
         cells = self._state.at(self._flow.key)
-        return map(current, cells["batch"] if self._streams else cells["previous"])
+        return map(current, cells["batch"] if self._streams and not self._hoards else cells["previous"])

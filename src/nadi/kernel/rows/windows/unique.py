@@ -1,4 +1,4 @@
-"""The `unique:*` windows: like the windows of the same name, with one event per key (language text §6).
+"""The `unique:*` windows: like the windows of the same name, with one event per key (semantics/windows.md#unique-windows).
 
 Parameters are those of Siddhi's extension `unique`. Keys are texts (`key_of`). Batch windows are the plain ones with another way to collect.
 """
@@ -12,7 +12,7 @@ from nadi.kernel.rows.events import CURRENT, Chunk, Event
 from nadi.kernel.rows.keyedqueue import CELLS, KeyedQueue
 from nadi.kernel.rows.state import Map, Value
 from nadi.kernel.rows.windows.batches import LengthBatchWindow
-from nadi.kernel.rows.windows.collecting import first, key_of, latest
+from nadi.kernel.rows.windows.collectors import first, key_of, latest
 from nadi.kernel.rows.windows.contract import Setup, current, expired, reset
 from nadi.kernel.rows.windows.externalbatch import ExternalTimeBatchWindow
 from nadi.kernel.rows.windows.timebatch import TimeBatchWindow

@@ -1,4 +1,4 @@
-"""Counted elements, `e1=A<m:n>` (language text §9.2, §10.5)."""
+"""Counted elements, `e1=A<m:n>` (semantics/patterns.md#counted-elements)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ from nadi.kernel.rows.patterns.partials import SLOTS, TS, Partial, Waiting
 
 
 def enter(machine: Machine, waiting: Waiting, node: Node, partial: Partial) -> None:
-    """A match arrives. If no event is needed it goes on at once; where nothing follows it is complete."""
+    """A match arrives. If no event is needed it goes on at once; where nothing follows the elements that ask hear of it."""
     enough = node.minimum == 0 and partial[SLOTS][node.slot] is None
-    if enough and node.last:
-        if not node.start:
-            reached(machine, waiting, node, partial)
-        return
-    plain.admit(machine, waiting, node, partial)
+    if node.lingers or not enough:
+        plain.admit(machine, waiting, node, partial)
     if enough:
+        if node.last:
+            waiting.flags.set(node.flag("reached"), True)
         reached(machine, waiting, node, partial)
 
 
 def reached(machine: Machine, waiting: Waiting, node: Node, partial: Partial) -> None:
     """The least count is there."""
-    if node.last:
-        plain.complete(machine, partial)
     if node.next is not None:
         node.next.rules.enter(machine, waiting, node.next, partial)
     if node.every is not None:
@@ -37,24 +34,29 @@ def rearm(machine: Machine, waiting: Waiting, node: Node, partial: Partial) -> N
 
 
 def offer(machine: Machine, waiting: Waiting, node: Node, event: Event) -> None:
-    slot = node.slot
     for partial in waiting.at(node.pending):
-        after = partial[SLOTS][slot + 1 : slot + 3]
-        if any(bound is not None for bound in after):  # the next element, or the one after it, was faster
+        slots = partial[SLOTS]
+        if any(slots[slot] is not None for slot in node.ahead):  # the next element, or the one after it, was faster
             waiting.take(node.pending, partial)
     for partial, bound in plain.binding(machine, waiting, node, event):
-        if bound is None:
+        if bound is not None:
+            collect(machine, waiting, node, partial, bound)
+        elif machine.sequence:
             waiting.take(node.pending, partial)
-            continue
-        slots = partial[SLOTS]
-        if slots[slot] is None:
-            slots[slot] = [bound]
-        else:
-            slots[slot].append(bound)
-        partial[TS] = event.ts
-        if not collected(machine, waiting, node, partial, len(slots[slot])):
-            waiting.take(node.pending, partial)
-        waiting.changed(partial)
+        if node.asks:
+            plain.answer(machine, waiting, node, partial)
+
+
+def collect(machine: Machine, waiting: Waiting, node: Node, partial: Partial, bound: Event) -> None:
+    slots, slot = partial[SLOTS], node.slot
+    if slots[slot] is None:
+        slots[slot] = [bound]
+    else:
+        slots[slot].append(bound)
+    partial[TS] = bound.ts
+    if not collected(machine, waiting, node, partial, len(slots[slot])):
+        waiting.take(node.pending, partial)
+    waiting.changed(partial)
 
 
 def collected(machine: Machine, waiting: Waiting, node: Node, partial: Partial, count: int) -> bool:
@@ -67,6 +69,8 @@ def collected(machine: Machine, waiting: Waiting, node: Node, partial: Partial, 
         if count != node.maximum:
             plain.admit(machine, waiting, node, partial)
     elif count == node.minimum:
+        if node.last:
+            machine.done.append(partial)
         reached(machine, waiting, node, partial)
         if node.last:
             return False

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from nadi.errors import did_you_mean, error
+from nadi.errors import error
 from nadi.functions.arithmetic import java_text
 from nadi.kernel.rows.events import Chunk, Event
-from nadi.kernel.rows.hashing import java_hash
-from nadi.lang.tree import Annotation, Type
-from nadi.plan.nodes import App, Schema, Stream
+from nadi.lang.tree import Annotation
+from nadi.plan.nodes import App, Stream
 from nadi.runtime.broker import Broker
+from nadi.runtime.routers import Messages, message_of, position_of, routed
 from nadi.runtime.transport import connectors, topic_of
-
-Message = tuple[str, Event | Chunk]
-"""A topic, and one event as it is or several as a list."""
-Messages = Callable[[Chunk], Iterator[Message]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,6 @@ class Unpublished:
 Failed = Callable[[Unpublished], None]
 
 _ON_ERROR = ("LOG", "WAIT", "STREAM", "STORE")
-_STRATEGIES = ("roundRobin", "broadcast", "partitioned")
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -55,7 +50,7 @@ def _publisher(key: str, messages: Messages, action: str, broker: Broker, failed
             broker.publish(topic, message)
         except Exception as problem:
             events = message if isinstance(message, list) else [message]
-            failed(Unpublished(key, events, problem, action, lambda chunk: send(topic, _message(chunk))))
+            failed(Unpublished(key, events, problem, action, lambda chunk: send(topic, message_of(chunk))))
 
     def publish(chunk: Chunk) -> None:
         for topic, message in messages(chunk):
@@ -80,74 +75,21 @@ def _messages(sink: Annotation, stream: Stream) -> Messages:
     """The messages of a chunk: one, or one per event where events may go to different topics."""
     distribution = next(iter(sink.all("distribution")), None)
     if distribution is not None:
-        return _distributed(distribution, stream)
+        return routed(distribution, stream)
     topic = topic_of(sink, "sink")
     if not _PLACEHOLDER.search(topic):
-        return lambda chunk: iter([(topic, _message(chunk))])
+        return lambda chunk: iter([(topic, message_of(chunk))])
     fill = _filling(topic, stream)
     return lambda chunk: ((fill(event), event) for event in chunk)
-
-
-def _message(chunk: Chunk) -> Event | Chunk:
-    return chunk[0] if len(chunk) == 1 else list(chunk)
 
 
 def _filling(template: str, stream: Stream) -> Callable[[Event], str]:
     """What puts the values of an event into a topic with `{{attribute}}`."""
     schema = stream.schema
-    positions = {name: _position(schema, name, stream.name) for name in _PLACEHOLDER.findall(template)}
+    positions = {name: position_of(schema, name, stream.name) for name in _PLACEHOLDER.findall(template)}
     types = {name: schema.columns[i].type for name, i in positions.items()}
 
     def fill(event: Event) -> str:
         return _PLACEHOLDER.sub(lambda m: java_text(event.row[positions[m[1]]], types[m[1]]), template)
 
     return fill
-
-
-def _position(schema: Schema, name: str, stream: str) -> int:
-    position = schema.position(name)
-    if position is None:
-        raise error("ATTRIBUTE_NOT_FOUND", name=name, of=f"'{stream}'", hint=did_you_mean(name, schema.names))
-    return position
-
-
-# ---- distribution --------------------------------------------------------------------------------------------------
-
-
-def _distributed(distribution: Annotation, stream: Stream) -> Messages:
-    """`@distribution(strategy='…', @destination(…), …)`: each event to the next destination, to all, or to that of its key (language text §2)."""
-    topics = [topic_of(d, "destination") for d in distribution.all("destination")]
-    strategy = distribution.get("strategy") or ""
-    known = {name.lower(): name for name in _STRATEGIES}.get(strategy.lower())
-    if known is None or not topics:
-        reason = f"its strategy is {', '.join(_STRATEGIES)}, not '{strategy}'" if topics else "it has no @destination"
-        raise error("INVALID_ANNOTATION", distribution.span, name=distribution.name, reason=reason)
-    if known == "broadcast":
-        return lambda chunk: ((topic, _message(chunk)) for topic in topics)
-    if known == "partitioned":
-        return _by_key(distribution, stream, topics)
-    turn = 0
-
-    def in_turn(chunk: Chunk) -> Iterator[Message]:
-        nonlocal turn
-        for event in chunk:
-            place, turn = turn % len(topics), turn + 1
-            yield topics[place], event
-
-    return in_turn
-
-
-def _by_key(distribution: Annotation, stream: Stream, topics: list[str]) -> Messages:
-    key = distribution.get("partitionKey")
-    if key is None:
-        reason = "the strategy partitioned needs a partitionKey, as in partitionKey='symbol'"
-        raise error("INVALID_ANNOTATION", distribution.span, name=distribution.name, reason=reason)
-    position = _position(stream.schema, key, stream.name)
-    kind = stream.schema.columns[position].type
-
-    def place(event: Event) -> int:
-        """By the hash code of the value's text, without its sign, as in Java."""
-        spread = java_hash(java_text(event.row[position], kind), Type.STRING)
-        return (spread if spread < 1 << 31 else (1 << 32) - spread) % len(topics)
-
-    return lambda chunk: ((topics[place(event)], event) for event in chunk)

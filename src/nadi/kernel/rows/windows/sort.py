@@ -1,4 +1,4 @@
-"""`sort(n, attr [, 'asc'|'desc'], …)` (language text §6)."""
+"""`sort(n, attr [, 'asc'|'desc'], …)` (semantics/windows.md#sort)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,21 @@ class Descending:
     __hash__ = None  # type: ignore[assignment]  # never a key of anything
 
 
+class Null:
+    """No value: it cannot be compared, as in Siddhi, but it may stand where nothing is."""
+
+    def __lt__(self, other: object) -> bool:
+        raise error("NULL_VALUE", where="an attribute of the window 'sort'")
+
+    __gt__ = __eq__ = __lt__
+    __hash__ = None  # type: ignore[assignment]  # never a key of anything
+
+
 class SortWindow:
     """[C, X?]: the event enters, then, if more than n are held, the greatest leaves (among equals the newest).
 
-    Cells: `held` number → event, `next` number. The order is a cache: a sorted list of (values, number), made anew when the cells are others.
+    Cells: `held` number → event, `next` number. The order is a cache, as soon as the window is full: a sorted list of (values, number), made anew when the
+    cells are others.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -49,18 +60,19 @@ class SortWindow:
     def process(self, chunk: Chunk) -> None:
         cells, now = self._state.at(self._flow.key), self._flow.now
         held: Map = cells["held"]
-        order = self._order(cells)
         out: Chunk = []
         for event in chunk:
             if event.kind != CURRENT:
                 continue
-            values = self._values(event.row)
+            full = len(held) >= self._length
             number = cells["next"].get() or 0
+            if full:  # before, nothing is compared, and nulls do no harm
+                order = self._order(cells)
+                insort(order, (self._values(event.row), number))
             cells["next"].set(number + 1)
-            insort(order, (values, number))
             held.set(number, (event.ts, event.row))
             out.append(event)
-            if len(order) > self._length:
+            if full:
                 out.append(expired(held.pop(order.pop()[1]), now))
         if out:
             self._emit(out)
@@ -71,12 +83,8 @@ class SortWindow:
         return self._sorted[1]
 
     def _values(self, row: Row) -> tuple[Any, ...]:
-        values = [row[position] for position, _up in self._by]
-        if None in values:
-            raise error("NULL_VALUE", where="an attribute of the window 'sort'")
-        return tuple(
-            _text(value) if up else Descending(_text(value)) for value, (_position, up) in zip(values, self._by)
-        )
+        values = [_comparable(row[position]) for position, _up in self._by]
+        return tuple(value if up else Descending(value) for value, (_position, up) in zip(values, self._by))
 
     def content(self) -> Iterable[Event]:
         """In order of arrival until the window first overflows, sorted from then on."""
@@ -87,8 +95,10 @@ class SortWindow:
         return (current(held.get(number)) for _values, number in self._order(cells))
 
 
-def _text(value: Any) -> Any:
+def _comparable(value: Any) -> Any:
     """Strings are ordered by UTF-16 code unit, as in Java."""
+    if value is None:
+        return Null()
     return value.encode("utf-16-be", "surrogatepass") if type(value) is str else value
 
 
@@ -99,5 +109,5 @@ def _order(setup: Setup) -> tuple[tuple[int, bool], ...]:
         if isinstance(argument, Attr):
             found.append((argument.position, True))
         elif isinstance(argument, Const):
-            found[-1] = (found[-1][0], argument.value != "desc")
+            found[-1] = (found[-1][0], str(argument.value).lower() != "desc")
     return tuple(found)

@@ -1,4 +1,4 @@
-"""The order of a Java HashMap: tables with a primary key are one, aggregations are read through one, and apps see its order (language text §8, §13)."""
+"""The order of a Java HashMap: tables with a primary key are one, aggregations are read through one, apps see its order (semantics/tables.md#order-of-rows)."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def bucket_of(key: tuple[object, ...], types: tuple[Type, ...], buckets: int) ->
     return _bucket(spread, buckets)
 
 
-def text_buckets(keys: Sequence[str]) -> list[int]:
-    """The buckets of texts that are the keys of one map.
+def text_buckets(keys: Sequence[str], most: int = 0) -> list[int]:
+    """The buckets of texts that are keys of one map, which has `most`, if these are not all.
 
     >>> text_buckets(["1496289950000:-:WSO2:-:", "1496289950000:-:IBM:-:"])
     [12, 3]
     """
-    buckets = buckets_for(len(keys))
+    buckets = buckets_for(max(most, len(keys)))
     return [_bucket(_text_hash(key), buckets) for key in keys]
 
 

@@ -1,4 +1,4 @@
-"""How a batch window collects: all events, or one per key (the `unique:*` batch windows, language text §6)."""
+"""How a batch window collects: all events, or one per key (the `unique:*` batch windows, semantics/windows.md#unique-windows)."""
 
 from __future__ import annotations
 
