@@ -99,3 +99,10 @@ class Block(Sequence[bytes]):
 def bytes_of(payloads: Sequence[bytes] | pa.RecordBatch) -> int:
     """How many bytes payloads have together."""
     return int(payloads.nbytes) if isinstance(payloads, (Block, pa.RecordBatch)) else sum(map(len, payloads))
+
+
+def lines_of(payloads: Sequence[bytes]) -> bytes:
+    """Messages with a line end after each."""
+    if isinstance(payloads, Block):
+        return payloads.lines()
+    return b"\n".join(payloads) + b"\n" if payloads else b""

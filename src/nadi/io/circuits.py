@@ -19,6 +19,7 @@ import msgspec
 
 from nadi.config.ownership import OWN_FOLDER
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.received import read_json
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -128,6 +129,6 @@ def forget(state: Path) -> None:
 
 def _read(path: Path) -> Note | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Note)
+        return read_json(path.read_bytes(), Note)
     except (FileNotFoundError, msgspec.DecodeError):
         return None

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from nadi.errors import NOWHERE, Span
 from nadi.io.listeners import Listening
 from nadi.lang.tree import Annotation
 from nadi.plan.nodes import Schema
@@ -31,7 +32,9 @@ class Place:
 
     `state` is the state folder of the app, `journal` the URL of the NATS server that holds the journals, "" where the node has none. `notes` is the path or
     URL where sinks keep what all who write to them must see, where these have no folder in common; "": they have. `files` is the folder in which options of an
-    app may name files (certificates, keys); "": they may name none. `listening` is what an ingress that listens is given.
+    app may name files (certificates, keys); "": they may name none. `channels` is where the servers of channels are, by transport. `listening` is what an
+    ingress that listens is given. `shared` is the URL of the database where connectors keep what another node must know that goes on with the app ("": it is in
+    `state`), `epoch` the run that may change it. `home` is the name by which what the app keeps outside is known, where that is not the app's own.
     """
 
     app: str
@@ -39,7 +42,16 @@ class Place:
     journal: str = ""
     notes: str = ""
     files: str = ""
+    channels: Mapping[str, str] = field(default_factory=dict)
     listening: Listening = field(default_factory=Listening)
+    shared: str = ""
+    epoch: int = 0
+    home: str = ""
+
+    @property
+    def identity(self) -> str:
+        """Whose rows, journal and transactions these are: one app has another identity after each change that began its numbers anew."""
+        return self.home or self.app
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +59,7 @@ class Connector:
     """An @source or @sink of a stream as the app's text has it.
 
     `type` is lower case; `options` are its elements with lower-case keys; `map` is the nested @map ("passThrough" if there is none); `ordinal` its
-    place among all sources (or sinks) of the app, which is part of its identity.
+    place among all sources (or sinks) of the app, which is part of its identity. `places` is where the options stand in the text.
     """
 
     stream: str
@@ -56,6 +68,11 @@ class Connector:
     options: Mapping[str, str]
     map: Annotation
     ordinal: int
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False)
+
+    def place(self, option: str) -> Span:
+        """Where an option stands in the text, NOWHERE where it does not."""
+        return self.places.get(option, NOWHERE)
 
     @property
     def map_type(self) -> str:
@@ -71,8 +88,8 @@ class Messages:
     """Messages of one partition in order, as arrays of one length n.
 
     `positions` (int64) and `times` (int64, ms, as the log tells) have n entries. `payloads` has n byte strings, or is a RecordBatch of n
-    rows where the log holds typed columns (parquet). `header` names the fields where the log has a header line. `properties` are transport properties
-    (headers, topic …) per message, or empty.
+    rows where the log holds typed columns (parquet, channels; rows of one message have one position). `header` names the fields where the log has a
+    header line. `properties` are transport properties (headers, topic …) per message, or empty.
     """
 
     positions: npt.NDArray[np.int64]
@@ -138,6 +155,21 @@ class TimedLog(Protocol):
         ...
 
 
+@runtime_checkable
+class ClockedLog(Protocol):
+    """A log whose writers say how far they have come: nothing is cut beyond that, so that what comes of it does not depend on who is late."""
+
+    def reached(self, partition: int) -> int | None:
+        """What is not there yet has at least this log time (ms), by the last look (`end`); -1 where nothing is known, None where nothing will come any more.
+
+        Never waits, and raises nothing."""
+        ...
+
+    def said(self, partition: int) -> int:
+        """How far the writer has come by its last word (ms), also where that was that nothing will come any more; -1 where nothing is known."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Undecodable:
     """A message (or one event of it) that no event could be made of."""
@@ -169,6 +201,17 @@ class SourceMapper(Protocol):
     def decode(self, messages: Messages) -> Decoded: ...
 
 
+class Address(Protocol):
+    """Where a source listens."""
+
+    @property
+    def port(self) -> int: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def secure(self) -> bool: ...
+
+
 class Ingress(Protocol):
     """A server in the node that takes what is not a log and appends it to the journal, started and stopped with the node."""
 
@@ -184,7 +227,7 @@ class Delivery:
     """The rows of one output from one bucket in one cut: for the same (output, bucket, cut) always the same rows with the same numbers.
 
     `batch` has the columns of the schema and `kernel.contract.OUTPUT_COLUMNS`. `payloads` are the encoded chunks, `firsts[i]` the index of the first
-    row of payload i.
+    row of payload i. `orders` is the clock at which each row came out (ms, None where nobody knows), `clock` that of the cut, `epoch` that of the run.
     """
 
     bucket: int
@@ -192,6 +235,9 @@ class Delivery:
     batch: pa.RecordBatch
     payloads: Sequence[bytes]
     firsts: Sequence[int]
+    orders: npt.NDArray[np.int64] | None = None
+    clock: int = 0
+    epoch: int = 0
 
 
 class SinkMapper(Protocol):
@@ -231,13 +277,62 @@ class Sink(Protocol):
     Exactly-once sinks make a second call with the same cut have no effect. Errors as for Log.
     """
 
-    @property
-    def guarantee(self) -> str:
-        """ "exactly once" or "at least once"."""
-        ...
-
     def write(self, delivery: Delivery) -> Receipt: ...
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None: ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of a sink: whether it holds what the replay made (None: it cannot be told), and why."""
+
+    sink: str
+    equal: bool | None
+    said: str
+
+
+class ReadBack(Protocol):
+    """The comparison of what a sink has written with what a replay makes of the same cuts. `through` is the last cut that it has, -1 where none."""
+
+    through: int
+
+    def note(self, cut: int, bucket: int, batch: pa.RecordBatch, inside: bool) -> None:
+        """Take the rows of a bucket in the next cut; `inside` whether they are to be compared or only counted."""
+        ...
+
+    def verdict(self) -> Verdict:
+        """To be asked when all cuts up to `through` are noted."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Announcing(Protocol):
+    """What a `Sink` has besides whose readers are told how far the app has come, whether there are rows or not. All of it is asked in the coordinator.
+
+    Errors: those of the sink; FENCED where a later run has begun.
+    """
+
+    @property
+    def idle_after(self) -> int:
+        """ms without a cut after which `idle` has something to tell."""
+        ...
+
+    def begin(self, epoch: int, cuts: tuple[int, int]) -> None:
+        """The run `epoch` begins: from now on no earlier one can announce anything. `cuts` are the last one that is committed, and the last that is logged."""
+        ...
+
+    def announce(self, cut: int, clock: int, receipts: Sequence[Receipt]) -> None:
+        """Instead of `commit`, for each cut: it is done, and its clock is this. Once more with the same is the same."""
+        ...
+
+    def idle(self, clock: int) -> None:
+        """Nothing has come up to `clock` (ms), and what comes later counts as of then at the earliest."""
+        ...
+
+    def finish(self) -> None:
+        """Nothing will come any more, until another run begins."""
+        ...

@@ -1,6 +1,13 @@
-"""The control log of an app: one growing file `<state>/control.jsonl`, a line per record, read as the last input of the app.
+"""The control log of an app: `<state>/control.jsonl`, a line per record, and files that it was before, read as the last input of the app.
 
-It is read as a `nadi.io.linelog.LineLog`. Whoever appends holds the file's lock, drops what a crash left of a line before it, and syncs: a record that
+    control.jsonl                               what is added to; it is set aside when it has grown beyond 4 MB
+    control-000000000000-000000020000.jsonl     lines 0 to 19,999
+    control.again                               marks of what was sent again, of files that are forgotten
+
+It is read as a `nadi.io.rotatedlog.RotatedLog`. What no revision needs any more is forgotten, a file at a time; marks are not. Where another node may go on
+with the app, its records are in the journal (`nadi.io.journalrecords`).
+
+Whoever appends holds the file's lock, drops what a crash left of a line before it, and syncs: a record that
 `append` has returned for is there for good, and no other one will ever stand in its place.
 
 A record is a change that an on-demand query makes, what is sent again out of the error store (`Again`; the record is the mark, too: what has one was sent
@@ -14,15 +21,16 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from nadi.errors import error
-from nadi.io.contract import Connector, Decoded, Messages
-from nadi.io.linefile import LineAppender
+from nadi.io.contract import Connector, Decoded, Log, Messages
+from nadi.io.linefile import LineAppender, append_lines, forget_lines, whole_files
+from nadi.io.rotatedlog import RotatedLog
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.lang.tree import Annotation
 
@@ -82,6 +90,67 @@ class Appended:
     before: tuple[str, ...]
 
 
+class ControlLog(Protocol):
+    """The control log of an app, wherever it is: see the module's text. Errors of what appends: DISK_FULL, CONNECTION_UNAVAILABLE."""
+
+    def open(self) -> Log:
+        """As an input."""
+        ...
+
+    def append(self, id_: str, query: str, now: int | None = None) -> int:
+        """Add a record; -> its position, once it is durable. `now` is the time, ms."""
+        ...
+
+    def append_simulated(self, events: Sequence[Simulated], now: int | None = None) -> int:
+        """Add a record for each event of a simulation; -> the position of the last one, once all are durable. From any thread."""
+        ...
+
+    def append_again(
+        self, wanted: Iterable[Again], repeat: bool = False, skip: bool = False, now: int | None = None
+    ) -> Appended:
+        """See the function of this name."""
+        ...
+
+    def sent_again(self) -> dict[str, int]:
+        """What was sent again: id of the error → when (ms) for the last time."""
+        ...
+
+    def trim(self, before: int) -> None:
+        """See the function of this name."""
+        ...
+
+
+class ControlFile:
+    """That of an app in its state folder."""
+
+    def __init__(self, state: Path) -> None:
+        self._path = control_path(state)
+        self._simulated: SimulatedAppender | None = None
+        self._lock = threading.Lock()
+
+    def open(self) -> Log:
+        return RotatedLog(self._path)
+
+    def append(self, id_: str, query: str, now: int | None = None) -> int:
+        return append(self._path, id_, query, now)
+
+    def append_simulated(self, events: Sequence[Simulated], now: int | None = None) -> int:
+        with self._lock:
+            self._simulated = appender = self._simulated or SimulatedAppender(self._path)
+        return appender.append(events, now)
+
+    def append_again(
+        self, wanted: Iterable[Again], repeat: bool = False, skip: bool = False, now: int | None = None
+    ) -> Appended:
+        return append_again(self._path, wanted, repeat, skip, now)
+
+    def sent_again(self) -> dict[str, int]:
+        return sent_again(self._path)
+
+    def trim(self, before: int) -> None:
+        trim(self._path, before)
+
+
 def control_path(state: Path) -> Path:
     """The control log in the state folder of an app."""
     return state / "control.jsonl"
@@ -94,7 +163,7 @@ def control_connector(ordinal: int) -> Connector:
 
 def append(path: Path, id_: str, query: str, now: int | None = None) -> int:
     """Add a record; -> its position, once it is on the disk. `now` is the time, ms. Errors: DISK_FULL."""
-    wall = _wall(now)
+    wall = wall_time(now)
 
     def made(last: bytes) -> Sequence[bytes]:
         return [msgspec.json.encode(Record(max(wall, _time_of_last(last)), id_, query))]
@@ -116,7 +185,7 @@ class SimulatedAppender:
         encoded = [
             msgspec.Raw(msgspec.json.encode(each)) for each in events
         ]  # here, where what cannot be encoded fails alone
-        mine = _Adding(encoded, _wall(now))
+        mine = _Adding(encoded, wall_time(now))
         with self._coming:
             self._waiting.append(mine)
         with self._writing:  # whoever has it writes for all who came before
@@ -176,7 +245,7 @@ def append_again(
     Where the log has one with the same `error` already: with `repeat` there will be another one, with `skip` it is left out. Errors: ERROR_REPLAYED without
     these, before anything is written; DISK_FULL.
     """
-    wall, chosen = _wall(now), list(wanted)
+    wall, chosen = wall_time(now), list(wanted)
     added: list[Again] = []
     before: list[str] = []
 
@@ -191,7 +260,7 @@ def append_again(
             else:
                 raise error("ERROR_REPLAYED", id=again.error, time=shown_time(when))
         stamp = max(wall, _time_of_last(last))
-        return [msgspec.json.encode(Record(stamp, f"again-{a.error}", _query_of(a), a)) for a in added]
+        return [msgspec.json.encode(again_record(a, stamp)) for a in added]
 
     first = LineAppender(path).append(made)
     return Appended(first + len(added) - 1 if added else None, tuple(before))
@@ -199,14 +268,41 @@ def append_again(
 
 def sent_again(path: Path) -> dict[str, int]:
     """What was sent again: id of the error → when (ms) for the last time."""
+    if not path.parent.is_dir():
+        return {}
+    found: dict[str, int] = {}
+    # marks are kept before a file is forgotten: who looks for them last misses none
+    for file in (*(one.path for one in whole_files(path)), path, _marks(path)):
+        for mark in _marked(file):
+            if mark.again is not None:
+                found[mark.again.error] = max(mark.time, found.get(mark.again.error, 0))
+    return found
+
+
+def trim(path: Path, before: int) -> None:
+    """Forget records before number `before`, so far as that costs little; what was sent again stays known. Errors: DISK_FULL."""
+
+    def keep(file: Path) -> None:
+        marks = [msgspec.json.encode(mark) for mark in _marked(file) if mark.again is not None]
+        if marks:
+            append_lines(_marks(path), lambda _known: marks)
+
+    forget_lines(path, before, keep)
+
+
+def _marks(path: Path) -> Path:
+    return path.with_suffix(".again")
+
+
+def _marked(file: Path) -> list[_Marked]:
+    """The records of a file that may be marks; none where it is forgotten."""
     try:
-        with path.open("rb") as file:
-            marked = [
-                msgspec.json.decode(line, type=_Marked) for line in file if b'"again"' in line and line[-1:] == b"\n"
+        with file.open("rb") as lines:
+            return [
+                msgspec.json.decode(line, type=_Marked) for line in lines if b'"again"' in line and line[-1:] == b"\n"
             ]
     except FileNotFoundError:
-        return {}
-    return {record.again.error: record.time for record in marked if record.again is not None}
+        return []
 
 
 def shown_time(ms: int) -> str:
@@ -229,6 +325,11 @@ class _Marked(msgspec.Struct, frozen=True):
     again: _Mark | None = None
 
 
+def again_record(again: Again, time: int) -> Record:
+    """The record of what is sent again at a time (ms)."""
+    return Record(time, f"again-{again.error}", _query_of(again), again)
+
+
 def _query_of(again: Again) -> str:
     """The text of a change that is made again; nothing for what is no change."""
     if again.kind != "control":
@@ -236,7 +337,8 @@ def _query_of(again: Again) -> str:
     return str(msgspec.json.decode(again.payload)[1])
 
 
-def _wall(now: int | None) -> int:
+def wall_time(now: int | None) -> int:
+    """A time (ms) that was given, else that of the machine."""
     return time.time_ns() // 1_000_000 if now is None else now
 
 

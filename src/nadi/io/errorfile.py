@@ -24,7 +24,7 @@ import msgspec
 
 from nadi.config.ownership import OWN_FILE, own_file
 from nadi.errors import NadiError
-from nadi.io import staging
+from nadi.io import durablefiles
 from nadi.io.errorstore import ANY, Place, Row, Wanted, place_of, staged_lines
 from nadi.io.linefile import append_lines
 
@@ -168,18 +168,18 @@ class FileErrorStore:
         """The rows that stay, in a file beside; its length, or None where the disk has no room for both."""
         length = 0
         try:
-            with staging.room_for(self._aside):
+            with durablefiles.room_for(self._aside):
                 descriptor = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWN_FILE)
                 try:
                     for line in self._visible(locked=True):
-                        staging.write_all(descriptor, line.bytes)
+                        durablefiles.write_all(descriptor, line.bytes)
                         length += len(line.bytes)
-                    staging.sync(descriptor)
+                    durablefiles.sync(descriptor)
                 finally:
                     os.close(descriptor)
-                staging.sync_folder(self._folder)
+                durablefiles.sync_folder(self._folder)
         except NadiError:  # DISK_FULL; nothing depends on it
-            staging.remove(self._aside)
+            durablefiles.remove(self._aside)
             return None
         return length
 
@@ -192,25 +192,26 @@ class FileErrorStore:
     def _put_in_place(self) -> None:
         noted = self._noted()
         if self._aside.exists():
-            with staging.room_for(self._path):
-                staging.rename(self._aside, self._path)
-                staging.sync_folder(self._path.parent)
+            with durablefiles.room_for(self._path):
+                durablefiles.rename(self._aside, self._path)
+                durablefiles.sync_folder(self._path.parent)
         self._lines.replaced(noted.length)
         self._say(Compacted(noted.length, noted.purges))
 
     def _noted(self) -> Compacted:
         try:
-            return msgspec.json.decode(self._note.read_bytes(), type=Compacted)
+            noted: Compacted = durablefiles.read_note(self._note, Compacted)
+            return noted
         except FileNotFoundError:
             return Compacted()
 
     def _say(self, noted: Compacted) -> None:
-        staging.write_atomically(self._note, msgspec.json.encode(noted))
+        durablefiles.write_atomically(self._note, msgspec.json.encode(noted))
 
     @contextmanager
     def _locked(self, how: int) -> Iterator[None]:
         path = self._folder / "lock"
-        with staging.room_for(path):
+        with durablefiles.room_for(path):
             lock = open(path, "a", opener=own_file)  # noqa: SIM115 (closed below)
         with lock:
             fcntl.flock(lock, how)

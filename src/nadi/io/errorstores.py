@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from nadi.config import DataSource, ErrorStoring
 from nadi.errors import NadiError, error
+from nadi.io.durablefiles import make_folder, read_note, write_atomically
 from nadi.io.errorfile import FileErrorStore
 from nadi.io.errorstore import ErrorStore
-from nadi.io.staging import make_folder, write_atomically
 
 if TYPE_CHECKING:
     from nadi.databases import Address
@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,50}")
 
 
-def error_store(state: Path, app: str, settings: ErrorStoring) -> ErrorStore:
-    """The store of an app with this state folder. Errors: INVALID_SETTING."""
+ERRORS = "nadi_errors"
+"""The table in the database of the cuts, for apps that another node may go on with."""
+
+
+def error_store(state: Path, app: str, settings: ErrorStoring, run: str = "") -> ErrorStore:
+    """The store of an app with this state folder; `run` is what its rows in a database are known by ("": a name that the folder has).
+
+    Errors: INVALID_SETTING.
+    """
     if settings.datasource is None:
         return FileErrorStore(state)
     if not _TABLE.fullmatch(settings.table):
@@ -28,14 +35,14 @@ def error_store(state: Path, app: str, settings: ErrorStoring) -> ErrorStore:
         raise error("INVALID_SETTING", name="error.store.config.table", value=settings.table, wanted=wanted)
     from nadi.io.errortable import TableErrorStore  # with it comes SQLAlchemy, which takes half a second
 
-    return TableErrorStore(state, app, address_of(settings.datasource), settings.table)
+    return TableErrorStore(state, app, address_of(settings.datasource), settings.table, run)
 
 
 def address_of(source: DataSource) -> Address:
     """The database of a data source. Errors: INVALID_SETTING."""
     from nadi.databases import Address  # see above
 
-    address = Address(source.jdbc_url, source.username, source.password)
+    address = Address.of(source)
     try:
         _ = address.parsed
     except NadiError as problem:
@@ -45,9 +52,9 @@ def address_of(source: DataSource) -> Address:
     return address
 
 
-def note_store(state: Path, store: ErrorStore, settings: ErrorStoring) -> None:
+def note_store(state: Path, store: ErrorStore) -> None:
     """Say in the state folder where the rows are, so that nobody takes an empty file for an app without errors. Errors: DISK_FULL."""
-    elsewhere = "" if settings.datasource is None else store.name
+    elsewhere = "" if isinstance(store, FileErrorStore) else store.name
     path = _note(state)
     if elsewhere != noted_store(state):
         make_folder(path.parent)
@@ -57,7 +64,7 @@ def note_store(state: Path, store: ErrorStore, settings: ErrorStoring) -> None:
 def noted_store(state: Path) -> str:
     """The database that has the rows of an app, "" where the state folder has them."""
     try:
-        return str(json.loads(_note(state).read_text())["database"])
+        return str(read_note(_note(state))["database"])
     except FileNotFoundError:
         return ""
 

@@ -4,7 +4,7 @@
     <table>_LEDGER   app, run, cut                                                   the last cut that an app has kept rows of
 
 The rows of a cut and its number are one transaction: a cut that is written again finds its number there and has no effect. `run` is a random name in the
-state folder of the app, since a new state folder counts its cuts from 0 again.
+state folder of the app, since a new state folder counts its cuts from 0 again; where other nodes may go on with the app, one that they all know.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from nadi.databases import Address, connect, make_tables, translated
-from nadi.io.errorstore import ANY, Row, Wanted, place_of, staged_lines
+from nadi.io.errorstore import ANY, Place, Row, Wanted, place_of, staged_lines
 from nadi.io.sinks import ledger
 
 NOTHING = -1
@@ -58,13 +58,13 @@ def engine_of(address: Address) -> Engine:
 class TableErrorStore:
     """Implements `nadi.io.errorstore.ErrorStore`. Errors of every method: CONNECTION_UNAVAILABLE, REFUSED."""
 
-    def __init__(self, state: Path, app: str, address: Address, table: str) -> None:
+    def __init__(self, state: Path, app: str, address: Address, table: str, run: str = "") -> None:
         self._lines = staged_lines(state)
         self._app = app
         self._address = address
         self._engine = engine_of(address)
         self._table, self._ledger = tables_of(table, self._engine.dialect.name)
-        self._run = ledger.run(state / "errors")
+        self._run = run or ledger.run(state / "errors")
         self._made = False
 
     @property
@@ -112,6 +112,39 @@ class TableErrorStore:
         about = {name: row[name] for name in ("time", "kind", "stream")}
         place = {"cut": cut, "bucket": bucket, "number": number}
         return {"app": self._app, "run": self._run, **place, **about, "content": line}
+
+    def enter(self, rows: Sequence[tuple[Place, Row]]) -> int:
+        """Keep rows of no cut, each at its place or, where that is another row's, at the next number that is free; -> how many are new.
+
+        A row that is there stays as it is. So a second call with the same rows adds nothing.
+        """
+        return sum(self._enter(rows[at : at + AT_ONCE]) for at in range(0, len(rows), AT_ONCE))
+
+    def _enter(self, rows: Sequence[tuple[Place, Row]]) -> int:
+        with self._transaction() as connection:
+            there = self._there(connection, [place for place, _ in rows])
+            values = []
+            for wanted, row in rows:
+                place, line = wanted, _line(wanted, row)
+                while there.get(place, line) != line:
+                    place = (*place[:2], place[2] + 1)
+                    if place not in there:
+                        there |= self._there(connection, [place])
+                    line = _line(place, row)
+                if place not in there:
+                    there[place] = line
+                    values.append(self._values(line))
+            if values:
+                connection.execute(insert(self._table), values)
+        return len(values)
+
+    def _there(self, connection: Connection, places: Sequence[Place]) -> dict[Place, str]:
+        """What rows are at some places."""
+        of = self._table.c
+        asked = select(of.cut, of.bucket, of.number, of.content).where(
+            self._mine(self._table), tuple_(of.cut, of.bucket, of.number).in_(places)
+        )
+        return {(cut, bucket, number): content for cut, bucket, number, content in connection.execute(asked)}
 
     def rows(self, wanted: Wanted = ANY, limit: int = 0) -> Iterator[Row]:
         of = self._table.c
@@ -165,6 +198,24 @@ class TableErrorStore:
                 yield connection
         except DBAPIError as reason:
             raise translated(reason, f"the error store at {self._address.shown}") from reason
+
+
+def _line(place: Place, row: Row) -> str:
+    """A row as the table has it, with the id of its place."""
+    cut, bucket, number = place
+    return json.dumps({**row, "id": f"{cut}-{bucket}-{number}", "cut": cut}, sort_keys=True)
+
+
+def forget_errors(address: Address, app: str, table: str) -> None:
+    """Delete all rows of an app that is no more, where there is such a table. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
+    engine = engine_of(address)
+    try:
+        for each in tables_of(table, engine.dialect.name):
+            with engine.begin() as connection:
+                if connection.dialect.has_table(connection, each.name):
+                    connection.execute(delete(each).where(each.c.app == app))
+    except DBAPIError as reason:
+        raise translated(reason, f"the error store at {address.shown}") from reason
 
 
 def tables_of(name: str, dialect: str) -> tuple[Table, Table]:

@@ -37,10 +37,10 @@ PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A running command under its guard; `process` is the guard."""
+    """A running command under its guard; `process` is the guard, `pipe` this process' end of the pipe, until it is closed."""
 
     process: subprocess.Popen[bytes]
-    pipe: int
+    pipe: list[int]
 
     def running(self) -> bool:
         return self.process.poll() is None
@@ -51,8 +51,8 @@ class Guarded:
 
     def stop(self) -> None:
         """End the command and wait for it; a second call has no effect."""
-        with contextlib.suppress(OSError):  # closed by the first call
-            os.close(self.pipe)
+        with contextlib.suppress(IndexError):  # once: after that its number is somebody else's
+            os.close(self.pipe.pop())
         try:
             self.process.wait(_seconds(GRACE, 5) + 2)
         except subprocess.TimeoutExpired:
@@ -86,7 +86,7 @@ def guarded(command: Sequence[str], log: Path, lock: Path | None = None) -> Guar
         raise error("SERVER_NOT_STARTED", server=command[0], reason=reason) from reason
     finally:
         os.close(reading)
-    return Guarded(process, writing)
+    return Guarded(process, [writing])
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -8,6 +8,7 @@ server.stop()       # takes no new connections, finishes what runs
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 import threading
@@ -15,14 +16,17 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from nadi.errors import error
+from nadi.io.listeners import listening_socket
 
 STOP_WITHIN = 15  # seconds that running requests have when the server stops
 HEAD_WITHIN = 20.0  # seconds that the head of a request, or the first one of a connection, may take to come
+HEAD = 64 * 1024  # bytes that the head of a request may have, about: the parser has no bound itself
 CONNECTIONS = 2_000  # at a time; others hear 503
 BACKLOG = 1024  # connections that the system keeps until they are taken
+TURNS = 4  # of the loop: one that was accepted is known, one that was closed is gone
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -30,10 +34,12 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class _Bounded(H11Protocol):
-    """Gives the head of a request a time: uvicorn itself waits for ever for one that does not come, or not as a whole."""
+class _Bounded(HttpToolsProtocol):
+    """Gives the head of a request a time and a size: uvicorn itself waits for ever for one that does not come, or not as a whole, and takes all of it."""
 
     _late: asyncio.TimerHandle | None = None
+    _in_head = False
+    _head = 0  # bytes that have come of a head that is not whole
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -41,7 +47,18 @@ class _Bounded(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        self._head = self._head + len(data) if self._in_head else 0
+        if self._head > HEAD and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
         self._look()
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False  # what comes now is a body, also where it has been answered already
+        super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -52,11 +69,15 @@ class _Bounded(H11Protocol):
         super().connection_lost(exc)
 
     def _look(self) -> None:
-        """A head is waited for unless a request is under way; time that has begun goes on."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        """Time that has begun goes on."""
+        if not self._is_awaited():
             self._settle()
         elif self._late is None and not self.transport.is_closing():
             self._late = self.loop.call_later(HEAD_WITHIN, self._expire)
+
+    def _is_awaited(self) -> bool:
+        """A head is waited for unless a request is under way."""
+        return self.cycle is None or self.cycle.response_complete
 
     def _settle(self) -> None:
         if self._late is not None:
@@ -75,13 +96,35 @@ class _Uvicorn(uvicorn.Server):
     _ended: asyncio.Event | None = None
     _loop: asyncio.AbstractEventLoop
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, ended: Callable[[], Awaitable[None]] | None) -> None:
         super().__init__(config)
+        self._last = ended
         self.settled = threading.Event()  # it listens, or never will
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.settled.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            if await self._is_used(sockets or []):
+                await super().shutdown(sockets)
+        finally:
+            if self._last is not None:
+                await self._last()
+
+    async def _is_used(self, sockets: list[socket.socket]) -> bool:
+        """Whether a request is under way once nothing listens and idle connections are closed: uvicorn would wait for a tenth of a second to see."""
+        for server in self.servers:
+            server.close()
+        for one in sockets:
+            one.close()
+        state = self.server_state
+        for _ in range(TURNS):
+            for connection in list(state.connections):
+                connection.shutdown()
+            await asyncio.sleep(0)
+        return bool(state.connections or state.tasks)
 
     async def main_loop(self) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
@@ -92,13 +135,21 @@ class _Uvicorn(uvicorn.Server):
         """Take no new connections and end. From any thread."""
         self.should_exit = True
         if self._ended is not None:
-            self._loop.call_soon_threadsafe(self._ended.set)
+            with contextlib.suppress(RuntimeError):  # its loop has ended by itself
+                self._loop.call_soon_threadsafe(self._ended.set)
 
 
 class HttpServer:
-    """See the module's text. Port 0 is one that the system chooses when it starts."""
+    """See the module's text. Port 0 is one that the system chooses when it starts. `ended` is awaited in its loop, after the last request."""
 
-    def __init__(self, application: Application, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        application: Application,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        ended: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._where = (host, port)
         self._socket: socket.socket | None = None
         self._reason = "its thread ended"
@@ -117,7 +168,7 @@ class HttpServer:
             limit_concurrency=CONNECTIONS,
             ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
-        self._server = _Uvicorn(config)
+        self._server = _Uvicorn(config, ended)
 
     @property
     def port(self) -> int:
@@ -129,12 +180,7 @@ class HttpServer:
         """Listen, where it does not yet. Errors: SERVER_NOT_STARTED."""
         if self._socket is not None:
             return
-        host, port = self._where
-        try:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            self._socket = socket.create_server((host, port), family=family, backlog=BACKLOG)
-        except OSError as reason:
-            raise error("SERVER_NOT_STARTED", server=f"the http server on {host}:{port}", reason=reason) from reason
+        self._socket = listening_socket(*self._where, BACKLOG)
         self._thread = threading.Thread(target=self._serve, name=f"http-{self.port}", daemon=True)
         self._thread.start()
         self._server.settled.wait()

@@ -10,16 +10,18 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
+from itertools import takewhile
 from typing import Any
 
 from nats.aio.client import Client as Connection
 from nats.aio.msg import Msg
 
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.natsclient import CALL_WITHIN, NatsClient, api, check
 from nadi.io.retention import Retention
@@ -29,6 +31,10 @@ PIECE_BYTES = 16 * 1024 * 1024  # larger than the largest message: a pull that o
 BOUNDS_AGE_MS = 10
 IN_FLIGHT = 512
 MADE_WITHIN = 5.0
+MESSAGE_ID = "Nats-Msg-Id"
+EXPECTED_LAST, EXPECTED_ID = "Nats-Expected-Last-Sequence", "Nats-Expected-Last-Msg-Id"
+EXPECTED_OF_SUBJECT = "Nats-Expected-Last-Subject-Sequence"
+EXPECTED_SUBJECT = "Nats-Expected-Last-Subject-Sequence-Subject"
 TELLING = 100  # messages in a stream from which on their times tell how many come
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -200,6 +206,22 @@ class Stream:
         finally:
             self.client.call(lambda nc: api(nc, f"CONSUMER.DELETE.{self.name}.{name}"))
 
+    def latest(self) -> list[Stored]:
+        """The last message of each subject. Errors: CONNECTION_UNAVAILABLE."""
+
+        async def look(connection: Connection) -> list[Stored]:
+            start = {"deliver_policy": "last_per_subject", "filter_subject": self.subject or ">"}
+            name, pending = await self._consumer(connection, start)
+            found: list[Stored] = []
+            try:
+                while len(found) < pending and (more := await _pull(connection, self.name, name, PIECE_MESSAGES)):
+                    found += more
+            finally:
+                await api(connection, f"CONSUMER.DELETE.{self.name}.{name}")
+            return found
+
+        return self.client.call(look)
+
     async def _consumer(self, connection: Connection, start: Mapping[str, object]) -> tuple[str, int]:
         """The name of a new consumer and how many messages it has before it."""
         config = {
@@ -301,11 +323,7 @@ async def publish_all(connection: Connection, messages: Sequence[Outgoing]) -> l
         nonlocal left
         at = int(answer.subject.rpartition(".")[2])
         try:
-            if (answer.headers or {}).get("Status") == "503":
-                raise error(
-                    "CONNECTION_UNAVAILABLE", connector=messages[at].subject, reason="no stream holds this subject"
-                )
-            sequences[at] = _acknowledged(answer, messages[at].subject)
+            sequences[at] = _heard(answer, messages[at].subject)
         except Exception as reason:
             if not done.done():
                 done.set_exception(reason)
@@ -330,6 +348,95 @@ async def publish_all(connection: Connection, messages: Sequence[Outgoing]) -> l
         if not connection.is_closed:
             await subscription.unsubscribe()
     return sequences
+
+
+async def publish_after(connection: Connection, messages: Sequence[Outgoing], last: int) -> list[int]:
+    """Publish messages, which have ids, so that each directly follows the one before in the stream, and the first one the sequence `last`; none is on its way
+    on return.
+
+    -> the sequences of those that the stream has: all or, where something else has come between, the first ones. Errors: as for `publish_all`.
+    """
+
+    def behind(i: int) -> dict[str, str]:
+        # not the sequence that it would have: what others write meanwhile may bring the stream there, though the message before was refused
+        return {EXPECTED_ID: messages[i - 1].headers[MESSAGE_ID]} if i else {EXPECTED_LAST: str(last)}
+
+    return await _publish_where(connection, messages, behind, IN_FLIGHT)
+
+
+async def publish_while(
+    connection: Connection, messages: Sequence[Outgoing], subject: str, last: int, in_flight: int
+) -> list[int]:
+    """Publish messages, each only while the last message of another subject of the stream is the one with the sequence `last`; none is on its way on return.
+
+    -> the sequences of those that the stream has: all, or the first ones. Errors: as for `publish_all`. A stream with replicas compares it for one message at a
+    time, and refuses others that come meanwhile: there no more than one may be in flight.
+    """
+    condition = {EXPECTED_OF_SUBJECT: str(last), EXPECTED_SUBJECT: subject}
+    return await _publish_where(connection, messages, lambda _: condition, in_flight)
+
+
+async def _publish_where(
+    connection: Connection, messages: Sequence[Outgoing], condition: Callable[[int], Mapping[str, str]], in_flight: int
+) -> list[int]:
+    """Publish messages with headers that say where the server is to refuse them; the first one that it refuses ends it."""
+    sequences: list[int | None] = [None] * len(messages)
+    room = asyncio.Semaphore(in_flight)
+    refused = asyncio.Event()
+    failures: list[BaseException] = []
+    sent = answered = 0
+    settled = asyncio.Condition()
+
+    async def take(answer: Msg) -> None:
+        nonlocal answered
+        at = int(answer.subject.rpartition(".")[2])
+        try:
+            sequences[at] = _heard(answer, messages[at].subject)
+        except NadiError as reason:
+            refused.set()
+            if reason.condition != "SEQUENCE_TAKEN":
+                failures.append(reason)
+        async with settled:
+            answered += 1
+            settled.notify_all()
+        room.release()
+
+    inbox = connection.new_inbox()
+    subscription = await connection.subscribe(f"{inbox}.*", cb=take)
+    try:
+        for i, message in enumerate(messages):
+            await room.acquire()
+            if refused.is_set():
+                break
+            headers = {**message.headers, **condition(i)}
+            await connection.publish(message.subject, message.data, reply=f"{inbox}.{i}", headers=headers)
+            sent += 1
+        async with settled:
+            await settled.wait_for(lambda: answered == sent)
+    finally:
+        if not connection.is_closed:
+            await subscription.unsubscribe()
+    if failures:
+        raise failures[0]
+    return [sequence for sequence in takewhile(lambda sequence: sequence is not None, sequences) if sequence]
+
+
+async def last_of(connection: Connection, stream: str, subject: str) -> int:
+    """The sequence of the last message of a subject, 0 where there is none, as the leader of the stream has it. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
+    return (await last_message(connection, stream, subject))[0]
+
+
+async def last_message(connection: Connection, stream: str, subject: str) -> tuple[int, bytes]:
+    """The same with what the message says."""
+    found = await api(connection, f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+    return (int(found["message"]["seq"]), b64decode(found["message"].get("data", ""))) if found else (0, b"")
+
+
+def _heard(answer: Msg, subject: str) -> int:
+    """As `_acknowledged`, of an answer that nobody else has looked at: the server says itself where no stream holds a subject."""
+    if (answer.headers or {}).get("Status") == "503":
+        raise error("CONNECTION_UNAVAILABLE", connector=subject, reason="no stream holds this subject")
+    return _acknowledged(answer, subject)
 
 
 def _acknowledged(answer: Msg, subject: str) -> int:

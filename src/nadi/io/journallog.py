@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -14,22 +15,25 @@ import numpy.typing as npt
 
 from nadi.errors import error
 from nadi.io.contract import Messages
+from nadi.io.copiedappends import trim
 from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, get
-from nadi.io.journal import (
+from nadi.io.journal import hear, processed_here, required, unhear, written_here
+from nadi.io.journalholds import removable
+from nadi.io.journalmessages import (
+    AT,
     NOTHING,
     Event,
     Group,
+    Name,
     group_of,
-    hear,
     journal_config,
-    required,
+    seen_name,
     stream_name,
     subject,
-    unhear,
-    written_here,
 )
 from nadi.io.natsclient import NatsClient, api, shared
 from nadi.io.retention import Retention
+from nadi.io.seen import MARK
 from nadi.io.streamear import StreamEar
 from nadi.io.wakes import Doorbell, Tell
 
@@ -66,20 +70,33 @@ class _Places:
 class JournalLog:
     """The events of one source as a log: one partition, an event is a message of its own (and a chunk).
 
-    What is acknowledged is kept for `retention` ms more, so that it can be replayed, and then removed.
+    What is acknowledged is kept for `retention` ms more, so that it can be replayed, and for as long as a revision needs it (`nadi.io.journalholds`), and
+    then removed; None: it is kept. `alone`: only the process that has the
+    ingresses of the app appends to it. `marked`: what events are known by (`nadi.io.seen`) is among their properties.
     """
 
-    def __init__(self, client: NatsClient, app: str, ordinal: int, retention: int = RETENTION_MS) -> None:
+    def __init__(
+        self,
+        client: NatsClient,
+        app: str,
+        ordinal: Name,
+        retention: int | None = RETENTION_MS,
+        alone: bool = True,
+        marked: bool = False,
+    ) -> None:
         self._client = client
         self._subject = subject(app, ordinal)
         self._stream = Stream(client, stream_name(app), self._subject)
-        self._config = journal_config(app)
+        self._config = journal_config(app, client.replicas)
         self._retention = retention
+        self._alone = alone
+        self._marked = marked
         self._acknowledged: deque[tuple[float, int]] = deque()
         self._places = _Places()
         self._seen, self._end = -1, 0
         self._exists = False
         self._app = app
+        self._ordinal = ordinal
         self._bell = Doorbell()
         self._ear = StreamEar(client, self._bell.ring)
         self._appended: Group | None = None  # the last one that this process has appended since the last look
@@ -96,8 +113,8 @@ class JournalLog:
         return self.beginning(partition)
 
     def retention(self) -> Retention | None:
-        """How long what is processed is kept: what is not stays anyway."""
-        return Retention(f"journal {self._subject}", "journal.retention.hours", self._retention)
+        """None: what is not processed stays, and so does what revisions hold (`nadi.io.journalholds`)."""
+        return None
 
     def end(self, partition: int) -> int:
         """The number after the last event, at most BOUNDS_AGE_MS old.
@@ -113,7 +130,7 @@ class JournalLog:
                     self._end = max(self._end, appended.end)
                 else:
                     last = self._ask(0)
-                    if not written_here(self._client.url, self._app):
+                    if not (self._alone and written_here(self._client.url, self._app)):
                         self._ear.listen(self._stream, last)
         return self._end
 
@@ -144,11 +161,11 @@ class JournalLog:
                 events += _events(message)[max(0, start - group.first) : end - group.first]
                 self._places.learn(group)
                 if len(events) >= PIECE_EVENTS:
-                    yield _messages(events, position)
+                    yield _messages(events, position, self._marked)
                     position += len(events)
                     events = []
         if events:
-            yield _messages(events, position)
+            yield _messages(events, position, self._marked)
 
     def _stored(self, first: int, last: int) -> Iterator[list[Stored]]:
         """The messages of two sequences and between them."""
@@ -163,16 +180,31 @@ class JournalLog:
             first = message.sequence + 1
 
     def acknowledge(self, partition: int, position: int) -> None:
+        processed_here(self._client.url, self._app, self._ordinal, position)
+        if self._retention is None:
+            return
         now = time.monotonic() * 1000
         if not self._acknowledged or now - self._acknowledged[-1][0] >= self._retention / 60:
             self._acknowledged.append((now, position))
-        removable = 0
+        before = 0
         while self._acknowledged and now - self._acknowledged[0][0] >= self._retention:
-            removable = self._acknowledged.popleft()[1]
-        if removable and removable > self.beginning(0):
+            before = self._acknowledged.popleft()[1]
+        before = removable(self._client.url, self._app, self._ordinal, before)
+        if before:
+            before = min(before, self._covered(before))
+        if before and before > self.beginning(0):
             # The message with the last event before it stays: the next number is known from the last message.
-            request = {"filter": self._subject, "seq": self._sequence(removable - 1)}
-            self._client.call(lambda nc: api(nc, f"STREAM.PURGE.{self._stream.name}", request))
+            request = {"filter": self._subject, "seq": self._sequence(before - 1)}
+            purge = f"STREAM.PURGE.{self._stream.name}"
+            remove = partial(self._client.call, lambda nc: api(nc, purge, request))
+            trim(self._client, self._stream.name, self._subject, before - 1, remove)
+
+    def _covered(self, position: int) -> int:
+        """Up to where, at most to `position`, marks of events are noted beside the journal (`nadi.io.journalseen`): the others are needed still."""
+        if not isinstance(self._ordinal, int):
+            return position
+        noted = self._message({"last_by_subj": subject(self._app, seen_name(self._ordinal))})
+        return position if noted is None else int(noted.headers[AT])
 
     def close(self) -> None:
         """The connection stays: it is shared."""
@@ -237,17 +269,24 @@ class JournalLog:
 def _events(message: Stored) -> Sequence[Event]:
     try:
         return _DECODER.decode(message.data)
-    except msgspec.MsgspecError as reason:
+    except (msgspec.MsgspecError, UnicodeError) as reason:
         said = f"message {message.sequence}: {reason}"
         raise error("REFUSED", connector=f"journal {message.subject}", reason=said) from reason
 
 
-def _messages(events: Sequence[Event], position: int) -> Messages:
+def _messages(events: Sequence[Event], position: int, marked: bool) -> Messages:
     count = len(events)
     times = np.fromiter((e[0] for e in events), np.int64, count)
-    properties = [e[2] for e in events] if any(e[2] for e in events) else ()
+    properties: Sequence[Mapping[str, str]] = ()
+    if any(e[2] for e in events):
+        properties = [e[2] if marked or MARK not in e[2] else _without_mark(e[2]) for e in events]
+        properties = properties if any(properties) else ()
     positions = np.arange(position, position + count, dtype=np.int64)
     return Messages(positions, times, [e[1] for e in events], properties=properties)
+
+
+def _without_mark(properties: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: value for name, value in properties.items() if name != MARK}
 
 
 def open_journal_log(url: str, app: str, ordinal: int, retention: int = RETENTION_MS) -> JournalLog:

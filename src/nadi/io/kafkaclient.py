@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from nadi.errors import NadiError, error
 from nadi.io import kafkaproperties
 from nadi.io.contract import Connector
+from nadi.io.loops import Loops
 from nadi.io.options import Option
 from nadi.io.retry import failed
 
@@ -25,6 +26,9 @@ OPTIONS = (
     Option("optional.configuration"),
     Option("is.binary.message", kind="bool"),  # Siddhi's; the mapper decides here
 )
+
+KAFKA_LOOPS = Loops("kafka", "nadi.io.kafkaloops", ("nadi.io.kafkaloops",))
+"""The loops of whatever reads or writes topics."""
 
 # Short delays: a host's task waits for the answer. librdkafka itself reconnects, with back-off up to a second.
 COMMON: Mapping[str, Setting] = {

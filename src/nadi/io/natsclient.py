@@ -23,9 +23,10 @@ from nats.aio.client import Client as Connection
 
 from nadi.errors import error
 from nadi.errors.exceptions import ConnectionUnavailableException
-from nadi.io.natsidentity import context, parted
+from nadi.io.natsidentity import context, parted, replicas_of
 from nadi.io.natstransport import SecuredTransport
 from nadi.io.retry import Gate, Policy
+from nadi.replica.address import replica_of
 
 T = TypeVar("T")
 Observer = Callable[[bool], None]
@@ -35,7 +36,7 @@ CONNECT_WITHIN = 3.0  # seconds
 CALL_WITHIN = 10.0  # seconds
 SEEK = 0.02  # seconds between two looks for a connection, at least
 NO_STORE = 10049  # JetStream's code where a stream's files could not be made
-WRONG_LAST = (10071, 10164)  # JetStream's codes for an expected last sequence that is not the last one
+WRONG_LAST = (10070, 10071, 10164)  # JetStream's codes for an expected last id or sequence that is not the last one
 
 
 # A cache does not keep two threads from making the same thing at once: of two loops the one would never be heard of again.
@@ -60,8 +61,19 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     return asyncio.run_coroutine_threadsafe(coroutine, event_loop())
 
 
+class _Connection(Connection):
+    """A connection of nats-py that always tells when it is lost."""
+
+    async def _process_op_err(self, e: Exception) -> None:
+        # nats-py would send what is left, fail, and tell nobody
+        self._pending, self._pending_data_size = [], 0
+        await super()._process_op_err(e)
+
+
 class NatsClient:
     """A connection to one server (or to several: `url` may be a comma-separated list). Where the URL names an identity, it is to the one server that has it.
+    `replicas` is on how many servers what is made for the URL should be, `replica` the socket of the event sync that is asked before anything is written (None:
+    there is no copy).
 
     >>> client = NatsClient("nats://127.0.0.1:4222")                                  # doctest: +SKIP
     >>> client.call(lambda nc: nc.publish("greetings", b"hello"))                     # doctest: +SKIP
@@ -70,6 +82,11 @@ class NatsClient:
     def __init__(self, url: str, user: str = "", password: str = "", policy: Policy = Policy(20, 1_000)) -> None:  # noqa: B008
         self.url = url
         self._addresses, self._identity = parted(url)
+        self.replicas = replicas_of(url)
+        self.replica = replica_of(url)[1]
+        self.copied: dict[
+            str, Any
+        ] = {}  # by stream what publishes to it, where there is a copy (`nadi.io.copiedappends`)
         self.name = f"NATS server {self._addresses}"
         self._user = user or None
         self._password = password or None
@@ -162,7 +179,7 @@ class NatsClient:
             return await self._connect()
 
     async def _connect(self) -> Connection:
-        connection = Connection()
+        connection = _Connection()
         errors: list[Exception] = []
 
         async def note(reason: Exception) -> None:
@@ -223,7 +240,8 @@ class NatsClient:
     def _lost(self) -> None:
         now = asyncio.get_running_loop().time()
         for limit in tuple(self._calls):
-            limit.reschedule(now)
+            if not limit.expired():  # one that is over already may take a while to end, and cannot be told again
+                limit.reschedule(now)
         self._tell(True)
         if self._observers and not self._closed:
             self._seek()

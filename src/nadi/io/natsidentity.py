@@ -15,12 +15,15 @@ import os
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
 from nadi.config.ownership import OWN_FILE
+from nadi.errors import error
+from nadi.replica.address import replica_of
 
 LASTS = timedelta(days=3650)  # longer than any node runs
 _NAME = "identity"
+_REPLICAS = "replicas"
 
 
 def make_identity(path: Path) -> None:
@@ -80,7 +83,25 @@ def parted(url: str) -> tuple[str, Path | None]:
     ('tls://127.0.0.1:4222', PosixPath('/my state/nats/a.pem'))
     >>> parted("nats://user:secret@here:4222,nats://there:4222")
     ('nats://user:secret@here:4222,nats://there:4222', None)
+    >>> parted("nats://here:4222?replica=/n/sync.sock")
+    ('nats://here:4222', None)
     """
+    url, _socket = replica_of(url)
     address, _, query = url.partition("?")
-    named = parse_qs(urlsplit(f"?{query}").query).get(_NAME)
-    return (address, Path(named[0])) if named else (url, None)
+    named = parse_qs(query)
+    if _NAME in named:
+        return address, Path(named[_NAME][0])
+    return (address, None) if _REPLICAS in named else (url, None)
+
+
+def replicas_of(url: str) -> int:
+    """On how many servers of a cluster the journal is that has this URL. Errors: INVALID_SETTING.
+
+    >>> replicas_of("nats://here:4222,nats://there:4222,nats://over:4222?replicas=3"), replicas_of("nats://here:4222")
+    (3, 1)
+    """
+    found = parse_qs(url.partition("?")[2]).get(_REPLICAS, ["1"])[0]
+    if found not in ("1", "2", "3", "4", "5"):
+        wanted = f"a number from 1 to 5 behind '?{_REPLICAS}='"
+        raise error("INVALID_SETTING", name="nadi.journal.url", value=found, wanted=wanted)
+    return int(found)

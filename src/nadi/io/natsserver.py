@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import socket
 import sysconfig
@@ -21,6 +22,7 @@ from nadi.io.guard import LOCKED, Guarded, guarded
 from nadi.io.natsidentity import context, make_identity, url_of
 from nadi.io.retry import Gate, Policy
 
+PORTS = range(10_000, 22_000)  # below those that Linux gives to connections that go out, and those of tests
 MAX_PAYLOAD = 8 * 1024 * 1024
 READY_WITHIN = 15.0  # seconds
 KILLED = "it was killed by signal"
@@ -66,11 +68,15 @@ def binary() -> str:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on now."""
+    """A loopback port that nobody listens on now. The system gives none of these to connections that go out, so it stays free until somebody listens on it."""
+    for port in random.sample(PORTS, 50):
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
+        found: int = s.getsockname()[1]
+        return found
 
 
 class NatsServer:

@@ -40,7 +40,8 @@ class SecuredTransport(TcpTransport):
             ssl_handshake_timeout=connect_timeout,
             ssl_shutdown_timeout=_GOODBYE,
         )
-        self._io_reader, self._io_writer = await asyncio.wait_for(opened, connect_timeout)
+        async with asyncio.timeout(connect_timeout):
+            self._io_reader, self._io_writer = await opened
 
     async def connect_tls(self, *_: Any) -> None:
         """It is TLS already."""

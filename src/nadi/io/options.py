@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from nadi.errors import Span, did_you_mean, error
+from nadi.errors import NadiError, Span, did_you_mean, error, nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +29,36 @@ def check_options(where: str, given: Mapping[str, str], known: Sequence[Option],
 
     `where` names the annotation, as in "@source of S (file)". Errors: OPTION_UNKNOWN, OPTION_MISSING, OPTION_INVALID.
     """
+    for problem in wrong_options(where, given, known, span):
+        raise problem
+
+
+def wrong_options(where: str, given: Mapping[str, str], known: Sequence[Option], span: Span) -> Iterator[NadiError]:
+    """An error for each option that is not as it should be: what `check_options` raises the first of. That a required one is missing is not said of an
+    app that has something like it."""
+    meant = set()
     for key, value in given.items():
         option = next((o for o in known if o.matches(key)), None)
         if option is None:
-            raise error("OPTION_UNKNOWN", span, where=where, name=key, hint=did_you_mean(key, [o.name for o in known]))
-        _check_value(where, option, key, value, span)
+            hint = did_you_mean(key, [o.name for o in known])
+            meant.add(nearest(key, [o.name for o in known]))
+            yield error("OPTION_UNKNOWN", span, where=where, name=key, hint=hint)
+        elif wanted := _wanted(option, value):
+            yield error("OPTION_INVALID", span, where=where, name=key, value=value, wanted=wanted)
     for option in known:
-        if option.required and option.name not in given:
-            raise error("OPTION_MISSING", span, where=where, name=option.name)
+        if option.required and option.name not in given and option.name not in meant:
+            yield error("OPTION_MISSING", span, where=where, name=option.name)
 
 
-def _check_value(where: str, option: Option, key: str, value: str, span: Span) -> None:
+def _wanted(option: Option, value: str) -> str:
+    """What an option takes, if that is not what it has; "" where all is well."""
     if option.choices and value.lower() not in {c.lower() for c in option.choices}:
-        wanted = "one of " + ", ".join(option.choices)
-    elif option.kind == "int" and not value.strip().lstrip("-").isdecimal():
-        wanted = "a whole number"
-    elif option.kind == "bool" and value.strip().lower() not in ("true", "false"):
-        wanted = "true or false"
-    else:
-        return
-    raise error("OPTION_INVALID", span, where=where, name=key, value=value, wanted=wanted)
+        return "one of " + ", ".join(option.choices)
+    if option.kind == "int" and not value.strip().removeprefix("-").isdecimal():
+        return "a whole number"
+    if option.kind == "bool" and value.strip().lower() not in ("true", "false"):
+        return "true or false"
+    return ""
 
 
 def flag(options: Mapping[str, str], name: str, default: bool) -> bool:

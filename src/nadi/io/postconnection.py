@@ -97,6 +97,7 @@ class Connection(asyncio.Protocol):
         "_endpoint",
         "_exchange",
         "_exchanges",
+        "_fresh",
         "_headers",
         "_held",
         "_largest",
@@ -128,6 +129,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._stalled = 0  # bytes that have come since the last progress
         self._closing = self._paused = False
+        self._fresh = True  # nothing has come yet
         self._transport: asyncio.Transport  # from when it is connected
         self._writable = True
         self._held = 0  # bytes of a body that is coming, as far as they are kept
@@ -156,6 +158,7 @@ class Connection(asyncio.Protocol):
         if self._closing or self._parser is None:
             return  # it is read, and forgotten
         self._stalled += len(data)
+        self._fresh = False
         try:
             while data and not self._closing:
                 data = self._feed(data)
@@ -346,8 +349,12 @@ class Connection(asyncio.Protocol):
         self._resume()
 
     def end(self) -> None:
-        """End as soon as what is under way is answered."""
-        if not self._exchanges and self._phase is _Phase.IDLE:
+        """End as soon as what is under way is answered. Who has just come has some time for a request: it may be on its way already."""
+        if self._exchanges or self._phase is not _Phase.IDLE:
+            return
+        if self._fresh:
+            self._watch()
+        else:
             self._transport.close()
 
     @property

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from nadi.errors import error
-from nadi.io.listeners import Limits
+from nadi.io.listeners import Limits, listening_socket
 from nadi.io.postanswer import FULL, Answer, rendered
 from nadi.io.postconnection import Connection, Endpoint, Exchange
 
@@ -62,13 +62,16 @@ class PostServer:
         """Listen, where it does not yet. Errors: SERVER_NOT_STARTED."""
         if self._socket is not None:
             return
-        host, port = self._where
+        listening = listening_socket(*self._where, BACKLOG)
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         try:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            self._socket = socket.create_server((host, port), family=family, backlog=BACKLOG)
-            self._where = (host, self._socket.getsockname()[1])
+            self._runner.get_loop()  # here, so that who starts the server hears where there is none to be had
         except OSError as reason:
-            raise error("SERVER_NOT_STARTED", server=f"the http server on {host}:{port}", reason=reason) from reason
+            listening.close()
+            where = f"the http server on {self._where[0]}:{self._where[1]}"
+            raise error("SERVER_NOT_STARTED", server=where, reason=reason) from reason
+        self._socket = listening
+        self._where = (self._where[0], listening.getsockname()[1])
         self._thread = threading.Thread(target=self._run, name=f"posts-{self.port}", daemon=True)
         self._thread.start()
         self._settled.wait()
@@ -117,7 +120,8 @@ class PostServer:
     # ---- its thread
 
     def _run(self) -> None:
-        asyncio.run(self._serve())
+        with self._runner:
+            self._runner.run(self._serve())
 
     async def _serve(self) -> None:
         assert self._socket is not None
@@ -146,7 +150,8 @@ class PostServer:
         """Wait until all connections have ended, but not for ever."""
         if self._connections:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._empty.wait(), STOP_WITHIN)
+                async with asyncio.timeout(STOP_WITHIN):
+                    await self._empty.wait()
 
     def _listen(self) -> None:
         assert self._socket is not None

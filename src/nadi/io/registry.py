@@ -1,30 +1,38 @@
 """Which sources, sinks and mappers there are, and how an app's annotations become connectors.
 
-A new one is one file in `io/sources`, `io/sinks` or `io/mappers` and one line in a table here. The file holds a `KIND` (`SourceKind`, `SinkKind`
+The code of a new one is one file in `io/sources`, `io/sinks` or `io/mappers` and one line in a table here. The file holds a `KIND` (`SourceKind`, `SinkKind`
 or `MapperKind`); it is imported when an app first names its type, so that no client library is loaded for nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 
-from nadi.errors import Span, did_you_mean, error
-from nadi.io.contract import Connector, Ingress, Log, Place, Sink, SinkMapper, SourceMapper
+from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error, placed
+from nadi.io.contract import Address, Connector, Ingress, Log, Place, ReadBack, Sink, SinkMapper, SourceMapper
+from nadi.io.loops import Loops
 from nadi.io.mappers.columns import with_event_time
 from nadi.io.mappers.unreadable import Unreadable
-from nadi.io.options import Option, check_options
+from nadi.io.options import Option, wrong_options
+from nadi.io.turn import TurnCentre
 from nadi.lang.tree import Annotation, Type
+from nadi.plan.connectortraits import SinkTraits, SourceTraits
 from nadi.plan.nodes import App, Stream
 
 SOURCES: dict[str, str] = {
     "file": "nadi.io.sources.file",
     "nats": "nadi.io.sources.nats",
     "kafka": "nadi.io.sources.kafka",
+    "kafkamultidc": "nadi.io.sources.kafkamultidc",
+    "natsmultidc": "nadi.io.sources.natsmultidc",
     "http": "nadi.io.sources.http",
+    "mqtt": "nadi.io.sources.mqtt",
     "inmemory": "nadi.io.sources.inmemory",
+    "channel": "nadi.channels.source",
 }
 
 SINKS: dict[str, str] = {
@@ -32,19 +40,27 @@ SINKS: dict[str, str] = {
     "log": "nadi.io.sinks.log",
     "nats": "nadi.io.sinks.nats",
     "kafka": "nadi.io.sinks.kafka",
+    "kafkamultidc": "nadi.io.sinks.kafkamultidc",
+    "natsmultidc": "nadi.io.sinks.natsmultidc",
     "http": "nadi.io.sinks.http",
+    "mqtt": "nadi.io.sinks.mqtt",
     "inmemory": "nadi.io.sinks.inmemory",
     "rdbms": "nadi.io.sinks.rdbms",
+    "channel": "nadi.channels.sink",
 }
 
 MAPPERS: dict[str, str] = {
     "json": "nadi.io.mappers.json",
     "csv": "nadi.io.mappers.csv",
     "text": "nadi.io.mappers.text",
+    "xml": "nadi.io.mappers.xml",
     "passthrough": "nadi.io.mappers.passthrough",
     "arrow": "nadi.io.mappers.arrow",
     "parquet": "nadi.io.mappers.arrow",
 }
+
+Before = Sequence[tuple[Connector, Place]]
+"""Sources of instances before, each with where it kept things."""
 
 # Options that every source, every sink has whatever its type.
 SOURCE_OPTIONS = (Option("event.time"),)
@@ -56,8 +72,10 @@ class SourceKind:
     """A type of source: its options beside the common ones, how to open its log, and its ingress where it needs one.
 
     `identity` names the options that say which log it is: with another value it is another input (`nadi.io.identity`). `begins` says where a new one begins,
-    as its options have it. `parted`: its log can be entered anywhere at no cost, so that several hosts may read parts of a long stretch side by side. `local`:
-    it needs files that all who read it share. `check` says what is wrong with its options beyond their form, where nothing is open yet.
+    as its options have it. `check` says what is wrong with its options beyond their form, where nothing is open yet. `mapper` is what makes events of its
+    messages where these are never mapped (None: its @map says it). `address` is where it listens, if it does. `take_over` has it keep what sources of the same
+    log have noted for it in the instances of an app before (`nadi.pipeline.revision.inheritance`). `traits`: what else is asked of it. `loops`: those that it
+    reads messages in.
     """
 
     options: tuple[Option, ...]
@@ -65,31 +83,46 @@ class SourceKind:
     ingress: Callable[[Connector, Place], Ingress] | None = None
     identity: tuple[str, ...] = ()
     begins: Callable[[Connector], str] = lambda _source: "with its oldest message"
-    parted: bool = False
-    local: bool = False
     check: Callable[[Connector, Span], None] = lambda _source, _span: None
+    mapper: Callable[[Connector], SourceMapper] | None = None
+    address: Callable[[Connector, Place], Address] | None = None
+    take_over: Callable[[Connector, Place, Before], None] = lambda _source, _place, _before: None
+    traits: SourceTraits = field(kw_only=True)
+    loops: tuple[Loops, ...] = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SinkKind:
-    """A type of sink: its options beside the common ones, how to open it, and what no two sinks of an app may share ("" for nothing). `local`: it needs files
-    that all who write to it share. `check` as of a source."""
+    """A type of sink: its options beside the common ones, how to open it, and what no two sinks of an app may share (None for nothing). `check`, `mapper`,
+    `traits` and `loops` as of a source. `turns` are the brokers of a sink that publishes only while it is its cluster's turn. `ask` asks the
+    target whether it would take rows, and changes nothing there: its errors are those of `Sink.write`. `read_back` compares what was written with a replay,
+    None where that cannot be read again."""
 
     options: tuple[Option, ...]
     open: Callable[[Connector, Place], Sink]
     sole: Callable[[Connector], str] | None = None
-    local: bool = False
     check: Callable[[Connector, Span], None] = lambda _sink, _span: None
+    mapper: Callable[[Connector], SinkMapper] | None = None
+    turns: Callable[[Connector], Sequence[TurnCentre]] = lambda _sink: ()
+    ask: Callable[[Connector], None] = lambda _sink: None
+    read_back: Callable[[Connector, Place], ReadBack] | None = None
+    traits: SinkTraits = field(kw_only=True)
+    loops: tuple[Loops, ...] = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class MapperKind:
-    """A type of mapper in both directions; None where a direction does not exist. Factories check the mapping (paths, templates)."""
+    """A type of mapper in both directions; None where a direction does not exist. Factories check the mapping (paths, templates).
+
+    `content_type` is the media type of its messages. `loops`: those that it reads and writes them in.
+    """
 
     source_options: tuple[Option, ...] = ()
     sink_options: tuple[Option, ...] = ()
     source: Callable[[Connector], SourceMapper] | None = None
     sink: Callable[[Connector], SinkMapper] | None = None
+    content_type: str = field(kw_only=True)
+    loops: tuple[Loops, ...] = field(kw_only=True)
 
 
 @cache
@@ -97,36 +130,48 @@ def _load(path: str) -> object:
     return import_module(path).KIND
 
 
+def _kind(what: str, table: dict[str, str], name: str) -> object:
+    """What the table has for a name; that it has something is known without importing it."""
+    if name not in table:
+        raise error("EXTENSION_NOT_FOUND", name=name, what=what, hint=did_you_mean(name, table))
+    try:
+        return _load(table[name])
+    except ModuleNotFoundError as reason:
+        missing = reason.name or ""
+        if missing.partition(".")[0] in ("", "nadi"):
+            raise  # a defect of ours
+        raise error("CLIENT_MISSING", what=what, name=name, module=missing) from reason
+
+
 def source_kind(name: str) -> SourceKind:
-    """The kind of source of this (lower-case) type. Errors: EXTENSION_NOT_FOUND."""
-    kind = _load(_path("source", SOURCES, name))
+    """The kind of source of this (lower-case) type. Errors: EXTENSION_NOT_FOUND, CLIENT_MISSING."""
+    kind = _kind("source", SOURCES, name)
     assert isinstance(kind, SourceKind)
     return kind
 
 
-def is_parted(name: str) -> bool:
-    """Whether hosts may read parts of a log of this type side by side; not where the type is not known here."""
-    return name in SOURCES and source_kind(name).parted
+def source_traits(name: str) -> SourceTraits | None:
+    """What is asked of a (lower-case) type of source; None where the type is not known here. Errors: CLIENT_MISSING."""
+    return source_kind(name).traits if name in SOURCES else None
+
+
+def sink_traits(name: str) -> SinkTraits | None:
+    """What is asked of a (lower-case) type of sink; None where the type is not known here. Errors: CLIENT_MISSING."""
+    return sink_kind(name).traits if name in SINKS else None
 
 
 def sink_kind(name: str) -> SinkKind:
-    """The kind of sink of this (lower-case) type. Errors: EXTENSION_NOT_FOUND."""
-    kind = _load(_path("sink", SINKS, name))
+    """The kind of sink of this (lower-case) type. Errors: EXTENSION_NOT_FOUND, CLIENT_MISSING."""
+    kind = _kind("sink", SINKS, name)
     assert isinstance(kind, SinkKind)
     return kind
 
 
 def mapper_kind(name: str) -> MapperKind:
-    """The kind of mapper of this (lower-case) type. Errors: EXTENSION_NOT_FOUND."""
-    kind = _load(_path("mapper", MAPPERS, name))
+    """The kind of mapper of this (lower-case) type. Errors: EXTENSION_NOT_FOUND, CLIENT_MISSING."""
+    kind = _kind("mapper", MAPPERS, name)
     assert isinstance(kind, MapperKind)
     return kind
-
-
-def _path(what: str, table: dict[str, str], name: str) -> str:
-    if name not in table:
-        raise error("EXTENSION_NOT_FOUND", name=name, what=what, hint=did_you_mean(name, table))
-    return table[name]
 
 
 def open_log(connector: Connector, place: Place) -> Log:
@@ -137,6 +182,11 @@ def open_log(connector: Connector, place: Place) -> Log:
 def open_sink(connector: Connector, place: Place) -> Sink:
     """The target of a sink."""
     return sink_kind(connector.type).open(connector, place)
+
+
+def ask_sink(connector: Connector) -> None:
+    """Ask the target of a sink whether it would take rows, where its type can do that without changing anything there. Errors: those of `Sink.write`."""
+    sink_kind(connector.type).ask(connector)
 
 
 def make_ingress(connector: Connector, place: Place) -> Ingress | None:
@@ -152,7 +202,7 @@ def map_type(connector: Connector) -> str:
 
 def make_source_mapper(connector: Connector) -> SourceMapper:
     """The decoder of a source. Errors: EXTENSION_NOT_FOUND, NOT_SUPPORTED, OPTION_…, MAPPING_INVALID."""
-    make = mapper_kind(map_type(connector)).source
+    make = source_kind(connector.type).mapper or mapper_kind(map_type(connector)).source
     if make is None:
         raise error("EXTENSION_NOT_FOUND", name=map_type(connector), what="source mapper", hint="it maps sinks only")
     mapper: SourceMapper = Unreadable(make(connector), connector.schema)
@@ -162,7 +212,7 @@ def make_source_mapper(connector: Connector) -> SourceMapper:
 
 def make_sink_mapper(connector: Connector) -> SinkMapper:
     """The encoder of a sink. Errors as for `make_source_mapper`."""
-    make = mapper_kind(map_type(connector)).sink
+    make = sink_kind(connector.type).mapper or mapper_kind(map_type(connector)).sink
     if make is None:
         raise error("EXTENSION_NOT_FOUND", name=map_type(connector), what="sink mapper", hint="it maps sources only")
     return make(connector)
@@ -171,71 +221,133 @@ def make_sink_mapper(connector: Connector) -> SinkMapper:
 def connectors(app: App, kind: str) -> tuple[Connector, ...]:
     """All connectors of an app of one kind ("source" or "sink"), checked: types, options, mappings.
 
-    They are numbered in the order of the streams, then of the annotations. Errors: EXTENSION_NOT_FOUND, OPTION_UNKNOWN, OPTION_MISSING,
-    OPTION_INVALID, MAPPING_INVALID, NOT_SUPPORTED.
+    They are numbered in the order of the streams, then of the annotations. Errors: EXTENSION_NOT_FOUND, CLIENT_MISSING, OPTION_UNKNOWN,
+    OPTION_MISSING, OPTION_INVALID, MAPPING_INVALID, NOT_SUPPORTED, and what else a type says of its options: the first of `examined`.
     """
-    pairs = [(s, a) for s in app.streams.values() if s.defined for a in s.annotations if a.name.lower() == kind]
-    found = tuple(_connector(stream, annotation, kind, i) for i, (stream, annotation) in enumerate(pairs))
-    if kind == "sink":
-        _check_targets(found)
+    found, wrong = examined(app, kind)
+    if wrong:
+        raise wrong[0]
     return found
 
 
-def _check_targets(sinks: tuple[Connector, ...]) -> None:
+def examined(app: App, kind: str) -> tuple[tuple[Connector, ...], tuple[NadiError, ...]]:
+    """The connectors of an app of one kind that are right, and everything that is wrong with the others, each with its place in the text. Opens nothing and
+    asks nobody."""
+    pairs = [(s, a) for s in app.streams.values() if s.defined for a in s.annotations if a.name.lower() == kind]
+    findings = _Findings()
+    found = []
+    for ordinal, (stream, annotation) in enumerate(pairs):
+        before = len(findings.wrong)
+        connector = _connector(stream, annotation, kind, ordinal, findings)
+        if connector is not None and len(findings.wrong) == before:
+            found.append((annotation, connector))
+    if kind == "sink":
+        _check_targets(found, findings)
+    return tuple(connector for _annotation, connector in found), tuple(findings.wrong)
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What is wrong with the connectors of an app."""
+
+    wrong: list[NadiError] = field(default_factory=list)
+
+    @contextmanager
+    def about(self, *annotations: Annotation, key: str = "") -> Iterator[None]:
+        """Note what goes wrong inside, at its place in the annotations."""
+        try:
+            yield
+        except NadiError as problem:
+            self.note(problem, *annotations, key=key)
+
+    def note(self, problem: NadiError, *annotations: Annotation, key: str = "") -> None:
+        """What is wrong with one option (the `key`, else the one that the error names) is so where that stands, all else, and what is missing, with the first
+        annotation that is in the text. An error that knows a part of an annotation keeps that place."""
+        written = [a for a in annotations if a.span != NOWHERE]
+        wholes = [NOWHERE, *(a.span for a in written)]
+        if problem.diagnostic.span not in wholes:
+            self.wrong.append(problem)
+            return
+        missing = problem.condition == "OPTION_MISSING"
+        name = key or ("" if missing else str(problem.parameters.get("name", "")))
+        options = [span for a in written if name and (span := a.place(name)) != a.span]
+        self.wrong.append(placed(problem, next(iter([*options, *wholes[1:]]), NOWHERE)))
+
+
+def _check_targets(sinks: Sequence[tuple[Annotation, Connector]], findings: _Findings) -> None:
     taken: dict[str, str] = {}
-    for sink in sinks:
+    for annotation, sink in sinks:
         sole = sink_kind(sink.type).sole
-        target = sole(sink) if sole is not None else ""
+        target = ""
+        with findings.about(annotation):
+            target = sole(sink) if sole is not None else ""
         if target and target in taken:
             where = f"@sink of {sink.stream} ({sink.type})"
             wanted = f"a target of its own: the sink of {taken[target]} writes there"
-            raise error("OPTION_INVALID", sink.map.span, where=where, name="target", value=target, wanted=wanted)
+            findings.note(error("OPTION_INVALID", where=where, name="target", value=target, wanted=wanted), annotation)
         taken[target] = sink.stream
 
 
-def _connector(stream: Stream, annotation: Annotation, kind: str, ordinal: int) -> Connector:
+def _connector(
+    stream: Stream, annotation: Annotation, kind: str, ordinal: int, findings: _Findings
+) -> Connector | None:
+    """The connector of an annotation, None where it does not say what it is; what is wrong with it is among the findings."""
     name = annotation.get("type")
     where = f"@{kind} of {stream.key}"
     if annotation.get("ref") is not None:
-        raise error(
-            "NOT_SUPPORTED",
-            annotation.span,
-            what=f"ref in {where}",
-            alternative="name it in siddhi.refs of a deployment.yaml, or write the options in the app",
-        )
+        alternative = "name it in siddhi.refs of a deployment.yaml, or write the options in the app"
+        problem = error("NOT_SUPPORTED", what=f"ref in {where}", alternative=alternative)
+        findings.note(problem, annotation, key="ref")
+        return None
     if name is None:
-        raise error("OPTION_MISSING", annotation.span, where=where, name="type")
-    if annotation.all("distribution"):
-        raise error(
-            "NOT_SUPPORTED", annotation.span, what=f"@distribution in {where}", alternative="write one @sink per target"
-        )
+        findings.note(error("OPTION_MISSING", where=where, name="type"), annotation)
+        return None
+    for nested in annotation.all("distribution"):
+        what = f"@distribution in {where}"
+        findings.note(error("NOT_SUPPORTED", what=what, alternative="write one @sink per target"), nested, annotation)
     options = {e.key.lower(): e.value for e in annotation.elements if e.key.lower() != "type"}
     maps = annotation.all("map")
     chosen = maps[0] if maps else Annotation("map")
-    connector = Connector(stream.key, stream.schema, name.lower(), options, chosen, ordinal)
-    _check(connector, kind, f"{where} ({name})", annotation)
+    places = {e.key.lower(): e.span for e in annotation.elements}
+    connector = Connector(stream.key, stream.schema, name.lower(), options, chosen, ordinal, places)
+    right = _right_options(connector, kind, f"{where} ({name})", annotation, findings)
+    if _right_map(connector, kind, f"@map of {where} ({name})", annotation, findings) and right:
+        with findings.about(chosen, annotation):
+            make_source_mapper(connector) if kind == "source" else make_sink_mapper(connector)
     return connector
 
 
-def _check(connector: Connector, kind: str, where: str, annotation: Annotation) -> None:
-    made = source_kind(connector.type) if kind == "source" else sink_kind(connector.type)
-    common = SOURCE_OPTIONS if kind == "source" else SINK_OPTIONS
-    check_options(where, connector.options, made.options + common, annotation.span)
-    made.check(connector, annotation.span)
-    mapper = mapper_kind(map_type(connector))
+def _right_options(connector: Connector, kind: str, where: str, annotation: Annotation, findings: _Findings) -> bool:
+    """Whether the type of a connector exists and takes its options."""
+    before = len(findings.wrong)
+    with findings.about(annotation, key="type"):
+        made = source_kind(connector.type) if kind == "source" else sink_kind(connector.type)
+        common = SOURCE_OPTIONS if kind == "source" else SINK_OPTIONS
+        for problem in wrong_options(where, connector.options, made.options + common, annotation.span):
+            findings.note(problem, annotation)
+        if len(findings.wrong) == before:
+            with findings.about(annotation):
+                made.check(connector, annotation.span)
+                if kind == "source":
+                    _check_event_time(connector, where)
+    return len(findings.wrong) == before
+
+
+def _right_map(connector: Connector, kind: str, where: str, annotation: Annotation, findings: _Findings) -> bool:
+    """Whether the type of a connector's mapper exists and takes its options."""
+    before = len(findings.wrong)
     given = {e.key.lower(): e.value for e in connector.map.elements if e.key.lower() != "type"}
-    options = mapper.source_options if kind == "source" else mapper.sink_options
-    check_options(f"@map of {where}", given, options, connector.map.span)
-    if kind == "source":
-        _check_event_time(connector, where, annotation)
-        make_source_mapper(connector)
-    else:
-        make_sink_mapper(connector)
+    with findings.about(connector.map, annotation, key="type"):
+        mapper = mapper_kind(map_type(connector))
+        options = mapper.source_options if kind == "source" else mapper.sink_options
+        for problem in wrong_options(where, given, options, connector.map.span):
+            findings.note(problem, connector.map, annotation)
+    return len(findings.wrong) == before
 
 
-def _check_event_time(connector: Connector, where: str, annotation: Annotation) -> None:
+def _check_event_time(connector: Connector, where: str) -> None:
     name = connector.options.get("event.time")
     column = next((c for c in connector.schema.columns if c.name == name), None)
     if name is not None and (column is None or column.type is not Type.LONG):
         wanted = "the name of a long attribute of the stream (ms)"
-        raise error("OPTION_INVALID", annotation.span, where=where, name="event.time", value=name, wanted=wanted)
+        raise error("OPTION_INVALID", where=where, name="event.time", value=name, wanted=wanted)

@@ -20,8 +20,8 @@ def is_remote(place: str) -> bool:
     return bool(found) and scheme != "file"
 
 
-def system_at(url: str) -> tuple[Any, str]:
-    """The `pyarrow.fs.FileSystem` of a URL and the path in it. Errors: INVALID_SETTING, without what may be secret."""
+def system_at(url: str, setting: str = "nadi.state.url") -> tuple[Any, str]:
+    """The `pyarrow.fs.FileSystem` of a URL, which a setting says, and the path in it. Errors: INVALID_SETTING, without what may be secret."""
     try:
         system, path = fs.FileSystem.from_uri(_quick(url))
     except (pa.ArrowException, OSError, ValueError) as reason:
@@ -30,7 +30,7 @@ def system_at(url: str) -> tuple[Any, str]:
             told = told.replace(secret, "…")
         wanted = f"a URL of pyarrow.fs: {told}"
         # not `from reason`: a stack trace would show the whole URL
-        raise error("INVALID_SETTING", name="nadi.state.url", value=shown(url), wanted=wanted) from None
+        raise error("INVALID_SETTING", name=setting, value=shown(url), wanted=wanted) from None
     return system, path
 
 
@@ -67,8 +67,10 @@ def inside(place: str, *names: str) -> str:
     's3://bucket/nadi/A/log?region=eu-west-1'
     >>> inside("/srv/nadi", "A", "log")
     '/srv/nadi/A/log'
+    >>> inside("file:///n/state?replica=/n/sync", "A")
+    'file:///n/state/A?replica=/n/sync'
     """
-    path, mark, parameters = place.partition("?") if is_remote(place) else (place, "", "")
+    path, mark, parameters = place.partition("?") if "://" in place else (place, "", "")
     return "/".join((path.rstrip("/"), *names)) + mark + parameters
 
 

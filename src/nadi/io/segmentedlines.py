@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nadi.errors import NadiError, error
-from nadi.io import staging
+from nadi.io import durablefiles
 from nadi.io.contract import Messages
 from nadi.io.filebell import FileBell
 from nadi.io.linelog import LineLog
@@ -72,8 +72,16 @@ class SegmentedLines:
                 ledger = Ledger(ledger.cut, 0, ledger.first + ledger.lines, 0)
             length = extend(self.path(ledger.first), ledger.length, data)
             ledger = Ledger(cut, length, ledger.first, ledger.lines + sum(d.count(b"\n") for d in data))
-            staging.write_atomically(self.ledger_path, msgspec.json.encode(ledger))
+            durablefiles.write_atomically(self.ledger_path, msgspec.json.encode(ledger))
         self._stages.clear(ledger.cut, self.ledger_path)
+
+    def staged(self, cut: int, bucket: int) -> bytes:
+        """What a bucket has staged for a cut. Errors: STAGE_MISSING."""
+        return self._stages.get(cut, bucket)
+
+    def clear(self, cut: int) -> None:
+        """Forget what was staged for this cut and those before it: it is kept elsewhere."""
+        self._stages.clear(cut, self.ledger_path)
 
     def trim(self, before: int) -> None:
         """Forget the files that have nothing but lines before number `before`."""
@@ -81,14 +89,14 @@ class SegmentedLines:
         for first, following in pairwise(firsts):
             if following > before:
                 break
-            staging.remove(self.path(first))
+            durablefiles.remove(self.path(first))
         if firsts:
-            staging.sync_folder(self._target.parent)
+            durablefiles.sync_folder(self._target.parent)
 
     def ledger(self) -> Ledger:
         """As it is on the disk."""
         try:
-            found = msgspec.json.decode(self.ledger_path.read_bytes(), type=Ledger)
+            found: Ledger = durablefiles.read_note(self.ledger_path, Ledger)
         except FileNotFoundError:
             return Ledger(-1, 0, 0, 0)
         if found.lines >= 0:
@@ -139,7 +147,7 @@ class SegmentLog:
 
     def wake(self, tell: Tell) -> None:
         with contextlib.suppress(OSError, NadiError):  # where it cannot be made, it is not watched, but looked at
-            staging.make_folder(self._lines.ledger_path.parent)
+            durablefiles.make_folder(self._lines.ledger_path.parent)
         self._changes.register(tell)
 
     def next_look(self) -> float | None:

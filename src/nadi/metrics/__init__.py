@@ -1,5 +1,8 @@
-"""Meters: what is counted and told of running apps."""
+"""Meters: what is counted and told of running apps.
 
-from nadi.metrics.progress import AppProgress, Circuit, Counts, Progress
+Start with `registry`; `progress` is what the pipeline tells.
+"""
 
-__all__ = ["AppProgress", "Circuit", "Counts", "Progress"]
+from nadi.metrics.progress import AppProgress, Circuit, Counts, Progress, Said
+
+__all__ = ["AppProgress", "Circuit", "Counts", "Progress", "Said"]

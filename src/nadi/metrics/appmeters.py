@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from nadi.metrics.annotation import Statistics
 from nadi.metrics.levels import Level
 from nadi.metrics.measured import Key
 from nadi.metrics.names import LATENCY, MEMORY, THROUGHPUT, MetricName
@@ -17,11 +16,11 @@ LATE = "late"
 
 
 class AppMeters:
-    """The metrics of one app; fed by one thread at a time."""
+    """The metrics of one app; fed by one thread at a time. `wanted` says of a whole name whether there is such a metric."""
 
-    def __init__(self, app: App, statistics: Statistics, registry: Registry) -> None:
+    def __init__(self, app: App, wanted: Callable[[str], bool], registry: Registry) -> None:
         self._app = app.name
-        self._statistics = statistics
+        self._wanted = wanted
         self._registry = registry
         self._owners = owners_of(app)
         self._names: dict[tuple[Key, str], MetricName | None] = {}
@@ -68,10 +67,10 @@ class AppMeters:
             self._registry.gauge(name, value)
 
     def _name(self, key: Key, metric: str) -> MetricName | None:
-        """The name of a metric; None where the app does not want it."""
+        """The name of a metric; None where it is not wanted."""
         if (key, metric) not in self._names:
             name = MetricName(self._app, key.type, key.element, key.function, metric)
-            self._names[key, metric] = name if self._statistics.includes(name.full) else None
+            self._names[key, metric] = name if self._wanted(name.full) else None
         return self._names[key, metric]
 
 

@@ -1,12 +1,34 @@
-"""Which metrics a reporter tells of."""
+"""Which metrics there are, by their names, and which of them a reporter tells of."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nadi.metrics.annotation import matches
+
+_DEBUG = ("jvm.gc", "jvm.threads")  # names that there are from this level on; all others from INFO on
+_ORDER = ("OFF", "INFO", "DEBUG", "TRACE", "ALL")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Which metrics there are: `root` is the level of all, `levels` are those of names and of all names below them; the longest name counts.
+
+    >>> Shown().of("jvm.threads.count"), Shown(levels={"jvm.threads": "DEBUG"}).of("jvm.threads.count")
+    (False, True)
+    """
+
+    root: str = "INFO"
+    levels: Mapping[str, str] | None = None
+
+    def of(self, name: str) -> bool:
+        """Whether there is a metric of this whole name."""
+        own = "DEBUG" if name.startswith(_DEBUG) else "INFO"
+        near = [known for known in self.levels or {} if name == known or name.startswith(f"{known}.")]
+        level = (self.levels or {})[max(near, key=len)] if near else self.root
+        return _ORDER.index(own) <= _ORDER.index(level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 |---|---|
 | `timestamp`, `level`, `logger` | when (UTC, ISO 8601), how serious, which part of nadi or which library |
 | `event` | what happened, a sentence |
-| `app`, `group`, `batch` | what it is about; a batch is a cut of the cut log |
+| `app`, `group`, `batch` | what it is about; a batch has the number of its cut: the one that wrote a line, or the last one that was done before |
 | `request`, `user` | the REST request that it belongs to, and who made it |
 | `exception` | a stack trace |
 
@@ -26,6 +26,7 @@ from typing import Any
 import structlog
 
 from nadi.errors.readable import readable
+from nadi.errors.redaction import MASKED
 
 TEXT, JSON = "text", "json"
 VARIABLE = "NADI_LOG"
@@ -34,7 +35,6 @@ VARIABLE = "NADI_LOG"
 LEVELS = ("debug", "info", "warning", "error")
 _QUIET = ("py4j", "httpx", "httpcore", "asyncio", "uvicorn", "botocore", "urllib3", "faker")  # of these only warnings
 _NAMED = re.compile(r"passw|secret|token|authorization|cookie", re.IGNORECASE)
-MASKED = "***"
 
 Hide = Callable[[str], str]
 Event = MutableMapping[str, Any]

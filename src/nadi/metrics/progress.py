@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from nadi.metrics.measured import NOTHING, Measured
 
@@ -74,6 +75,13 @@ class Circuit:
     reason: str = ""
 
 
+class Said(NamedTuple):
+    """A line that an app has written, and the cut that it is from; None where it is from none."""
+
+    text: str
+    cut: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class AppProgress:
     """A snapshot of a running app, for people to look at.
@@ -82,7 +90,8 @@ class AppProgress:
     `state` is starting, running, waiting (for the next attempt after `last_error`), stopping, stopped, finished or failed. `rate` is events in
     per second, lately. `batch_ms` is the last batch by phase, as Spark names them ("triggerExecution" is the whole). `lag` counts messages that
     wait, per stream; `away` says which inputs cannot be reached and why, `circuits` how it is with each source and sink.
-    `entries` is what each stateful element holds.
+    `batches` is the number of the last cut that is done, `entries` what each stateful element holds.
+    `crashed`: it failed because the JVM under it ended, and goes on in the next one, which the node starts.
     `warnings` are conditions that do not keep it from running. `said` are the lines that its log sinks have written since the snapshot before, `measured` is
     what was measured since then.
     """
@@ -103,6 +112,7 @@ class AppProgress:
     restarts: int = 0
     last_error: str = ""
     warnings: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    said: tuple[Said, ...] = ()
     measured: Measured = NOTHING
     carried: bool = False
+    crashed: bool = False

@@ -13,33 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from nadi.metrics.filters import Shown
+
 JvmFacts = Callable[[], Mapping[str, float]]
 """What Spark's JVM tells of itself, by name; nothing where there is none."""
 
 FRESH = 1.0  # seconds for which a reading is good: several may ask at once, and a share of no time is none
-DEBUG = ("jvm.gc", "jvm.threads")
-_ORDER = ("OFF", "INFO", "DEBUG", "TRACE", "ALL")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Which gauges of the node there are: `root` is the level of all, `levels` are those of names and of all below them.
-
-    >>> Shown().of("jvm.threads.count"), Shown(levels={"jvm.threads": "DEBUG"}).of("jvm.threads.count")
-    (False, True)
-    """
-
-    root: str = "INFO"
-    levels: Mapping[str, str] | None = None
-
-    def of(self, name: str) -> bool:
-        """Whether there is a gauge of this name."""
-        own = "DEBUG" if name.startswith(DEBUG) else "INFO"
-        near = [known for known in self.levels or {} if name == known or name.startswith(f"{known}.")]
-        level = (self.levels or {})[max(near, key=len)] if near else self.root
-        return _ORDER.index(own) <= _ORDER.index(level)
 
 
 @dataclass(frozen=True, slots=True)

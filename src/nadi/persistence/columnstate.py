@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nadi.kernel.contract import Segment
-from nadi.kernel.keys import COUNTER, bucket_of_group
+from nadi.kernel.keys import COUNTER
 from nadi.kernel.rows.payloads import Entry, elements_of, encode_entries, entries_of
 from nadi.kernel.segments import halves, is_flat
-from nadi.plan.islands import islands
+from nadi.plan.columns.islands import islands
 from nadi.plan.migration import KEPT, MIGRATED
 from nadi.plan.nodes import App, Partition
 from nadi.plan.owners import Owners, keys_id, purged
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 CLOCK = "app/clock"
 _OUTPUT = "/output"
 Wanted = Callable[[str], bool]
+Home = Callable[[int], int]
+"""Key-group → the new bucket that has it."""
 
 
 class State(Protocol):
-    """As in `nadi.persistence.restoring`."""
+    """As in `nadi.persistence.restoredstate`."""
 
     @property
     def buckets(self) -> int: ...
@@ -79,12 +81,12 @@ def has_columns(state: State) -> bool:
 
 
 class ColumnsState:
-    """The part of columns. `plan` tells what stays there; `moves` whether key-groups go to other buckets."""
+    """The part of columns. `plan` tells what stays there, `home` to which bucket a key-group goes, `moves` whether they go to other ones."""
 
-    def __init__(self, state: State, plan: RestorePlan, old: App, new: App, buckets: int, moves: bool) -> None:
+    def __init__(self, state: State, plan: RestorePlan, old: App, new: App, home: Home, moves: bool) -> None:
         self._state, self._plan = state, plan
         self._old, self._new = old, new
-        self._buckets, self._moves = buckets, moves
+        self._home, self._moves = home, moves
         ids = (*(q.id for q in new.queries), *(table.id for table in new.tables.values()), *map(keys_id, purged(new)))
         self._part = islands(new, [id for id in ids if id not in plan.on_columns])  # noqa: A001
         self._owners = Owners(new)
@@ -183,7 +185,7 @@ class ColumnsState:
     def _is_here(self, group: int, bucket: int) -> bool:
         if not self._moves or self._new.sharding.kind != "key":
             return True
-        return bucket_of_group(group, self._buckets) == bucket
+        return self._home(group) == bucket
 
     def _clocks(self, bucket: int) -> tuple[int, int]:
         """The clocks of a new bucket: the latest ones where key-groups move."""

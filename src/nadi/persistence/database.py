@@ -17,11 +17,12 @@ from sqlalchemy.dialects import mysql
 from sqlalchemy.dialects.postgresql import OID
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from nadi.errors import error
+from nadi.config.places import Bounds
+from nadi.databases import connect_within, pooled
+from nadi.errors import NadiError, error
 from nadi.persistence.contract import Sink, Writing, in_order
 
 PART_BYTES = 1 << 20
-AWAY = 10  # seconds after which a server is not there
 LOCKED = 60  # seconds that one writer of an SQLite file waits for another
 
 
@@ -83,16 +84,16 @@ def _collation(dialect: str) -> str | None:
 class DatabaseStore:
     """A persistence store in a database that SQLAlchemy reaches."""
 
-    def __init__(self, url: sa.URL, table: str = "PERSISTENCE_TABLE") -> None:
+    def __init__(self, url: sa.URL, table: str = "PERSISTENCE_TABLE", bounds: Bounds | None = None) -> None:
         self._url = url
         self._table = table
         lite = url.get_backend_name() == "sqlite"
+        bounds = Bounds() if bounds is None else bounds
         self._engine = sa.create_engine(
             url,
-            pool_pre_ping=True,
-            pool_size=2,
             isolation_level="SERIALIZABLE" if lite else "READ COMMITTED",
-            connect_args={"timeout": LOCKED} if lite else {"connect_timeout": AWAY},
+            connect_args={"timeout": LOCKED} if lite else {"connect_timeout": connect_within(bounds)},
+            **pooled(url.render_as_string(), bounds),
         )
         self._tables = tables_of(table, self._engine.dialect.name)
         self._made = False
@@ -132,7 +133,14 @@ class DatabaseStore:
         try:
             yield
         except SQLAlchemyError as problem:
-            raise error("PERSISTENCE_STORE_FAILED", store=self.name, reason=_reason(problem)) from problem
+            raise self._failed(problem) from problem
+        except NadiError as problem:
+            if problem.condition != "CONNECTION_UNAVAILABLE":
+                raise
+            raise self._failed(problem) from problem
+
+    def _failed(self, problem: Exception) -> NadiError:
+        return error("PERSISTENCE_STORE_FAILED", store=self.name, reason=_reason(problem))
 
     # ---- reading
 
@@ -198,12 +206,11 @@ class DatabaseStore:
             there = connection.execute(sa.select(writers.c.turns).where(writers.c.app == app)).scalar_one_or_none()
         if there is None:
             try:
-                with self._engine.begin() as connection:
+                with self._failing(), self._engine.begin() as connection:
                     connection.execute(writers.insert().values(app=app, turns=0))
-            except IntegrityError:
-                return  # somebody else was first
-            except SQLAlchemyError as problem:
-                raise error("PERSISTENCE_STORE_FAILED", store=self.name, reason=_reason(problem)) from problem
+            except NadiError as problem:
+                if not isinstance(problem.__cause__, IntegrityError):
+                    raise  # else somebody else was first
 
     @property
     def large(self) -> bool:
@@ -297,7 +304,7 @@ class _Parts:
         self._number += 1
 
 
-def _reason(problem: SQLAlchemyError) -> str:
+def _reason(problem: Exception) -> str:
     """What the database said, in one line and without the statement."""
     said = problem.orig if isinstance(problem, DBAPIError) and problem.orig is not None else problem
     text = " ".join(str(said).split())

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -23,7 +23,7 @@ from nadi.persistence.contract import Sink, Writing, in_order
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _READ = 1 << 20
-_BLOB = ".zst"
+BLOB, DAMAGED = ".zst", ".damaged"
 
 
 class FileStore:
@@ -39,7 +39,7 @@ class FileStore:
 
     def _folder(self, app: str) -> Path:
         """The folder of an app. Errors: FOLDER_NOT_PRIVATE."""
-        folder = self._location / _file_name(app)
+        folder = self._location / file_name(app)
         check_own(folder)
         check_own(folder / "segments")
         return folder
@@ -59,14 +59,14 @@ class FileStore:
     def manifest(self, app: str, name: str) -> bytes | None:
         with _failing(self.name):
             try:
-                return (self._folder(app) / _file_name(name)).read_bytes()
+                return (self._folder(app) / file_name(name)).read_bytes()
             except FileNotFoundError:
                 return None
 
     def blob(self, app: str, address: str) -> Iterator[bytes]:
         with _failing(self.name):
             try:
-                file = _blob(self._folder(app), address).open("rb")
+                file = self.place(self._folder(app), address).open("rb")
             except FileNotFoundError:
                 return
             with file:
@@ -74,10 +74,10 @@ class FileStore:
                     yield data
 
     def set_aside(self, app: str, address: str) -> None:
-        path = _blob(self._folder(app), address)
         with _failing(self.name):
+            path = self.place(self._folder(app), address)
             if path.exists():
-                path.rename(path.with_suffix(".damaged"))
+                path.rename(path.with_suffix(DAMAGED))
 
     @contextmanager
     def writing(self, app: str) -> Iterator[Writing]:
@@ -97,6 +97,26 @@ class FileStore:
     def close(self) -> None:
         """Nothing is open."""
 
+    # ---- where another store keeps what it has otherwise
+
+    def place(self, folder: Path, address: str) -> Path:
+        """Where a blob is, in the folder of an app, or would be."""
+        return folder / "segments" / (_checked(address) + BLOB)
+
+    def new_place(self, folder: Path, address: str) -> Path:
+        """Where a new blob goes."""
+        return self.place(folder, address)
+
+    def wanted(self, names: Iterable[str], keep: frozenset[str]) -> set[str]:
+        """Those of the names of blobs that stay, where these addresses are needed."""
+        return {address + BLOB for address in keep}.intersection(names)
+
+    def came(self, path: Path) -> None:
+        """A file is there, whole; its name is durable when its folder is synced."""
+
+    def went(self, paths: Sequence[Path]) -> None:
+        """Files are not there any more."""
+
 
 class _Turn:
     """Implements `nadi.persistence.contract.Writing`."""
@@ -110,6 +130,7 @@ class _Turn:
         for path in self._made:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
+        self._store.went(self._made)
 
     def names(self) -> list[str]:
         return self._store.names(self._app)
@@ -119,55 +140,65 @@ class _Turn:
 
     def size(self, address: str) -> int | None:
         try:
-            return _blob(self._folder, address).stat().st_size
+            return self._store.place(self._folder, address).stat().st_size
         except FileNotFoundError:
             return None
 
     @contextmanager
     def blob(self, address: str) -> Iterator[Sink]:
-        path = _blob(self._folder, address)
+        path = self._store.new_place(self._folder, address)
         if not path.exists():
             self._made += [path, _temporary(path)]
         with _written(path) as sink:
             yield sink
+        with _failing(self._store.name):
+            self._store.came(path)
 
     def save(self, name: str, manifest: bytes) -> None:
         with _failing(self._store.name):
-            _sync_folder(self._folder / "segments")
-        path = self._folder / _file_name(name)
+            sync_folder(self._folder / "segments")
+        path = self._folder / file_name(name)
         self._made.append(_temporary(path))
         with _written(path) as sink:
             sink.write(manifest)
         self._made.clear()
         with _failing(self._store.name):
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
+            try:
+                self._store.came(path)
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
 
     def delete(self, names: Iterable[str]) -> None:
+        paths = [self._folder / file_name(name) for name in names]
         with _failing(self._store.name):
-            for name in names:
-                (self._folder / _file_name(name)).unlink(missing_ok=True)
-            _sync_folder(self._folder)
+            for path in paths:
+                path.unlink(missing_ok=True)
+            sync_folder(self._folder)
+        self._store.went(paths)
 
     def sweep(self, keep: frozenset[str]) -> None:
-        wanted = {address + _BLOB for address in keep}
         with _failing(self._store.name):
-            for path in (self._folder / "segments").iterdir():
-                if path.name not in wanted:
-                    path.unlink()
+            there = {path.name: path for path in (self._folder / "segments").iterdir()}
+            gone = [there[name] for name in sorted(there.keys() - self._store.wanted(there, keep))]
+            for path in gone:
+                path.unlink()
+            self._store.went(gone)
             for path in self._folder.glob(".*.new"):
                 path.unlink()
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
     """A name as that of a file: `/` and what else may not stand there in hexadecimal."""
     made = quote(name, safe=" ()[]{}!@#$&+,;=~")
     return made.replace(".", "%2E") if made.startswith(".") else made
 
 
-def _blob(folder: Path, address: str) -> Path:
-    """Where a blob is. Nothing but an address is ever part of a path: who reads a manifest checks those in it (`nadi.persistence.pieces.check`)."""
+def _checked(address: str) -> str:
+    """Nothing but an address is ever part of a path: who reads a manifest checks those in it (`nadi.persistence.pieces.check`)."""
     assert "/" not in address, address
-    return folder / "segments" / (address + _BLOB)
+    return address
 
 
 def _temporary(path: Path) -> Path:
@@ -206,10 +237,11 @@ def _make_folder(folder: Path) -> None:
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(OWN_FOLDER, exist_ok=True)
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -7,21 +7,23 @@ import platform
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import msgspec
 
+from nadi.config.release import release
 from nadi.errors import NadiError, error
 from nadi.kernel.contract import Segment
 from nadi.kernel.rows.payloads import READABLE, VERSION
 from nadi.kernel.segments import Part, is_flat
+from nadi.kernel.semantics import SEMANTICS, check_semantics
 from nadi.persistence import pieces
 from nadi.persistence.columnstate import Wanted, columns_of
 from nadi.persistence.contract import Store, Writing, revision_name, time_of_name
 from nadi.persistence.pieces import Piece
 from nadi.plan import fingerprints, stateful
 from nadi.plan.nodes import App
+from nadi.received import read_json
 
 FORMAT = 1
 MANIFEST = 256 << 20  # bytes of a manifest at most, which are enough for 10 TB of state
@@ -29,8 +31,8 @@ MANIFEST = 256 << 20  # bytes of a manifest at most, which are enough for 10 TB 
 
 class Meta(msgspec.Struct, frozen=True):
     """What a revision is of: the app (name, text after substitution), the cut as a plain mapping, fingerprints by element id, the clock after the cut
-    (ms), the numbers of versions ("nadi", "spark", "python", "state"; the last is the format of payloads), the numbers that inputs have in the cut, by name
-    (empty: their places in the text).
+    (ms), the numbers of versions ("nadi", "spark", "python", "state" and "semantics": the format of payloads, and of answers), the numbers that inputs
+    have in the cut, by name (empty: their places in the text), and the running maxima of log times after it (ordinal, partition, ms), where they are known.
     """
 
     app: str
@@ -40,6 +42,7 @@ class Meta(msgspec.Struct, frozen=True):
     fingerprints: dict[str, str]
     versions: dict[str, str]
     inputs: dict[str, int] = {}
+    highs: list[tuple[int, int, int]] = []
 
 
 class Revision(msgspec.Struct, frozen=True):
@@ -88,14 +91,27 @@ class Revision(msgspec.Struct, frozen=True):
         return (piece for bucket in self.state for piece in bucket if not piece.deltas)
 
 
-def meta_of(app: App, cut: Mapping[str, Any], spark: str = "", inputs: Mapping[str, int] | None = None) -> Meta:
+def meta_of(
+    app: App,
+    cut: Mapping[str, Any],
+    spark: str = "",
+    inputs: Mapping[str, int] | None = None,
+    highs: Iterable[tuple[int, int, int]] = (),
+) -> Meta:
     """What a revision says of an app that stands after a cut; the cut has at least `clock` (ms). `spark` is the version of Spark, "" without it; `inputs` are
-    the numbers that inputs have in the cut.
+    the numbers that inputs have in the cut, `highs` the running maxima of log times after it (ordinal, partition, ms).
     """
-    versions = {"nadi": version("nadi"), "python": platform.python_version(), "state": str(VERSION)}
+    versions = {
+        "nadi": release(),
+        "python": platform.python_version(),
+        "state": str(VERSION),
+        "semantics": str(SEMANTICS),
+    }
     if spark:
         versions["spark"] = spark
-    return Meta(app.name, app.text, dict(cut), int(cut["clock"]), fingerprints(app), versions, dict(inputs or {}))
+    return Meta(
+        app.name, app.text, dict(cut), int(cut["clock"]), fingerprints(app), versions, dict(inputs or {}), list(highs)
+    )
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -202,7 +218,7 @@ def delete_revisions(store: Store, app: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StoredRevision:
-    """A revision whose state is read from its store when it is asked for. Implements `nadi.persistence.restoring.State`."""
+    """A revision whose state is read from its store when it is asked for. Implements `nadi.persistence.restoredstate.State`."""
 
     store: Store
     revision: Revision
@@ -299,10 +315,10 @@ def newest_good(store: Store, app: str) -> tuple[StoredRevision | None, list[Nad
 def _decoded(app: str, name: str, manifest: bytes) -> Revision:
     try:
         plain = _unzipped(manifest)
-        told = msgspec.json.decode(plain, type=_Format).format
+        told = read_json(plain, _Format).format
         if told != FORMAT:
             raise ValueError(f"its format is {told}, this nadi reads {FORMAT}")
-        found = msgspec.json.decode(plain, type=Revision)
+        found = read_json(plain, Revision)
         for bucket in found.state:
             for piece in bucket:
                 pieces.check(piece)
@@ -314,6 +330,10 @@ def _decoded(app: str, name: str, manifest: bytes) -> Revision:
         known = " and ".join(map(str, READABLE))
         reason = f"its state has the format {found.meta.versions.get('state')}, this nadi reads {known}"
         raise error("REVISION_DAMAGED", name=name, reason=reason)
+    semantics = found.meta.versions.get("semantics", "0")
+    if not semantics.isdecimal():
+        raise error("REVISION_DAMAGED", name=name, reason=f"'{semantics}' is no number of semantics")
+    check_semantics(f"revision {name}", found.meta.versions.get("nadi", ""), int(semantics))
     return found
 
 

@@ -10,11 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from nadi.config.variables import variables_of
 from nadi.errors import NadiError
 from nadi.testing.app import TOLERANCE, AppUnderTest
 from nadi.testing.report import plain
 from nadi.testing.scenarios import ENDINGS, Case, Outcome, cases, run, told
 from nadi.testing.times import Time
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--siddhi-env`: as `nadi test --env`."""
+    said = "A variable that apps of YAML files get, ${NAME}: NAME from the environment, or NAME=VALUE."
+    parser.addoption("--siddhi-env", action="append", default=[], metavar="NAME[=VALUE]", help=said)
 
 
 class Apps:
@@ -96,7 +103,7 @@ class TestScenario(pytest.Item):
         self._case = case
 
     def runtest(self) -> None:
-        outcome = run(self._case)
+        outcome = run(self._case, variables_of(self.config.getoption("--siddhi-env")))
         if not outcome.passed:
             raise Failed(outcome)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -98,17 +97,17 @@ def _read(file: FilePath) -> str:
         raise error("APP_NOT_READABLE", file=str(file), reason=reason) from reason
 
 
-def run(case: Case, environment: Mapping[str, str] | None = None) -> Outcome:
-    """Run a scenario on a fresh app. `${name}` comes from the scenario, the file and the environment, in this order."""
+def run(case: Case, variables: Mapping[str, str] | None = None) -> Outcome:
+    """Run a scenario on a fresh app. `${name}` comes from the scenario, the file and `variables`, in this order."""
     scenario, tests = case.scenario, case.tests
-    given = {**tests.variables, **scenario.variables}
-    variables = {**(os.environ if environment is None else environment), **{k: _text(v) for k, v in given.items()}}
+    own = {name: _text(value) for name, value in {**tests.variables, **scenario.variables}.items()}
+    given = {**(variables or {}), **own}
     start = tests.start if scenario.start is None else scenario.start
     tolerance = next((t for t in (scenario.tolerance, tests.tolerance) if t is not None), TOLERANCE)
     differences: list[Difference] = []
     problem: NadiError | None = None
     try:
-        app = AppUnderTest(case.text, file=case.app_file, start=start, variables=variables, tolerance=tolerance)
+        app = AppUnderTest(case.text, file=case.app_file, start=start, variables=given, tolerance=tolerance)
     except NadiError as failed:
         differences, problem = _failed(case, failed)
     else:

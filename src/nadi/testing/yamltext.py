@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from nadi.config.yamltext import composed
+from nadi.config.yamltext import LONGEST_NUMBER, composed
 from nadi.errors import NOWHERE, Span, error
 
 Path = tuple[str | int, ...]
@@ -122,5 +122,5 @@ def _scalar(text: str) -> object:
     if text in _WORDS:
         return _WORDS[text]
     if _INT.match(text):
-        return int(text)
+        return int(text) if len(text) <= LONGEST_NUMBER else text
     return float(text) if _FLOAT.match(text) else text

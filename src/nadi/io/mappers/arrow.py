@@ -16,7 +16,7 @@ import pyarrow as pa
 from nadi.io.contract import Connector, Decoded, Messages, Undecodable
 from nadi.io.mappers.arrow_message import Unsound, batches_of
 from nadi.io.mappers.columns import chunk_bounds
-from nadi.io.mappers.mapping import attribute_mapping, invalid, payload_annotation
+from nadi.io.mappers.mapannotation import attribute_mapping, invalid, payload_annotation
 from nadi.io.mappers.stretch import Stretch
 from nadi.io.mappers.typed_rows import decode_typed, fit, misfit, row_text
 from nadi.io.registry import MapperKind, map_type
@@ -85,4 +85,4 @@ def ipc_bytes(batch: pa.RecordBatch) -> bytes:
     return bytes(out.getvalue())
 
 
-KIND = MapperKind(source=ArrowSource, sink=ArrowSink)
+KIND = MapperKind(source=ArrowSource, sink=ArrowSink, content_type="application/octet-stream", loops=())

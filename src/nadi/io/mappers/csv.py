@@ -24,4 +24,6 @@ KIND = MapperKind(
     ),
     source=CsvSource,
     sink=CsvSink,
+    content_type="text/csv",
+    loops=(),
 )

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from nadi.io.contract import Connector
 from nadi.io.mappers.columns import as_text, chunk_bounds
-from nadi.io.mappers.mapping import delimiter_of, invalid, map_options, payload_annotation
+from nadi.io.mappers.mapannotation import delimiter_of, invalid, map_options, payload_annotation
 from nadi.io.options import flag
+from nadi.io.registry import sink_traits
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column
 
@@ -28,7 +29,8 @@ class CsvSink:
 
     def __init__(self, connector: Connector) -> None:
         options = map_options(connector)
-        if flag(options, "header", False) and connector.type != "file":
+        traits = sink_traits(connector.type)
+        if flag(options, "header", False) and (traits is None or not traits.header):
             raise invalid(connector, "header='true' needs a target that has a first line: use it with file only")
         self._columns = _chosen(connector)
         self._delimiter = delimiter_of(connector)

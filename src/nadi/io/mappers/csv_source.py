@@ -27,12 +27,13 @@ import pyarrow.csv as pacsv
 from nadi.io.contract import Connector, Decoded, Messages, Undecodable
 from nadi.io.mappers.columns import ARROW, batch_of
 from nadi.io.mappers.csv_records import Field, records
-from nadi.io.mappers.mapping import attribute_mapping, delimiter_of, invalid, map_options
+from nadi.io.mappers.mapannotation import attribute_mapping, delimiter_of, invalid, map_options
 from nadi.io.mappers.stretch import Stretch, is_utf8
 from nadi.io.mappers.transport import split_properties
 from nadi.io.mappers.typed_rows import decode_typed
 from nadi.io.mappers.values import from_text
 from nadi.io.options import flag
+from nadi.io.registry import source_traits
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema
 
@@ -63,7 +64,8 @@ class CsvSource:
     def __init__(self, connector: Connector) -> None:
         options = map_options(connector)
         mapping = attribute_mapping(connector)
-        if flag(options, "header", False) and connector.type != "file":
+        traits = source_traits(connector.type)
+        if flag(options, "header", False) and (traits is None or not traits.header):
             raise invalid(connector, "header='true' needs a source that has a first line: use it with file only")
         self._connector = connector
         self._schema = connector.schema

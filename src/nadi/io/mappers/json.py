@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nadi.io.loops import Loops
 from nadi.io.mappers.json_sink import JsonSink
 from nadi.io.mappers.json_source import JsonSource
 from nadi.io.options import Option
@@ -16,4 +17,6 @@ KIND = MapperKind(
     ),
     source=JsonSource,
     sink=JsonSink,
+    content_type="application/json",
+    loops=(Loops("json", "nadi.io.mappers.json_warmup", ("nadi.io.mappers.json_scan", "nadi.io.mappers.json_write")),),
 )

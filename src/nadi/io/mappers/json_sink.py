@@ -23,9 +23,10 @@ from nadi.io.mappers.columns import chunk_bounds, shortest_doubles
 from nadi.io.mappers.json_block import worth_it
 from nadi.io.mappers.json_lines import BlockWriter
 from nadi.io.mappers.json_paths import parse_path
-from nadi.io.mappers.mapping import invalid, map_options, payload_template
+from nadi.io.mappers.mapannotation import invalid, map_options, payload_template
 from nadi.io.options import flag
 from nadi.lang.tree import Type
+from nadi.received import read_json
 
 _log = logging.getLogger("nadi.io.json")
 
@@ -79,8 +80,8 @@ class JsonSink:
 
     def _is_json(self, payload: bytes) -> bool:
         try:
-            msgspec.json.decode(payload)
-        except (msgspec.DecodeError, ValueError) as e:
+            read_json(payload)
+        except msgspec.DecodeError as e:
             _log.warning("message of %s left out, it is not JSON (%s): %r", self._stream, e, payload)
             return False
         return True

@@ -27,7 +27,7 @@ from nadi.io.contract import Connector, Decoded, Messages, Undecodable
 from nadi.io.mappers.columns import INT_RANGE, batch_of
 from nadi.io.mappers.json_block import BlockReader, readable, worth_it
 from nadi.io.mappers.json_paths import Path, parse_path
-from nadi.io.mappers.mapping import attribute_mapping, map_options
+from nadi.io.mappers.mapannotation import attribute_mapping, map_options
 from nadi.io.mappers.stretch import Stretch, decode_each, is_utf8
 from nadi.io.mappers.transport import split_properties
 from nadi.io.mappers.typed_rows import decode_typed

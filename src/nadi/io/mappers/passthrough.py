@@ -5,4 +5,4 @@ from __future__ import annotations
 from nadi.io.mappers.arrow import ArrowSink, ArrowSource
 from nadi.io.registry import MapperKind
 
-KIND = MapperKind(source=ArrowSource, sink=ArrowSink)
+KIND = MapperKind(source=ArrowSource, sink=ArrowSink, content_type="application/octet-stream", loops=())

@@ -21,7 +21,7 @@ from nadi.errors import error
 from nadi.functions.backtracking import DOUBLES, doubling
 from nadi.io.contract import Connector, Decoded, Messages, Undecodable
 from nadi.io.mappers.columns import as_text, chunk_bounds
-from nadi.io.mappers.mapping import attribute_mapping, invalid, map_options, payload_template
+from nadi.io.mappers.mapannotation import attribute_mapping, invalid, map_options, payload_template
 from nadi.io.mappers.stretch import Stretch
 from nadi.io.mappers.transport import split_properties
 from nadi.io.mappers.typed_rows import decode_typed
@@ -218,4 +218,6 @@ KIND = MapperKind(
     ),
     source=TextSource,
     sink=TextSink,
+    content_type="text/plain",
+    loops=(),
 )

@@ -14,14 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nadi.errors import error
-from nadi.io.block import Block
-from nadi.io.contract import Connector, Delivery, Place, Receipt
+from nadi.io.block import lines_of
+from nadi.io.contract import Connector, Delivery, Place, ReadBack, Receipt
 from nadi.io.mappers.csv_sink import CsvSink
 from nadi.io.options import Option, flag
 from nadi.io.registry import SinkKind, map_type
 from nadi.io.sinks import ledger
 from nadi.io.sinks.appender import Appender
+from nadi.io.sinks.filereadback import FileReadBack, FolderReadBack
 from nadi.io.sinks.parts import Parts
+from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
 
 _WHOLE = {"parquet": "parquet", "arrow": "arrow", "passthrough": "arrow"}
 _ENDINGS = {"json": "json", "csv": "csv"}
@@ -29,8 +31,6 @@ _ENDINGS = {"json": "json", "csv": "csv"}
 
 class FileSink:
     """Lines into one file."""
-
-    guarantee = "exactly once"
 
     def __init__(self, appender: Appender) -> None:
         self._appender = appender
@@ -48,8 +48,6 @@ class FileSink:
 
 class FolderSink:
     """Part files into a folder: lines, or whole batches as parquet or Arrow."""
-
-    guarantee = "exactly once"
 
     def __init__(self, parts: Parts, names: Sequence[str], whole: str, header: bytes) -> None:
         self._parts = parts
@@ -69,13 +67,6 @@ class FolderSink:
         """Nothing is held open."""
 
 
-def lines_of(payloads: Sequence[bytes]) -> bytes:
-    """Messages with a line end after each."""
-    if isinstance(payloads, Block):
-        return payloads.lines()
-    return b"\n".join(payloads) + b"\n" if payloads else b""
-
-
 def _file_of(batch: pa.RecordBatch, kind: str) -> bytes:
     out = pa.BufferOutputStream()
     if kind == "parquet":
@@ -89,31 +80,67 @@ def _file_of(batch: pa.RecordBatch, kind: str) -> bytes:
 def _location(connector: Connector) -> tuple[str, bool]:
     """(path, whether it is a folder)."""
     where = f"@sink of {connector.stream} (file)"
-    given = [(connector.options[n], n == "dir.uri") for n in ("file.uri", "dir.uri") if connector.options.get(n)]
+    given = [(connector.options[n], n) for n in ("file.uri", "dir.uri") if connector.options.get(n)]
     if len(given) != 1:
         raise error("OPTION_MISSING", connector.map.span, where=where, name="file.uri' or (one of them) 'dir.uri")
-    path = given[0][0].removeprefix("file://").removeprefix("file:")
+    ((text, option),) = given
+    path = text.removeprefix("file://").removeprefix("file:")
     if "://" in path or "{{" in path:
-        raise error("NOT_SUPPORTED", what=f"{path} in {where}", alternative="name one local or mounted file or folder")
-    if not given[0][1] and map_type(connector) in _WHOLE:
+        what, alternative = f"{path} in {where}", "name one local or mounted file or folder"
+        raise error("NOT_SUPPORTED", connector.place(option), what=what, alternative=alternative)
+    if option == "file.uri" and map_type(connector) in _WHOLE:
         what = f"one growing file of {map_type(connector)} in {where}"
-        raise error("NOT_SUPPORTED", what=what, alternative="give dir.uri: a folder of part files")
-    return os.path.abspath(path), given[0][1]
+        alternative = "give dir.uri: a folder of part files"
+        raise error("NOT_SUPPORTED", connector.place(option), what=what, alternative=alternative)
+    return os.path.abspath(path), option == "dir.uri"
 
 
 def open_file_sink(connector: Connector, place: Place) -> FileSink | FolderSink:
     """The target of a file sink. Errors: OPTION_MISSING, NOT_SUPPORTED."""
     path, is_folder = _location(connector)
-    kept = ledger.folder(connector, place)
+    folder, kept = ledger.folder(connector, place), ledger.kept(connector, place)
     kind = map_type(connector)
     names = CsvSink(connector).header if kind == "csv" else None
     header = names + b"\n" if names is not None else b""
     if not is_folder:
-        return FileSink(Appender(kept, Path(path), flag(connector.options, "append", True), header, output=True))
+        append, notes = flag(connector.options, "append", True), kept if place.shared else None
+        return FileSink(Appender(folder, Path(path), append, header, output=True, notes=notes))
     whole = _WHOLE.get(kind, "")
     return FolderSink(
-        Parts(kept, Path(path), whole or _ENDINGS.get(kind, "txt")), connector.schema.names, whole, header
+        Parts(
+            kept, lambda: ledger.run(ledger.shared(connector, place)), Path(path), whole or _ENDINGS.get(kind, "txt")
+        ),
+        connector.schema.names,
+        whole,
+        header,
     )
+
+
+def _ask(connector: Connector) -> None:
+    """Whether what is there may be written, or made. Errors: REFUSED."""
+    given, is_folder = _location(connector)
+    path = Path(given)
+    reason = _why_not(path, folder=True) if is_folder or not path.exists() else _why_not(path, folder=False)
+    if reason:
+        raise error(
+            "REFUSED",
+            connector=f"the file system of this worker ({connector.type} sink of {connector.stream})",
+            reason=reason,
+        )
+
+
+def _why_not(path: Path, folder: bool) -> str:
+    """Why a file, or a folder or the nearest one above it that is there, cannot be written; "" where it can."""
+    while folder and not path.exists() and path != path.parent:
+        path = path.parent
+    if path.is_dir() != folder:
+        return f"{path} is {'not a folder' if folder else 'a folder'}"
+    return "" if os.access(path, os.W_OK | (os.X_OK if folder else 0)) else f"{path} may not be written"
+
+
+def _read_back(connector: Connector, place: Place) -> ReadBack:
+    path, is_folder = _location(connector)
+    return (FolderReadBack if is_folder else FileReadBack)(connector, place, Path(path))
 
 
 KIND = SinkKind(
@@ -125,5 +152,20 @@ KIND = SinkKind(
     ),
     open=open_file_sink,
     sole=lambda connector: _location(connector)[0],
-    local=True,
+    ask=_ask,
+    read_back=_read_back,
+    traits=SinkTraits(
+        guarantee=EXACTLY_ONCE,
+        why="a batch is appended once: a ledger of committed lengths is kept beside the file, folders get files under their final names",
+        refuses="",
+        announces=False,
+        journal=False,
+        local=True,
+        header=True,
+        topics=None,
+        moved="needs its path on a mount of all workers: elsewhere its instance stops with TARGET_CHANGED when it moves. A run that was replaced is refused "
+        "before it touches the file; if it falls asleep right behind that and wakes up later, it cuts off what has come since (dir.uri: parts of one cut come "
+        "again)",
+    ),
+    loops=(),
 )

@@ -9,6 +9,8 @@ request is repeated, after a failed attempt as after a restart of the node.
 | none, 408, 425, 429, 5xx | tried again with back-off (`Retry-After` is followed up to 30 s), for up to a minute; then the whole cut is tried again |
 | another 4xx | refused for good: what follows is said by `on.error` (see `nadi.io.sinks.refusals`) |
 
+Where rows choose the host, each host has its payloads in order, side by side with the others (`nadi.io.sinks.httphosts`).
+
 A row that makes no URL or method, or names a host that there is not, is refused likewise: no event can hold up those after it by what it says.
 """
 
@@ -17,20 +19,22 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx
 
 from nadi.errors import error
+from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.options import Option
-from nadi.io.registry import SinkKind, map_type
-from nadi.io.retry import Policy, failed, succeeded
-from nadi.io.sinks import httptarget
+from nadi.io.registry import SinkKind, map_type, mapper_kind
+from nadi.io.retry import Policy, failed, short, succeeded
+from nadi.io.sinks import httphosts, httptarget
 from nadi.io.sinks.httptarget import Unusable, UrlTemplate, header_option, url_template
 from nadi.io.sinks.numbers import TextOption, headers, numbers, producer, text_option
 from nadi.io.sinks.refusals import Refusals
+from nadi.plan.connectortraits import AT_LEAST_ONCE, SinkTraits
 
 TRY_FOR = 60.0  # seconds
 ANSWER_WITHIN = 30.0  # seconds
@@ -38,7 +42,6 @@ LONGEST_RETRY_AFTER = 30.0  # seconds
 RETRIED = {408, 425, 429}
 LARGEST_ANSWER = 65_536  # bytes that are read of an answer
 SAID = 200  # characters of an answer that are told
-CONTENT_TYPES = {"json": "application/json", "xml": "application/xml", "csv": "text/csv", "text": "text/plain"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,6 @@ class Target:
 class HttpSink:
     """Requests to one receiver; the client and its connections are kept."""
 
-    guarantee = "at least once"
-
     def __init__(self, target: Target, client: httpx.Client, connector: Connector, place: Place) -> None:
         self._target = target
         self._client = client
@@ -64,25 +65,76 @@ class HttpSink:
         self._who = f"http sink of {connector.stream}"
         self._policy = Policy(100, 5_000)
         self._try_for = TRY_FOR
+        self._hosts = httphosts.Circuits()
+        self._sent = httphosts.Sent()
+        self._waiting: set[str] = set()  # hosts that cuts are held up by, as they are called elsewhere
 
     def write(self, delivery: Delivery) -> Receipt:
         """Send the payloads one after another. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
         made_by = producer(self._connector, self._place, delivery.bucket)
         urls, methods = self._target.url.values(delivery), self._target.method.values(delivery)
-        refused = self._refusals.known(delivery)
-        for i, (payload, of) in enumerate(zip(delivery.payloads, numbers(delivery))):
-            if i in refused:
-                continue
-            said = self._refused(urls[i], self._request(urls[i], methods[i], payload, headers(made_by, of)))
-            if said:
-                refused[i] = said
+        refused, of = self._refusals.known(delivery), numbers(delivery)
+
+        def request(i: int) -> httpx.Request | str:
+            return self._request(urls[i], methods[i], delivery.payloads[i], headers(made_by, of[i]))
+
+        left = [i for i in range(len(delivery.payloads)) if i not in refused]
+        if self._target.url.chooses_host:
+            self._to_hosts(delivery, urls, left, request, refused)
+        else:
+            for i in left:
+                if said := self._refused(self._who, urls[i], request(i), self._try_for):
+                    refused[i] = said
         return Receipt(delivery.bucket, delivery.cut, {}, self._refusals.keep(delivery, refused))
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
         """Nothing: what was sent was sent."""
 
     def close(self) -> None:
+        for who in (self._who, *self._waiting):
+            succeeded(who)  # nobody waits for it any more
         self._client.close()
+
+    def _to_hosts(
+        self,
+        delivery: Delivery,
+        urls: Sequence[str],
+        left: Sequence[int],
+        request: Callable[[int], httpx.Request | str],
+        refused: dict[int, str],
+    ) -> None:
+        """Send payloads to the hosts that their rows chose, in order to each of them; what is refused is noted."""
+        bucket, cut, payloads = delivery.bucket, delivery.cut, delivery.payloads
+
+        def send(host: str, ours: list[int]) -> None:
+            who = f"{self._who} at {host}"
+            for i in ours:
+                said = self._hosts.open(host) if self._refusals.goes_on else ""
+                if not said:
+                    said = self._to_host(who, host, urls[i], request(i))
+                if said:
+                    refused[i] = said
+                else:
+                    self._sent.note(bucket, cut, i, payloads[i])
+
+        unsent = [i for i in left if not self._sent.has(bucket, cut, i, payloads[i])]
+        httphosts.side_by_side(httphosts.by_host(urls, unsent), send)
+
+    def _to_host(self, who: str, host: str, url: str, request: httpx.Request | str) -> str:
+        """ "" once a host has taken it; why it never will, or did not for so long, where `on.error` says to go on."""
+        probing = self._refusals.goes_on and self._hosts.half_open(host)
+        try:
+            said = self._refused(who, url, request, 0.0 if probing else self._try_for)
+        except ConnectionUnavailableException as reason:
+            if not self._refusals.goes_on:
+                self._waiting.add(who)
+                raise
+            succeeded(who)  # nobody waits for it
+            said = f"the host did not take it: {short(reason)}"
+            self._hosts.gave_up(host, said)
+            return said
+        self._hosts.closed(host)
+        return said
 
     def _request(self, url: str, method: str, payload: bytes, about: Mapping[str, str]) -> httpx.Request | str:
         """The request for a payload, or why there can be none."""
@@ -97,21 +149,21 @@ class HttpSink:
         except Unusable as reason:
             return str(reason)
 
-    def _refused(self, url: str, request: httpx.Request | str) -> str:
-        """ "" once the receiver has taken it; why it never will where `on.error` says to go on."""
-        until = time.monotonic() + self._try_for
+    def _refused(self, who: str, url: str, request: httpx.Request | str, try_for: float) -> str:
+        """ "" once the receiver has taken it; why it never will where `on.error` says to go on. `try_for` is in seconds."""
+        until = time.monotonic() + try_for
         attempt = 0
         while True:
             attempt += 1
             reason, pause = (request, -1.0) if isinstance(request, str) else self._attempt(request, attempt)
             if not reason or (pause < 0 and self._refusals.goes_on):
-                succeeded(self._who)
+                succeeded(who)
                 return reason
             if pause < 0:
                 if not self._refusals.waits:
                     raise error("REFUSED", connector=f"{self._who} at {httptarget.shown(url)}", reason=reason)
                 pause = self._policy.delay(attempt) / 1000
-            failed(self._who, reason, pause)
+            failed(who, reason, pause)
             if time.monotonic() + pause > until:
                 raise error(
                     "CONNECTION_UNAVAILABLE", connector=f"{self._who} at {httptarget.shown(url)}", reason=reason
@@ -161,7 +213,7 @@ def _open(connector: Connector, place: Place) -> Sink:
     options = connector.options
     given = header_option(connector)
     if "content-type" not in {n.lower() for n in given}:
-        given["Content-Type"] = CONTENT_TYPES.get(map_type(connector), "application/octet-stream")
+        given["Content-Type"] = mapper_kind(map_type(connector)).content_type
     target = Target(
         url_template(connector, options["publisher.url"]),
         text_option(connector, "method", options.get("method", "POST")),
@@ -183,4 +235,16 @@ KIND = SinkKind(
     ),
     _open,
     check=httptarget.check,
+    traits=SinkTraits(
+        guarantee=AT_LEAST_ONCE,
+        why="the receiver gets the number of every row and can drop what it has seen",
+        refuses="an answer of 4xx but 408, 425 and 429",
+        announces=False,
+        journal=False,
+        local=False,
+        header=False,
+        topics=None,
+        moved="does not refuse a run that was replaced: requests of one cut may come again, with the same Nadi-Number",
+    ),
+    loops=(),
 )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from nadi.errors import NadiError, Span, error
 from nadi.io import kafkaproperties
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
-from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, fenced, name_of, settings, translated
+from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS, WITHIN, Setting, fenced, name_of, settings, translated
 from nadi.io.kafkalibrary import wanted
 from nadi.io.options import Option
 from nadi.io.registry import SinkKind
@@ -48,6 +48,7 @@ from nadi.io.sinks.kafka_writers import (
 )
 from nadi.io.sinks.numbers import producer, text_option
 from nadi.io.sinks.refusals import Refusals, named
+from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits, Topics
 
 TRANSACTION_WITHIN = 30.0  # seconds
 OFFSETS_WITHIN = 10.0  # a call that never returns when the broker was restarted inside the transaction: see `_in_time`
@@ -76,8 +77,6 @@ class _Bucket:
 
 class KafkaSink:
     """Payloads to one topic."""
-
-    guarantee = "exactly once"
 
     def __init__(self, connector: Connector, place: Place) -> None:
         options = connector.options
@@ -124,8 +123,12 @@ class KafkaSink:
         for number in tuple(self._buckets):
             self._drop(number)
 
+    def _made_by(self, bucket: int) -> str:
+        """What receivers know the rows of a bucket by."""
+        return producer(self._connector, self._place, bucket)
+
     def _identity(self, bucket: int) -> str:
-        return f"nadi-{self._place.app}-{self._connector.stream}-{self._connector.ordinal}-{bucket}"
+        return f"nadi-{self._place.identity}-{self._connector.stream}-{self._connector.ordinal}-{bucket}"
 
     def _opened(self, number: int) -> _Bucket:
         with self._lock:
@@ -141,6 +144,7 @@ class KafkaSink:
         own: dict[str, Setting] = {"transactional.id": identity, "acks": "all", "linger.ms": 5, "retry.backoff.ms": 5}
         made = Producer(self._bounded(settings(self._connector, own, _USUAL)))
         made.init_transactions(TRANSACTION_WITHIN)
+        self._before(number)
         own = {
             "group.id": f"{identity}-{run}",
             "isolation.level": "read_committed",
@@ -172,10 +176,11 @@ class KafkaSink:
     def _transaction(self, bucket: _Bucket, delivery: Delivery, refused: dict[int, str]) -> None:
         """Write all but what is refused, which is noted first: a cut that its group has is not written again."""
         keys = self._key.texts(delivery) if self._key else None
-        made_by = producer(self._connector, self._place, delivery.bucket)
+        made_by = self._made_by(delivery.bucket)
         rows = Rows(delivery, made_by, keys, self._placed(bucket, delivery, refused))
         bucket.producer.begin_transaction()
         self._produce(self._writer(bucket, len(delivery.payloads)), rows, refused)
+        self._beside(bucket.producer, delivery)
         self._refusals.keep(delivery, refused)
         done = [TopicPartition(self._topic, 0, delivery.cut + 1)]
         group = bucket.group.consumer_group_metadata()
@@ -204,15 +209,26 @@ class KafkaSink:
             bucket.writer = loop_writer(bucket.producer, self._topic, library) or bucket.writer
         return bucket.writer
 
+    def _before(self, number: int) -> None:
+        """A bucket is opened: whoever wrote it before cannot do so any more."""
+
+    def _passed(self, delivery: Delivery) -> Collection[int]:
+        """The payloads that the topic has already, from somebody else."""
+        return ()
+
+    def _beside(self, producer: Producer, delivery: Delivery) -> None:
+        """Put into the transaction what belongs to its rows."""
+
     def _produce(self, writer: Writer, rows: Rows, refused: dict[int, str]) -> None:
         """Hand on all payloads but those refused, and add to these what the topic does not take, where `on.error` says to go on then."""
-        stop = writer.write(rows, refused, 0)
+        passed = self._passed(rows.delivery)
+        stop = writer.write(rows, {*refused, *passed}, 0)
         while stop is not None:
             if stop.error.code() != KafkaError.MSG_SIZE_TOO_LARGE or not self._refusals.goes_on:
                 raise KafkaException(stop.error)
             size = len(rows.delivery.payloads[stop.index])
             refused[stop.index] = f"the message of {size} bytes is larger than topic or client allow"
-            stop = writer.write(rows, refused, stop.index + 1)
+            stop = writer.write(rows, {*refused, *passed}, stop.index + 1)
 
     def _drop(self, number: int) -> None:
         """Forget the clients of a bucket; the next ones end what these left open."""
@@ -257,9 +273,15 @@ def _open(connector: Connector, place: Place) -> Sink:
 
 def _check(connector: Connector, span: Span) -> None:
     kafkaproperties.check(connector, span)
+    check_partition(connector, span)
+    text_option(connector, "key", connector.options.get("key", ""), span)
+
+
+def check_partition(connector: Connector, span: Span) -> None:
+    """Errors: OPTION_INVALID, where `partition.no` can be none."""
     number = connector.options.get("partition.no", "0")
     if not text_option(connector, "partition.no", number, span).template.attributes and partition_of(number) == WRONG:
-        where = f"@sink of {connector.stream} (kafka)"
+        where = f"@sink of {connector.stream} ({connector.type})"
         raise error("OPTION_INVALID", span, where=where, name="partition.no", value=number, wanted="a whole number")
 
 
@@ -273,4 +295,16 @@ KIND = SinkKind(
     ),
     _open,
     check=_check,
+    traits=SinkTraits(
+        guarantee=EXACTLY_ONCE,
+        why="the rows of a batch and its number are written in one transaction",
+        refuses="a message that is larger than the topic takes",
+        announces=False,
+        journal=False,
+        local=False,
+        header=False,
+        topics=Topics(("topic",)),
+        moved="",
+    ),
+    loops=(KAFKA_LOOPS,),
 )

@@ -9,10 +9,10 @@ numbers of its rows. A retried cut publishes only what the stream does not have:
 
 JetStream's own check of `Nats-Msg-Id` is not enough: it forgets an id after the stream's duplicate window (two minutes by default), and a
 node may be away for longer between writing half a cut and writing it again. It does close the other gap: two attempts at the same cut at the
-same time (a zombie) publish the same ids within the window. Expected last sequences would fence a zombie for good, but need a subject
-per producer, which the user's choice of subject excludes.
+same time (a zombie) publish the same ids within the window. Where another node may go on with the app, this one may sleep for longer than any window and wake
+up in the middle of a cut: there messages are published in turn (`nadi.io.sinks.streamturn`), and the server refuses what comes too late.
 
-The ledger is in `<state>/sinks/<ordinal>`, which the hosts and the driver share.
+The ledger is in `<state>/sinks/<ordinal>`, which the hosts and the driver share, or in the database of the cuts, which all nodes do.
 
 A message that is larger than the server's `max_payload`, and one whose attributes make no subject, or one that no stream holds, is refused for good: what
 follows is said by `on.error` (see `nadi.io.sinks.refusals`).
@@ -21,22 +21,23 @@ follows is said by `on.error` (see `nadi.io.sinks.refusals`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from nats.aio.client import Client as Connection
 
 from nadi.errors import NOWHERE, NadiError, Span, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
-from nadi.io.jetstream import Outgoing, Stream, find_stream, publish_all
+from nadi.io.jetstream import MESSAGE_ID, Outgoing, Stream, find_stream, publish_all
 from nadi.io.natsclient import NatsClient
 from nadi.io.registry import SinkKind
 from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
-from nadi.io.sinks.numbers import TextOption, headers, numbers, producer, text_option
+from nadi.io.sinks.ledger import Kept
+from nadi.io.sinks.numbers import Numbers, TextOption, headers, numbers, producer, text_option
 from nadi.io.sinks.refusals import Refusals
+from nadi.io.sinks.streamturn import StreamTurn, present_after
 from nadi.io.sources.nats import CONNECTION_OPTIONS, client_of, destination, stream_for
+from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
 
-MESSAGE_ID = "Nats-Msg-Id"
 CHUNK = 2_000  # messages published in one call
 CHUNK_WITHIN = 60.0  # seconds
 SUBJECTS = 10_000  # of which the streams are kept in mind
@@ -50,12 +51,12 @@ class Ledger:
     Two, because a cut may be written again after it was committed here: Spark notes a batch as done only after the sinks have committed it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
 
     def start(self, stream: Stream, cut: int) -> int:
         """The sequence after which messages of this cut may stand."""
-        first = ledger.once(self._folder / f"start-{stream.name}.json", lambda: stream.bounds().last)
+        first = self._kept.once(f"start-{stream.name}", lambda: stream.bounds().last)
         assert isinstance(first, int)
         return max([first, *(last for done, last in self._committed().get(stream.name, ()) if done < cut)])
 
@@ -64,10 +65,10 @@ class Ledger:
         before = self._committed()
         after = {**before, **{stream: _noted(before.get(stream, []), cut, last) for stream, last in sequences.items()}}
         if after != before:
-            ledger.replace(self._folder / "committed.json", after)
+            self._kept.replace("committed", after)
 
     def _committed(self) -> dict[str, list[list[int]]]:
-        found = ledger.read(self._folder / "committed.json") or {}
+        found = self._kept.read("committed") or {}
         assert isinstance(found, dict)
         return found
 
@@ -86,8 +87,6 @@ def _noted(entries: list[list[int]], cut: int, last: int) -> list[list[int]]:
 class NatsSink:
     """Payloads to subjects of a server."""
 
-    guarantee = "exactly once"
-
     def __init__(
         self,
         client: NatsClient,
@@ -95,17 +94,20 @@ class NatsSink:
         connector: Connector,
         place: Place,
         subject: Callable[[str], str] = str,
+        kept: Kept | None = None,
     ) -> None:
+        """`kept` is where it notes what it has done, where that is not the sink's own place."""
         self._client = client
         self._destination = destination
         self._subject = subject
         self._connector = connector
         self._place = place
-        self._folder = ledger.folder(connector, place)
-        self._ledger = Ledger(self._folder)
+        self._run = ""
+        self._ledger = Ledger(kept or ledger.kept(connector, place))
         self._refusals = Refusals(connector, place)
         self._who = f"{client.name} (sink of {connector.stream})"
         self._streams: dict[str, Stream | None] = {}  # by subject; None: none holds it
+        self._turns: dict[tuple[int, str], StreamTurn] = {}  # by bucket and stream
         self._written: dict[int, int] = {}  # bucket → the last cut that was written whole
 
     def write(self, delivery: Delivery) -> Receipt:
@@ -114,12 +116,28 @@ class NatsSink:
         follows = self._written.pop(delivery.bucket, None) == delivery.cut - 1
         if not follows or len(self._streams) > SUBJECTS or None in self._streams.values():
             self._streams.clear()
+        self._before(delivery)
         messages = self._taken(self._messages(delivery), refused)
+        sequences = self._published(delivery, messages, follows)
+        self._written[delivery.bucket] = delivery.cut
+        succeeded(self._who)
+        return Receipt(delivery.bucket, delivery.cut, dict(sequences), self._refusals.keep(delivery, refused))
+
+    def _before(self, delivery: Delivery) -> None:
+        """A cut is about to be written."""
+
+    def _published(self, delivery: Delivery, messages: list[Outgoing], follows: bool) -> dict[str, int]:
+        """Publish what the streams do not have; -> the last sequences."""
+        publish = self._in_turn if self._place.shared else self._at_once
+        return publish(delivery, messages, follows)
+
+    def _at_once(self, delivery: Delivery, messages: list[Outgoing], follows: bool) -> dict[str, int]:
+        """Where nobody else publishes the same but a run of this node that came to its end."""
         sequences: dict[str, int] = {}
-        for stream in {self._stream(m.subject) for m in messages}:
+        for stream in self._streams_of(messages):
             start = self._ledger.start(stream, delivery.cut)  # before the first publish
             if not follows:
-                present, last = self._present(stream, start)
+                present, last, _end = present_after(stream, self._prefix(), start)
                 messages = [m for m in messages if m.headers[MESSAGE_ID] not in present]
                 sequences[stream.name] = last
         for i in range(0, len(messages), CHUNK):
@@ -127,9 +145,24 @@ class NatsSink:
             for message, sequence in zip(chunk, self._publish(chunk)):
                 name = self._stream(message.subject).name
                 sequences[name] = max(sequence, sequences.get(name, 0))
-        self._written[delivery.bucket] = delivery.cut
-        succeeded(self._who)
-        return Receipt(delivery.bucket, delivery.cut, dict(sequences), self._refusals.keep(delivery, refused))
+        return sequences
+
+    def _in_turn(self, delivery: Delivery, messages: list[Outgoing], follows: bool) -> dict[str, int]:
+        """Where another run of the app may be publishing the same."""
+        sequences: dict[str, int] = {}
+        for stream in self._streams_of(messages):
+            mine = [m for m in messages if self._stream(m.subject) is stream]
+            turn, last = self._turns.get((delivery.bucket, stream.name)) if follows else None, 0
+            if turn is None:
+                start = self._ledger.start(stream, delivery.cut)
+                present, last, end = present_after(stream, self._prefix(), start)
+                mine = [m for m in mine if m.headers[MESSAGE_ID] not in present]
+                turn = self._turns[delivery.bucket, stream.name] = StreamTurn(stream, self._prefix(), end)
+            sequences[stream.name] = max(last, turn.append(mine))
+        return sequences
+
+    def _streams_of(self, messages: Sequence[Outgoing]) -> list[Stream]:
+        return list(dict.fromkeys(self._stream(m.subject) for m in messages))
 
     def _taken(self, messages: Sequence[Outgoing], refused: dict[int, str]) -> list[Outgoing]:
         """The messages that the server will take; the others get into `refused`. Errors: REFUSED, CONNECTION_UNAVAILABLE (where `on.error` says to wait)."""
@@ -163,13 +196,20 @@ class NatsSink:
         """Nothing: the connection is shared."""
 
     def _messages(self, delivery: Delivery) -> list[Outgoing]:
-        made_by = producer(self._connector, self._place, delivery.bucket)
-        run = ledger.run(self._folder)
+        made_by = self._made_by(delivery.bucket)
         messages = []
         for payload, subject, of in zip(delivery.payloads, self._destination.values(delivery), numbers(delivery)):
-            identity = f"{run}/{of.group}/{of.number}"
+            identity = self._identity(delivery.bucket, of)
             messages.append(Outgoing(self._subject(subject), payload, {MESSAGE_ID: identity, **headers(made_by, of)}))
         return messages
+
+    def _made_by(self, bucket: int) -> str:
+        """What receivers know the rows of a bucket by."""
+        return producer(self._connector, self._place, bucket)
+
+    def _identity(self, bucket: int, of: Numbers) -> str:
+        """The id of a message."""
+        return f"{self._prefix()}{of.group}/{of.number}"
 
     def _publish(self, messages: Sequence[Outgoing]) -> list[int]:
         return self._client.call(lambda nc: publish_all(nc, messages), CHUNK_WITHIN)
@@ -191,19 +231,11 @@ class NatsSink:
             self._streams[subject] = (known or Stream(self._client, name)) if name else None
         return self._streams[subject]
 
-    def _present(self, stream: Stream, start: int) -> tuple[set[str], int]:
-        """The ids of this run that the stream holds after a sequence, and the last sequence of one of them."""
-        bounds = stream.bounds()
-        prefix = ledger.run(self._folder) + "/"
-        found: set[str] = set()
-        last = 0
-        for part in stream.read(max(start + 1, bounds.first), bounds.last + 1):
-            for message in part:
-                identity = message.headers.get(MESSAGE_ID, "")
-                if identity.startswith(prefix):
-                    found.add(identity)
-                    last = message.sequence
-        return found, last
+    def _prefix(self) -> str:
+        """What the ids of this run begin with."""
+        if not self._run:
+            self._run = ledger.run(ledger.shared(self._connector, self._place))
+        return self._run + "/"
 
 
 def size_of(message: Outgoing) -> int:
@@ -240,12 +272,12 @@ async def _bound(connection: Connection) -> int:
 
 
 def _open(connector: Connector, place: Place) -> Sink:
-    return NatsSink(client_of(connector.options), _subject(connector), connector, place)
+    return NatsSink(client_of(connector.options), checked_subject(connector), connector, place)
 
 
-def _subject(connector: Connector, span: Span = NOWHERE) -> TextOption:
+def checked_subject(connector: Connector, span: Span = NOWHERE) -> TextOption:
     """The checked destination. Errors: OPTION_MISSING, OPTION_INVALID."""
-    where = f"@sink of {connector.stream} (nats)"
+    where = f"@sink of {connector.stream} ({connector.type})"
     subject = destination(where, connector.options)
     option = text_option(connector, "destination", subject, span)
     wrong = "" if option.template.attributes else wrong_subject(subject)
@@ -256,7 +288,23 @@ def _subject(connector: Connector, span: Span = NOWHERE) -> TextOption:
 
 
 def _check(connector: Connector, span: Span) -> None:
-    _subject(connector, span)
+    checked_subject(connector, span)
 
 
-KIND = SinkKind(CONNECTION_OPTIONS, _open, local=True, check=_check)
+KIND = SinkKind(
+    CONNECTION_OPTIONS,
+    _open,
+    check=_check,
+    traits=SinkTraits(
+        guarantee=EXACTLY_ONCE,
+        why="messages carry their numbers, and after a failure the tail of the stream is read for those that are there",
+        refuses="a message that is larger than the server takes",
+        announces=False,
+        journal=False,
+        local=True,
+        header=False,
+        topics=None,
+        moved="",
+    ),
+    loops=(),
+)

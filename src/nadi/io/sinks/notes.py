@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from nadi.errors import error
 from nadi.io.remotefiles import inside, shown, system_at
+from nadi.received import read_json
 
 
 class NoteFolder:
@@ -28,7 +30,7 @@ class NoteFolder:
 
 
 class Note:
-    """One note. Errors: STATE_LOG_FAILED, INVALID_SETTING."""
+    """One note. Errors: STATE_LOG_FAILED, STATE_FILE_NOT_READABLE, INVALID_SETTING."""
 
     def __init__(self, url: str, name: str) -> None:
         self._url = url
@@ -43,7 +45,10 @@ class Note:
                     found = source.read()
             except FileNotFoundError:
                 return None
-        return json.loads(found)
+        try:
+            return read_json(found)
+        except msgspec.DecodeError as problem:
+            raise error("STATE_FILE_NOT_READABLE", path=f"{shown(self._url)}/{self._name}", reason=problem) from problem
 
     def replace(self, value: object) -> None:
         """Put a value into it, durable when this returns."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from nadi.errors import NOWHERE, Span, did_you_mean, error
 from nadi.io.contract import Connector, Delivery, Place
-from nadi.io.mappers.mapping import Template
+from nadi.io.mappers.mapannotation import Template
 from nadi.kernel import contract
 
 PRODUCER, GROUP, NUMBER, COUNT = "Nadi-Producer", "Nadi-Group", "Nadi-Number", "Nadi-Count"
@@ -51,7 +51,7 @@ def number_columns(delivery: Delivery) -> tuple[npt.NDArray[np.int64], ...]:
 
 def producer(connector: Connector, place: Place, bucket: int) -> str:
     """Who made a payload."""
-    return f"{place.app}/{connector.stream}/{connector.ordinal}/{bucket}"
+    return f"{place.identity}/{connector.stream}/{connector.ordinal}/{bucket}"
 
 
 def headers(made_by: str, of: Numbers) -> dict[str, str]:

@@ -6,47 +6,45 @@ only. The ledger keeps the last cut, so that a part which its reader has taken a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
-
-from nadi.io import staging
-from nadi.io.sinks import ledger
+from nadi.io import durablefiles
+from nadi.io.sinks.ledger import Kept
 
 
 class Parts:
-    """`folder` keeps the ledger and the name of the run, `target` is where the parts go."""
+    """`kept` has the ledger, `run` tells the name of the run, `target` is where the parts go."""
 
-    def __init__(self, folder: Path, target: Path, ending: str) -> None:
-        self._folder = folder
+    def __init__(self, kept: Kept, run: Callable[[], str], target: Path, ending: str) -> None:
+        self._kept = kept
+        self._run = run
         self._target = target
         self._ending = ending
-        self._path = folder / "parts.json"
 
     def stage(self, cut: int, bucket: int, data: bytes) -> dict[str, str | int]:
         """Keeps the part of a bucket for the commit. Errors: DISK_FULL."""
-        staging.make_folder(self._target, staging.OUTPUT_FOLDER)
-        staging.make_folder(self._target / ".staged")
+        durablefiles.make_folder(self._target, durablefiles.OUTPUT_FOLDER)
+        durablefiles.make_folder(self._target / ".staged")
         name = self._name(cut, bucket)
-        staging.write_atomically(self._target / ".staged" / name, data, staging.OUTPUT_FILE)
+        durablefiles.write_atomically(self._target / ".staged" / name, data, durablefiles.OUTPUT_FILE)
         return {"name": name}
 
     def commit(self, cut: int, names: Sequence[str]) -> None:
-        """Makes the parts of a cut visible. Errors: DISK_FULL."""
-        done = msgspec.json.decode(self._path.read_bytes(), type=int) if self._path.exists() else -1
+        """Makes the parts of a cut visible. Errors: DISK_FULL; FENCED, where another node has begun a later run."""
+        known = self._kept.held("parts")
+        done = known if isinstance(known, int) else -1
         staged = [self._target / ".staged" / name for name in names]
         if cut <= done:
             for path in staged:
-                staging.remove(path)
+                durablefiles.remove(path)
             return
-        with staging.room_for(self._target):
+        with durablefiles.room_for(self._target):
             for path in staged:
                 if path.exists():  # if not, an earlier try of this commit has renamed it
-                    staging.rename(path, self._target / path.name)
-            staging.sync_folder(self._target)
-            staging.make_folder(self._folder)
-        staging.write_atomically(self._path, msgspec.json.encode(cut))
+                    durablefiles.rename(path, self._target / path.name)
+            durablefiles.sync_folder(self._target)
+            self._kept.replace("parts", cut)
 
     def _name(self, cut: int, bucket: int) -> str:
-        return f"part-{ledger.run(self._folder)}-{cut:010}-{bucket:05}.{self._ending}"
+        return f"part-{self._run()}-{cut:010}-{bucket:05}.{self._ending}"

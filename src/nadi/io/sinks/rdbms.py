@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from nadi.databases import Address, connect, make_tables, passes, translated
-from nadi.errors import NadiError, did_you_mean, error
+from nadi.errors import NadiError, Span, did_you_mean, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.options import Option
 from nadi.io.registry import SinkKind, map_type
@@ -27,7 +28,8 @@ from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
 from nadi.io.sinks.numbers import producer
 from nadi.io.sinks.rdbmstable import LEDGER, Operation, Rows, made_table
-from nadi.io.sinks.refusals import Refusals, named
+from nadi.io.sinks.refusals import Refusals, action, named
+from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
 
 NOTHING = -1
 AT_ONCE = 5_000  # rows handed to the driver in one call
@@ -35,8 +37,6 @@ AT_ONCE = 5_000  # rows handed to the driver in one call
 
 class RdbmsSink:
     """Operations on one table. A transaction per bucket and cut."""
-
-    guarantee = "exactly once"
 
     def __init__(self, connector: Connector, place: Place, engine: Engine, who: str, apply: Operation) -> None:
         self._connector = connector
@@ -138,6 +138,42 @@ def _entered(connection: Connection, made_by: str, cut: int) -> bool:
 
 
 def _open(connector: Connector, place: Place) -> Sink:
+    address, who, operation = _target(connector)
+    return RdbmsSink(connector, place, connect(address), who, operation)
+
+
+def _check(connector: Connector, _span: Span) -> None:
+    _target(connector)
+
+
+def _ask(connector: Connector) -> None:
+    """Nothing is asked where `on.error` says what follows. A table that is not there would be made. A file of SQLite has a write-ahead log from now on, as each
+    that nadi opens."""
+    address, who, operation = _target(connector)
+    if action(connector) or _is_missing_file(address):
+        return
+    engine, table = connect(address), operation.table
+    try:
+        with engine.connect() as connection:
+            if connection.dialect.has_table(connection, table.name, schema=table.schema):
+                operation.ask(connection)
+            connection.rollback()
+    except DBAPIError as reason:
+        raise translated(reason, who) from reason
+    finally:
+        engine.dispose()
+
+
+def _is_missing_file(address: Address) -> bool:
+    """Whether it is a file of SQLite that would be made with the first connection."""
+    url = address.parsed
+    if url.get_backend_name() != "sqlite":
+        return False
+    return url.database is not None and url.database != ":memory:" and not Path(url.database).exists()
+
+
+def _target(connector: Connector) -> tuple[Address, str, Operation]:
+    """Where rows go, what that is called, and what is done with them. Errors: OPTION_INVALID, OPTION_MISSING, DATABASE_UNKNOWN."""
     options = connector.options
     where = f"@sink of {connector.stream} (rdbms)"
     if map_type(connector) != "passthrough":
@@ -152,8 +188,7 @@ def _open(connector: Connector, place: Place) -> Sink:
     if not url:
         raise error("OPTION_MISSING", where=where, name="url")
     address = Address(url, options.get("username", ""), options.get("password", ""))
-    who = f"{address.shown} (rdbms sink of {connector.stream})"
-    return RdbmsSink(connector, place, connect(address), who, _operation(connector, where))
+    return address, f"{address.shown} (rdbms sink of {connector.stream})", _operation(connector, where)
 
 
 def _operation(connector: Connector, where: str) -> Operation:
@@ -184,4 +219,18 @@ KIND = SinkKind(
         Option("keys"),
     ),
     _open,
+    check=_check,
+    ask=_ask,
+    traits=SinkTraits(
+        guarantee=EXACTLY_ONCE,
+        why="the rows of a batch and its number are written in one transaction",
+        refuses="a row that the database does not take",
+        announces=False,
+        journal=False,
+        local=False,
+        header=False,
+        topics=None,
+        moved="",
+    ),
+    loops=(),
 )

@@ -22,6 +22,9 @@ from sqlalchemy import (
     bindparam,
     delete,
     insert,
+    literal_column,
+    null,
+    select,
     update,
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
@@ -43,6 +46,8 @@ _TYPES: dict[Type, TypeEngine[Any]] = {
     Type.BOOL: Boolean(),
     Type.OBJECT: Text(),
 }
+
+_NEVER = literal_column("1 = 0", Boolean())  # SQLAlchemy would leave out what stands beside a `false()` of its own
 
 LEDGER = Table(
     "nadi_ledger",
@@ -79,6 +84,23 @@ class Operation:
         statement = self._statement(connection.dialect.name)
         connection.execute(statement, [self._bound(row) for row in self._latest(rows)])
 
+    def ask(self, connection: Connection) -> None:
+        """Have the database check the operation, on no row. Errors: the driver's."""
+        connection.execute(self._of_nothing(connection.dialect.name))
+
+    def _of_nothing(self, dialect: str) -> Executable:
+        table, keys = self.table, self._keys()
+        if self.name in ("insert", "upsert"):
+            into = insert(table) if self.name == "insert" else _insert(table, dialect)
+            one = select(literal_column("1").label("one")).subquery()
+            nothing = select(*[null().label(c.name) for c in table.c]).select_from(one).where(_NEVER)
+            filled = into.from_select([c.name for c in table.c], nothing)
+            return filled if self.name == "insert" else _upsert(filled, table, dialect)
+        where = [*(table.c[name].is_(None) for name in keys), _NEVER]
+        if self.name == "delete":
+            return delete(table).where(*where)
+        return update(table).where(*where).values({c.name: null() for c in table.c if c.name not in keys})
+
     def _keys(self) -> tuple[str, ...]:
         return tuple(c.name for c in self.table.primary_key)
 
@@ -103,20 +125,29 @@ class Operation:
     def _statement(self, dialect: str) -> Executable:
         table, keys = self.table, self._keys()
         if self.name == "upsert":
-            return _upsert(table, dialect)
+            return _upsert(_insert(table, dialect), table, dialect)
         where = [table.c[name] == bindparam(f"key_{name}") for name in keys]
         if self.name == "delete":
             return delete(table).where(*where)
         return update(table).where(*where).values({c.name: bindparam(c.name) for c in table.c if c.name not in keys})
 
 
-def _upsert(table: Table, dialect: str) -> Executable:
+def _insert(table: Table, dialect: str) -> Any:
+    """The insert of a dialect that knows what to do with a key that is there."""
+    if dialect == "mysql":
+        return mysql.insert(table)
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+
+
+def _upsert(into: Any, table: Table, dialect: str) -> Executable:
+    """An insert that changes the row whose keys are there."""
     keys = [c.name for c in table.primary_key]
     others = [c.name for c in table.c if c.name not in keys]
+    made: Executable
     if dialect == "mysql":
-        made = mysql.insert(table)
-        return made.on_duplicate_key_update({n: made.inserted[n] for n in others or keys})
-    into = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
-    if not others:
-        return into.on_conflict_do_nothing(index_elements=keys)
-    return into.on_conflict_do_update(index_elements=keys, set_={n: into.excluded[n] for n in others})
+        made = into.on_duplicate_key_update({n: into.inserted[n] for n in others or keys})
+    elif not others:
+        made = into.on_conflict_do_nothing(index_elements=keys)
+    else:
+        made = into.on_conflict_do_update(index_elements=keys, set_={n: into.excluded[n] for n in others})
+    return made

@@ -17,6 +17,7 @@ from typing import Any
 
 from nadi.io.contract import Connector, Delivery, Place, Refusal
 from nadi.io.sinks import ledger
+from nadi.io.sinks.ledger import KeptNote
 from nadi.io.sinks.notes import Note
 from nadi.io.sinks.numbers import numbers
 
@@ -54,7 +55,7 @@ class Refusals:
         ledger.replace(self._path(delivery), {"cut": delivery.cut, "refused": listed})
         return named(refused)
 
-    def _path(self, delivery: Delivery) -> Path | Note:
+    def _path(self, delivery: Delivery) -> Path | Note | KeptNote:
         return self._folder / f"refused-{delivery.bucket}.json"
 
 

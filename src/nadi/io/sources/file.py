@@ -23,15 +23,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nadi.errors import error
+from nadi.errors import Span, error
 from nadi.io.contract import Connector, Messages, Place
 from nadi.io.filebell import LOOK_EVERY, FolderBell
 from nadi.io.mappers.unreadable import UNREADABLE
 from nadi.io.options import Option, check_options, flag, integer
-from nadi.io.registry import SourceKind
+from nadi.io.registry import Before, SourceKind
 from nadi.io.sources.file_index import NO_TIME, Index, Reader
-from nadi.io.sources.file_manifest import Entry, Manifest, check_unchanged, edges_of
+from nadi.io.sources.file_manifest import Entry, EntryNotes, Manifest, check_unchanged, edges_of
 from nadi.io.wakes import Tell
+from nadi.plan.connectortraits import Divided, SourceTraits
 
 _log = logging.getLogger("nadi.io.file")
 _NEVER = float("inf")
@@ -46,7 +47,7 @@ OPTIONS = (
     # Siddhi's own, as far as a closed file has a choice.
     Option("mode", choices=("LINE",)),
     Option("tailing", choices=("false",)),
-    Option("action.after.process", choices=("KEEP",)),
+    Option("action.after.process", choices=("KEEP", "NONE")),
 )
 
 
@@ -70,7 +71,8 @@ class FileLog:
         self._due = _NEVER  # when the first of the files that are there may have settled
         self._seen: dict[str, tuple[int, int, float]] = {}
         self._ended = False
-        self._manifest = Manifest(place.state / "sources" / str(connector.ordinal))
+        notes = EntryNotes(connector, place) if place.shared else None
+        self._manifest = Manifest(place.state / "sources" / str(connector.ordinal), notes)
         self._known = {e.path: e for e in self._manifest.entries}
 
     # -- the log
@@ -118,6 +120,7 @@ class FileLog:
         self._catch_up(end)
         for entry in self._manifest.between(start, end):
             check_unchanged(entry)
+            self._ensure_index(entry)
             first, last = max(start, entry.first) - entry.first, min(end, entry.end) - entry.first
             times = self._times(entry)
             readable = entry.rows - bool(entry.broken)
@@ -141,7 +144,20 @@ class FileLog:
             raise error("LOG_TRUNCATED", log=self._where, position=end, first=f"0 and ends at {self._manifest.end}")
 
     def _times(self, entry: Entry) -> npt.NDArray[np.int64]:
+        if entry.timed:
+            self._ensure_index(entry)
         return self._manifest.times(entry) if entry.timed else np.broadcast_to(np.int64(entry.time), (entry.rows,))
+
+    def _ensure_index(self, entry: Entry) -> None:
+        """Make the index of a file that another node has made part of the log. Errors: FILE_CHANGED."""
+        if self._manifest.has_index(entry):
+            return
+        check_unchanged(entry)
+        path, before = Path(entry.path), self._manifest.entries[entry.number - 1] if entry.number else None
+        index = self._reader.index(path)
+        since = before.time if before and before.timed else NO_TIME
+        times = self._reader.times(path, index, since, entry.mtime // 10**6)
+        self._manifest.keep_index(entry, index.offsets, times)
 
     # -- discovery
 
@@ -233,7 +249,7 @@ class FileLog:
             broken=index.broken,
         )
         self._manifest.add(entry, index.offsets, times)
-        self._known[entry.path] = entry
+        self._known |= {each.path: each for each in self._manifest.entries[entry.number :]}
 
 
 def _last_time(times: npt.NDArray[np.int64] | None, last: Entry | None, mtime: int) -> int:
@@ -289,11 +305,37 @@ def open_file_log(connector: Connector, place: Place) -> FileLog:
     return FileLog(connector, place)
 
 
+def _check(connector: Connector, _span: Span) -> None:
+    _location(connector)
+
+
+def _take_over(source: Connector, place: Place, before: Before) -> None:
+    """Number the rows of files as those before did. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
+    notes = EntryNotes(source, place)
+    for old, at in before:
+        for entry in EntryNotes(old, at).since(0):
+            notes.add(entry)
+
+
 KIND = SourceKind(
     options=OPTIONS,
     open=open_file_log,
     identity=("file.uri", "dir.uri"),
     begins=lambda _source: "with the first row of what is there",
-    parted=True,
-    local=True,
+    check=_check,
+    take_over=_take_over,
+    traits=SourceTraits(
+        endless=False,
+        divided=Divided.WHOLE,
+        centres=False,
+        owned=False,
+        listens=None,
+        journal=False,
+        parted=True,
+        local=True,
+        header=True,
+        topics=None,
+        moved="needs its path on a mount of all workers: elsewhere its instance stops with FILE_CHANGED or FILE_MISSING when it moves",
+    ),
+    loops=(),
 )

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from nadi.io.contract import Connector, Messages
 from nadi.io.mappers.csv_records import records
-from nadi.io.mappers.mapping import delimiter_of, map_options
+from nadi.io.mappers.mapannotation import delimiter_of, map_options
 from nadi.io.options import flag
 from nadi.io.registry import make_source_mapper, map_type
 from nadi.io.sources.file_lines import BLOCK, COMPRESSED, STRIDE, index_lines, lines_from

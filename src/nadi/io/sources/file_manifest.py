@@ -1,4 +1,11 @@
-"""The manifest of a file source: which files are part of the log, in which order, and what they were when their rows were numbered."""
+"""The manifest of a file source: which files are part of the log, in which order, and what they were when their rows were numbered.
+
+    <state>/sources/<ordinal>/manifest.jsonl    a line for each file
+    <state>/sources/<ordinal>/index/            where rows begin in it, and when they count as of
+
+Where another node may go on with the app, the entries are notes in the database that all nodes reach, each made once by whoever is first. A node that does not
+have an index makes it of the file again.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nadi.errors import error
-from nadi.io.staging import append_durably, make_folder, room_for, truncate, write_atomically
+from nadi.io.contract import Connector, Place
+from nadi.io.durablefiles import append_durably, make_folder, room_for, truncate, write_atomically
 
 _EDGE = 65536
+_MOST = 999_999_998  # files of one source
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,11 +54,35 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return self.first + self.rows
 
 
-class Manifest:
-    """The entries on disk, append-only. One process adds (`locked`), any number read (`refresh`)."""
+class EntryNotes:
+    """The entries of a source where all nodes find them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, connector: Connector, place: Place) -> None:
+        from nadi.io.appnotes import AppNotes  # with it comes SQLAlchemy, which takes half a second
+
+        self._notes = AppNotes(place.shared, place.identity, place.epoch)
+        self._source = f"source-{connector.ordinal}"
+
+    def since(self, number: int) -> list[Entry]:
+        """Those from a number on. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
+        found = self._notes.following(self._name(number - 1), self._name(_MOST))
+        return [msgspec.convert(entry, Entry) for entry in found]
+
+    def add(self, entry: Entry) -> bool:
+        """Add one; False where there is another one with its number. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
+        made = msgspec.to_builtins(entry)
+        return msgspec.convert(self._notes.once(self._name(entry.number), lambda: made), Entry) == entry
+
+    def _name(self, number: int) -> str:
+        return f"{self._source}-{1 + number:09}"  # 0: before the first one
+
+
+class Manifest:
+    """The entries, append-only: on disk or, with `notes`, there. One process adds (`locked`), any number read (`refresh`)."""
+
+    def __init__(self, folder: Path, notes: EntryNotes | None = None) -> None:
         self._folder = folder
+        self._notes = notes
         self._path = folder / "manifest.jsonl"
         self._read = 0
         self.entries: list[Entry] = []
@@ -71,6 +104,10 @@ class Manifest:
 
     def refresh(self) -> None:
         """Takes in what was appended since the last look; a torn last line is not there yet."""
+        if self._notes is not None:
+            for entry in self._notes.since(len(self.entries)):
+                self._take(entry)
+            return
         try:
             with self._path.open("rb") as f:
                 f.seek(self._read)
@@ -83,16 +120,30 @@ class Manifest:
             self._take(msgspec.json.decode(line, type=Entry))
 
     def add(self, entry: Entry, offsets: npt.NDArray[np.int64], times: npt.NDArray[np.int64] | None) -> None:
-        """Makes a file part of the log: its index first, then its entry. Call it under `locked`."""
-        make_folder(self._folder / "index")
-        self._save(entry.number, "offsets", offsets)
-        if times is not None:
-            self._save(entry.number, "times", times)
+        """Makes a file part of the log: its index first, then its entry. Call it under `locked`. Where another node has added a file in its place, that one is
+        taken in, and this one is still to be added."""
+        if self._notes is not None:
+            if self._notes.add(entry):
+                self.keep_index(entry, offsets, times)
+            self.refresh()
+            return
+        self.keep_index(entry, offsets, times)
         self._drop_torn_end()
         line = msgspec.json.encode(entry) + b"\n"
         append_durably(self._path, line)
         self._read += len(line)
         self._take(entry)
+
+    def keep_index(self, entry: Entry, offsets: npt.NDArray[np.int64], times: npt.NDArray[np.int64] | None) -> None:
+        """Keep what is found in a file."""
+        make_folder(self._folder / "index")
+        if times is not None:
+            self._save(entry.number, "times", times)
+        self._save(entry.number, "offsets", offsets)
+
+    def has_index(self, entry: Entry) -> bool:
+        """Whether what is found in a file is kept here."""
+        return self._notes is None or (self._folder / "index" / f"{entry.number}.offsets.npy").exists()
 
     def offsets(self, entry: Entry) -> npt.NDArray[np.int64]:
         return self._load(entry.number, "offsets")

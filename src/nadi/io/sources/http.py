@@ -6,9 +6,11 @@
 | 400 | the mapper can make no event of it, or it is no HTTP; nothing was kept; the body says why, as JSON |
 | 401 404 405 413 415 | credentials, path, method, size (7 MB), a Content-Encoding |
 | 408 431 501 | it did not come in time, its head is too long, a Transfer-Encoding other than chunked |
-| 503 | the journal is away, the source is stopping, or too much waits; `Retry-After` says when to come back |
+| 422 | its `Idempotency-Key` was given to another message before |
+| 503 | the journal is away, the source is stopping, too much waits, or the app is too far behind; `Retry-After` says when to come back |
 
-A message that got 503 because the journal went away in the middle may have been kept all the same. Sources with the same host and port share one server.
+A message that got 503 because the journal went away in the middle may have been kept all the same: a client that gives it an `Idempotency-Key` sends it again,
+and it counts once (`nadi.io.journalseen`). Sources with the same host and port share one server.
 """
 
 from __future__ import annotations
@@ -19,17 +21,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from nadi.errors import error
+from nadi.errors import Span, error
 from nadi.io.contract import Connector, Ingress, Log, Place
-from nadi.io.journal import EVENT_BYTES, open_journal
+from nadi.io.journal import EVENT_BYTES, open_journal, required
 from nadi.io.journallog import RETENTION_MS, open_journal_log
+from nadi.io.journalseen import Rules, remember
 from nadi.io.listeners import Limits, Listening
 from nadi.io.namedfiles import check_named
+from nadi.io.natsclient import shared
 from nadi.io.options import Option, integer
 from nadi.io.postserver import PostServer
 from nadi.io.registry import SourceKind, make_source_mapper
+from nadi.io.seen import Bounds
 from nadi.io.sources.http_endpoint import HttpEndpoint, login
 from nadi.io.tls import KeyStore
+from nadi.plan.connectortraits import Divided, ListensAt, SourceTraits
+
+LISTENS = ListensAt("receiver.url", "http://127.0.0.1:9763/{app}/{stream}")
+
+MISSED = 60_000  # ms after which a number of a producer is missing, though a later one has come
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +67,17 @@ class Address:
 
 def address(connector: Connector, place: Place) -> Address:
     """Where a source listens: `receiver.url`, by default http://127.0.0.1:9763/<app>/<stream>. Errors: OPTION_INVALID."""
-    url = connector.options.get("receiver.url", f"http://127.0.0.1:9763/{place.app}/{connector.stream}")
-    parts = urlsplit(url)
-    secure = parts.scheme == "https"
+    url = connector.options.get(LISTENS.option, LISTENS.at(place.app, connector.stream))
     try:
+        parts = urlsplit(url)
+        secure = parts.scheme == "https"
         port = (443 if secure else 80) if parts.port is None else parts.port
-    except ValueError:
-        port = -1
-    if parts.scheme not in ("http", "https") or not parts.hostname or port < 0:
-        raise _invalid(connector, "receiver.url", url, "http://host:port/path or https://host:port/path")
-    return Address(parts.hostname, port, unquote(parts.path) or "/", secure, _store(connector) if secure else None)
+        host = parts.hostname if parts.scheme in ("http", "https") else None
+    except ValueError:  # no port, or no address in [brackets]
+        host = None
+    if not host:
+        raise _invalid(connector, LISTENS.option, url, "http://host:port/path or https://host:port/path")
+    return Address(host, port, unquote(parts.path) or "/", secure, _store(connector) if secure else None)
 
 
 def _store(connector: Connector) -> KeyStore | None:
@@ -82,13 +93,24 @@ def _store(connector: Connector) -> KeyStore | None:
     return KeyStore(Path(file), options.get("https.keystore.password") or options.get("https.cert.password", ""))
 
 
-def _idle(connector: Connector, limits: Limits) -> int:
+def _idle(connector: Connector, usual: int) -> int:
     """How long clients may be silent, ms. Errors: OPTION_INVALID."""
     name = "socket.idle.timeout"
-    idle = integer(connector.options, name, limits.idle)
+    idle = integer(connector.options, name, usual)
     if idle <= 0:
         raise _invalid(connector, name, str(idle), "a number of ms above 0")
     return idle
+
+
+def _bounds(connector: Connector) -> Bounds | None:
+    """What is remembered of marked messages, None where the source does not look at marks. Errors: OPTION_INVALID."""
+    hours = integer(connector.options, "idempotency.hours", 24)
+    keys = integer(connector.options, "idempotency.keys", Bounds().keys)
+    if hours < 0:
+        raise _invalid(connector, "idempotency.hours", str(hours), "a number of hours; 0: keys are not looked at")
+    if keys <= 0:
+        raise _invalid(connector, "idempotency.keys", str(keys), "a number of keys above 0")
+    return Bounds(hours * 3_600_000, keys) if hours else None
 
 
 def _invalid(connector: Connector, name: str, value: str, wanted: str) -> Exception:
@@ -135,13 +157,17 @@ class HttpIngress:
         self._address = address(connector, place)
         if self._address.store is not None:
             check_named(_where(connector), "https.keystore.file", str(self._address.store.file), place.files)
-        journal = open_journal(place.journal, place.app)
+        journal = open_journal(place.journal, place.identity, place.listening.limits.behind)
         mapper = make_source_mapper(connector)
         login(connector)
-        idle = _idle(connector, place.listening.limits)
+        idle = _idle(connector, place.listening.limits.idle)
+        bounds = _bounds(connector)
+        if bounds is not None:
+            rules = Rules(f"http source of {connector.stream}", bounds, MISSED)
+            remember(journal, shared(required(place.journal)), connector.ordinal, rules)
         with _LOCK:
             self._shared = _server_of(self._address, place.listening)
-            self._endpoint = HttpEndpoint(connector, journal, mapper, self._shared.server)
+            self._endpoint = HttpEndpoint(connector, journal, mapper, self._shared.server, bounds is not None)
             self._shared.add(self._address.path, self._endpoint, idle)
             _SERVERS[self._key] = self._shared
 
@@ -186,16 +212,24 @@ def _not_started(path: str, reason: str) -> Exception:
 def _open(connector: Connector, place: Place) -> Log:
     address(connector, place)
     hours = integer(connector.options, "journal.retention.hours", RETENTION_MS // 3_600_000)
-    return open_journal_log(place.journal, place.app, connector.ordinal, hours * 3_600_000)
+    return open_journal_log(place.journal, place.identity, connector.ordinal, hours * 3_600_000)
 
 
 def _ingress(connector: Connector, place: Place) -> Ingress:
     return HttpIngress(connector, place)
 
 
+def _check(connector: Connector, _span: Span) -> None:
+    """What its ingress looks at before it listens."""
+    address(connector, Place("", Path()))
+    login(connector)
+    _idle(connector, Limits().idle)
+    _bounds(connector)
+
+
 KIND = SourceKind(
     (
-        Option("receiver.url"),
+        Option(LISTENS.option),
         Option("basic.auth.enabled", kind="bool"),
         Option("basic.auth.username"),
         Option("basic.auth.password"),
@@ -205,9 +239,27 @@ KIND = SourceKind(
         Option("tls.store.type"),
         Option("socket.idle.timeout", kind="int"),
         Option("journal.retention.hours", kind="int"),
+        Option("idempotency.hours", kind="int"),
+        Option("idempotency.keys", kind="int"),
         Option("worker.count", kind="int"),  # Siddhi's; one loop takes all connections here
     ),
     _open,
     _ingress,
     begins=lambda _source: "with the first message that it takes",
+    check=_check,
+    address=address,
+    traits=SourceTraits(
+        endless=True,
+        divided=Divided.SENT,
+        centres=False,
+        owned=True,
+        listens=LISTENS,
+        journal=True,
+        parted=False,
+        local=False,
+        header=False,
+        topics=None,
+        moved="",
+    ),
+    loops=(),
 )

@@ -1,7 +1,8 @@
 """What an http source does with messages: those that arrive while others are being appended to the journal are checked and appended together.
 
 They are checked in a thread, as a body may take its time, and the server answers others meanwhile. The mapper runs only to check; the journal keeps the
-body as it came, with the headers that the mapping reads (`trp:name`).
+body as it came, with the headers that the mapping reads (`trp:name`), and with what the message is known by where its client says that
+(`nadi.io.sources.http_marks`): one that is in the journal already is answered like the first time, and not appended again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import base64
 import hmac
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
@@ -18,11 +19,14 @@ import numpy as np
 
 from nadi.errors import NadiError, error
 from nadi.io.contract import Connector, Messages, SourceMapper
-from nadi.io.journal import EVENT_BYTES, Event, Journal
+from nadi.io.journal import EVENT_BYTES, Journal
+from nadi.io.journalmessages import Event
 from nadi.io.options import flag
 from nadi.io.postanswer import RETRY, Answer, Header, too_large
 from nadi.io.postconnection import Exchange
 from nadi.io.postserver import PostServer
+from nadi.io.seen import MARK, Outcome, to_text
+from nadi.io.sources.http_marks import NAMES, mark_of
 from nadi.io.sources.properties import transport_names
 
 BATCH = 2_000  # requests checked in one go …
@@ -32,14 +36,20 @@ CHECKERS = 32  # threads that check, for all sources; a source has one at a time
 ACCEPTED = Answer(202)
 STOPPING = Answer(503, "the source is stopping", RETRY)
 UNKNOWN = Answer(401, "credentials are needed", ((b"www-authenticate", b'Basic realm="nadi"'),))
+REUSED = Answer(422, "the Idempotency-Key was given to another message before")
 TOO_LARGE = too_large(EVENT_BYTES)
 
 
 class HttpEndpoint:
     """One source. All but the checking happens in the server's loop."""
 
-    def __init__(self, connector: Connector, journal: Journal, mapper: SourceMapper, server: PostServer) -> None:
-        """Errors: OPTION_MISSING, where credentials are asked for and not named."""
+    def __init__(
+        self, connector: Connector, journal: Journal, mapper: SourceMapper, server: PostServer, marks: bool = False
+    ) -> None:
+        """`marks` is whether it looks at what clients say that messages are known by: then the journal has a chooser.
+
+        Errors: OPTION_MISSING, where credentials are asked for and not named."""
+        self._marks = marks
         self._ordinal = connector.ordinal
         self._journal = journal
         self._mapper = mapper
@@ -54,6 +64,11 @@ class HttpEndpoint:
         """Why no message with such headers is taken."""
         if self._login and not any(n == b"authorization" and hmac.compare_digest(v, self._login) for n, v in headers):
             return UNKNOWN
+        if self._marks and _is_marked(headers):
+            try:
+                mark_of(headers)
+            except ValueError as reason:
+                return Answer(400, str(reason))
         return STOPPING if self.stopping else None
 
     def take(self, exchange: Exchange, headers: Sequence[Header]) -> None:
@@ -62,6 +77,8 @@ class HttpEndpoint:
             exchange.properties = {
                 text: v.decode("latin-1") for raw, text in self._kept for n, v in headers if n == raw
             }
+        if self._marks and _is_marked(headers) and (mark := mark_of(headers)) is not None:
+            exchange.properties = {**exchange.properties, MARK: to_text(mark)}
         self._waiting.append(exchange)
         if not self._busy:
             self._busy = True
@@ -95,13 +112,29 @@ class HttpEndpoint:
                 answer = ACCEPTED if reason is None else answer_of(reason)
                 self._server.call(self._over, [*bad, *((e, answer) for e in good)])
 
-            self._journal.submit(self._ordinal, events).add_done_callback(stored)
+            def chosen(told: Future[Sequence[Outcome]]) -> None:
+                reason = told.exception()
+                answers = [_CHOSEN[o] for o in told.result()] if reason is None else [answer_of(reason)] * len(good)
+                self._server.call(self._over, [*bad, *zip(good, answers, strict=True)])
+
+            if self._marks and any(MARK in e.properties for e in good):
+                self._journal.submit_once(self._ordinal, events).add_done_callback(chosen)
+            else:
+                self._journal.submit(self._ordinal, events).add_done_callback(stored)
         except Exception as reason:
             self._server.call(self._over, [(e, answer_of(reason)) for e in taken])
 
     def _over(self, answered: Sequence[tuple[Exchange, Answer]]) -> None:
         self._next()
         self._server.answer(answered)
+
+
+_CHOSEN = {Outcome.TAKEN: ACCEPTED, Outcome.REPEATED: ACCEPTED, Outcome.REUSED: REUSED}
+
+
+def _is_marked(headers: Iterable[Header]) -> bool:
+    """Whether a client says what its message is known by."""
+    return not NAMES.isdisjoint([name for name, _ in headers])
 
 
 @cache

@@ -16,6 +16,7 @@ from nadi.io.options import Option
 from nadi.io.registry import SourceKind
 from nadi.io.sources.nats import StreamLog
 from nadi.io.sources.properties import transport_names
+from nadi.plan.connectortraits import Divided, SourceTraits
 
 STREAM = "NADI_MEMORY"
 MAX_BYTES = 1024 * 1024 * 1024
@@ -35,7 +36,18 @@ def memory(place: Place) -> NatsClient:
     return client
 
 
+def copied(place: Place) -> NatsClient | None:
+    """The node's server, where another node has a copy of it: there topics are kept by the numbers of their events (`nadi.io.memorytopics`)."""
+    client = shared(place.journal) if place.journal else None
+    return None if client is None or client.replica is None else client
+
+
 def _open(connector: Connector, place: Place) -> Log:
+    client = copied(place)
+    if client is not None:
+        from nadi.io.memorytopics import TopicLog
+
+        return TopicLog(client, connector.options["topic"])
     return StreamLog(memory(place), subject(connector.options["topic"]), "end", transport_names(connector))
 
 
@@ -44,4 +56,18 @@ KIND = SourceKind(
     _open,
     identity=("topic",),
     begins=lambda _source: "with what comes after the start",
+    traits=SourceTraits(
+        endless=True,
+        divided=Divided.WHOLE,
+        centres=False,
+        owned=False,
+        listens=None,
+        journal=True,
+        parted=False,
+        local=False,
+        header=False,
+        topics=None,
+        moved="",
+    ),
+    loops=(),
 )

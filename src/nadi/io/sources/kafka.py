@@ -6,6 +6,8 @@ A position is an offset. Only committed transactions are read. The consumer neve
 reads what is decided by the cut. What is processed is committed to `group.id` all the same, so that lag is seen by the usual tools
 (`enable.offsets.commit='false'` switches it off).
 
+With `share='i/n'` it has every n-th of these numbers, and the others stand for nothing.
+
 `topic.offsets.map='a=10,b=0'` or `start.position` (`beginning`, `end`, `time:<ms>`) say where an app begins. `threading.option` is accepted and
 without effect: partitions are read in parallel, their order is kept.
 """
@@ -27,18 +29,21 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
-from nadi.errors import error
+from nadi.errors import NOWHERE, Span, error
 from nadi.io import kafkaproperties, kafkawatch
 from nadi.io.contract import Connector, Log, Messages, Place
-from nadi.io.kafkaclient import OPTIONS, WITHIN, Setting, admin_of, name_of, settings, translated
+from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS, WITHIN, Setting, admin_of, name_of, settings, translated
 from nadi.io.kafkalibrary import wanted
 from nadi.io.options import Option, flag
 from nadi.io.registry import SourceKind
 from nadi.io.retention import Retention
 from nadi.io.retry import failed, succeeded
+from nadi.io.share import OPTION as SHARE
+from nadi.io.share import share_of
 from nadi.io.sources.kafka_readers import Came, Event, MessageReader, Reader
 from nadi.io.sources.properties import transport_names
 from nadi.io.wakes import TRUSTED, Doorbell, Tell
+from nadi.plan.connectortraits import Divided, SourceTraits, Topics
 
 END_AGE_MS = 10
 PARTITIONS_AGE_MS = 5_000
@@ -59,7 +64,8 @@ COMMITTED = IsolationLevel.READ_COMMITTED
 class KafkaLog:
     """Topics of one cluster. Clients are made on first use; the log may be used by several threads."""
 
-    def __init__(self, connector: Connector, place: Place) -> None:
+    def __init__(self, connector: Connector, place: Place, names: tuple[str, ...] = ()) -> None:
+        """`names` are transport properties that somebody wants besides those that the mapping reads."""
         options = connector.options
         self._connector = connector
         self._who = name_of(connector)
@@ -69,7 +75,8 @@ class KafkaLog:
         self._starts = _offsets(connector)
         self._group = options.get("group.id") or f"nadi-{place.app}-{connector.stream}"
         self._commits = flag(options, "enable.offsets.commit", True)
-        self._names = transport_names(connector)
+        self._names = (*transport_names(connector), *names)
+        self._share = share_of(f"@source of {connector.stream} (kafka)", options)
         self._counts: dict[str, int] = {}
         self._counted = self._ended = float("-inf")
         self._ends: dict[int, int] = {}
@@ -244,6 +251,8 @@ class KafkaLog:
 
     def _place(self, partition: int) -> tuple[str, int] | None:
         """Topic and number of a partition; None for a number that stands for nothing."""
+        if not self._share.has_partition(partition):
+            return None
         place, topic = divmod(partition, len(self._topics))
         name = self._topics[topic]
         if self._fixed:
@@ -361,10 +370,21 @@ def _offsets(connector: Connector) -> dict[str, int]:
     return found
 
 
-def _invalid(connector: Connector, name: str, value: str, wanted: str) -> Exception:
-    return error(
-        "OPTION_INVALID", where=f"@source of {connector.stream} (kafka)", name=name, value=value, wanted=wanted
-    )
+def _invalid(connector: Connector, name: str, value: str, wanted: str, span: Span = NOWHERE) -> Exception:
+    where = f"@source of {connector.stream} ({connector.type})"
+    return error("OPTION_INVALID", span, where=where, name=name, value=value, wanted=wanted)
+
+
+def _check(connector: Connector, span: Span) -> None:
+    kafkaproperties.check(connector, span)
+    share_of(f"@source of {connector.stream} (kafka)", connector.options, span)
+    check_start(connector, span)
+    _offsets(connector)
+    numbers = connector.options.get("partition.no.list", "")
+    if not all(p.strip().isdecimal() for p in numbers.split(",") if p.strip()):
+        raise _invalid(connector, "partition.no.list", numbers, "whole numbers with commas between them", span)
+    if not connector.options["topic.list"].strip(" ,"):
+        raise _invalid(connector, "topic.list", connector.options["topic.list"], "names of topics", span)
 
 
 def _begins(connector: Connector) -> str:
@@ -375,15 +395,15 @@ def _begins(connector: Connector) -> str:
     return f"{found}; {offsets}" if offsets else found
 
 
-def _open(connector: Connector, place: Place) -> Log:
+def check_start(connector: Connector, span: Span = NOWHERE) -> None:
+    """Errors: OPTION_INVALID, where `start.position` is none."""
     start = connector.options.get("start.position", "beginning").strip().lower()
     if start not in ("beginning", "end") and not start.removeprefix("time:").isdecimal():
-        raise _invalid(connector, "start.position", start, "beginning, end or time:<ms>")
-    numbers = connector.options.get("partition.no.list", "")
-    if not all(p.strip().isdecimal() for p in numbers.split(",") if p.strip()):
-        raise _invalid(connector, "partition.no.list", numbers, "whole numbers with commas between them")
-    if not connector.options["topic.list"].strip(" ,"):
-        raise _invalid(connector, "topic.list", connector.options["topic.list"], "names of topics")
+        raise _invalid(connector, "start.position", start, "beginning, end or time:<ms>", span)
+
+
+def _open(connector: Connector, place: Place) -> Log:
+    _check(connector, connector.map.span)
     kafkaproperties.check_files(connector, place.files)
     return KafkaLog(connector, place)
 
@@ -401,9 +421,24 @@ KIND = SourceKind(
         Option("seq.enabled", choices=("false",)),
         Option("enable.offsets.commit", kind="bool"),
         Option("enable.async.commit", kind="bool"),
+        SHARE,
     ),
     _open,
     identity=("topic.list", "partition.no.list"),
     begins=_begins,
-    check=kafkaproperties.check,
+    check=_check,
+    traits=SourceTraits(
+        endless=True,
+        divided=Divided.SHARES,
+        centres=False,
+        owned=False,
+        listens=None,
+        journal=False,
+        parted=False,
+        local=False,
+        header=False,
+        topics=Topics(("topic.list", "topic")),
+        moved="",
+    ),
+    loops=(KAFKA_LOOPS,),
 )

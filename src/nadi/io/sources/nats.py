@@ -3,27 +3,33 @@
 A position is the sequence in the stream. The stream is the one that holds the subject; where there is none it is made (on disk, keeping everything). The app
 reads every message itself and keeps its own positions, so `queue.group.name` and `durable.name`, which Siddhi needs for that, are accepted and without effect.
 
+With `share='i/n'` it has the messages of every n-th sequence or so (`nadi.io.share`): the server sends all of them, and the others are dropped here.
+
 `start.position`: `beginning` (default), `end`, a sequence (Siddhi's `subscription.sequence` as well), or a time as `time:<ms>`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
 from nats.aio.client import Client as Connection
 
-from nadi.errors import error
+from nadi.errors import Span, error
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, find_stream, stream_config, token
 from nadi.io.natsclient import NatsClient, shared
 from nadi.io.options import Option
 from nadi.io.registry import SourceKind
 from nadi.io.retention import Retention
+from nadi.io.share import OPTION as SHARE
+from nadi.io.share import WHOLE, Share, share_of
 from nadi.io.sources.properties import transport_names
 from nadi.io.streamear import StreamEar
 from nadi.io.wakes import TRUSTED, Doorbell, Tell
+from nadi.plan.connectortraits import Divided, SourceTraits
 
 PIECE_MESSAGES = 20_000
 PIECE_BYTES = 16 * 1024 * 1024
@@ -47,11 +53,19 @@ CONNECTION_OPTIONS = (
 class StreamLog:
     """The messages of one subject as a log of one partition."""
 
-    def __init__(self, client: NatsClient, subject: str, start: str = "beginning", names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        client: NatsClient,
+        subject: str,
+        start: str = "beginning",
+        names: tuple[str, ...] = (),
+        share: Share = WHOLE,
+    ) -> None:
         self._client = client
         self._subject = subject
         self._start = start
         self._names = names
+        self._share = share
         self._stream: Stream | None = None
         self._bell = Doorbell()
         self._ear = StreamEar(client, self._bell.ring)
@@ -110,7 +124,7 @@ class StreamLog:
         piece: list[Stored] = []
         size = 0
         for part in self._found().read(start, end):
-            for message in part:
+            for message in self._mine(part):
                 piece.append(message)
                 size += len(message.data)
                 if len(piece) == PIECE_MESSAGES or size >= PIECE_BYTES:
@@ -118,6 +132,12 @@ class StreamLog:
                     piece, size = [], 0
         if piece:
             yield self._messages(piece)
+
+    def _mine(self, part: list[Stored]) -> list[Stored]:
+        if self._share == WHOLE:
+            return part
+        mine = self._share.has_messages(np.fromiter((m.sequence for m in part), np.int64, len(part)))
+        return list(compress(part, mine.tolist()))
 
     def acknowledge(self, partition: int, position: int) -> None:
         """Nothing: the stream keeps what its own limits say."""
@@ -189,7 +209,15 @@ def _begins(connector: Connector) -> str:
 def _open(connector: Connector, place: Place) -> Log:
     where = f"@source of {connector.stream} (nats)"
     subject, start = destination(where, connector.options), start_position(where, connector.options)
-    return StreamLog(client_of(connector.options), subject, start, transport_names(connector))
+    share = share_of(where, connector.options)
+    return StreamLog(client_of(connector.options), subject, start, transport_names(connector), share)
+
+
+def _check(connector: Connector, span: Span) -> None:
+    where = f"@source of {connector.stream} (nats)"
+    destination(where, connector.options)
+    start_position(where, connector.options)
+    share_of(where, connector.options, span)
 
 
 KIND = SourceKind(
@@ -199,8 +227,24 @@ KIND = SourceKind(
         Option("durable.name"),
         Option("subscription.sequence"),
         Option("start.position"),
+        SHARE,
     ),
     _open,
     identity=("destination", "subject"),
     begins=_begins,
+    check=_check,
+    traits=SourceTraits(
+        endless=True,
+        divided=Divided.SHARES,
+        centres=False,
+        owned=False,
+        listens=None,
+        journal=False,
+        parted=False,
+        local=False,
+        header=False,
+        topics=None,
+        moved="",
+    ),
+    loops=(),
 )

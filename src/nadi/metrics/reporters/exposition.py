@@ -96,8 +96,8 @@ def families(snapshot: Snapshot) -> list[Metric]:
     """A snapshot as Prometheus' families, each once."""
     found: dict[str, Metric] = {}
     for name, value in snapshot.values:
-        family = family_of(name)
-        if family is None or isinstance(value, str):
+        family = family_of(name, value)
+        if family is None:
             continue
         metric = found.get(family.name)
         if metric is None:
@@ -106,15 +106,26 @@ def families(snapshot: Snapshot) -> list[Metric]:
     return list(found.values())
 
 
-def family_of(name: MetricName) -> Family | None:
-    """What Prometheus calls a metric; None for what has no place there."""
+def family_of(name: MetricName, value: Value | Counter) -> Family | None:
+    """What Prometheus calls a metric that tells this, and which kind it is; None for what has no place there."""
+    if isinstance(value, str):
+        return None
     if not name.app:
-        return Family(_NO_NAME.sub("_", name.element), "gauge", name.element, ())
+        return Family(_NO_NAME.sub("_", name.element), _kind_of(value), name.element, ())
     for element in (name.element, ""):
         own = OWN.get((name.type, element, name.metric))
         if own is not None:
             return own
     return COMMON.get(name.metric)
+
+
+def _kind_of(value: Value | Counter) -> str:
+    match value:
+        case Rates() | Counter():
+            return "counter"
+        case Timed() | Distribution():
+            return "summary"
+    return "gauge"
 
 
 def _add(metric: Metric, family: Family, name: MetricName, value: Value | Counter) -> None:

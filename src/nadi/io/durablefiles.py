@@ -11,9 +11,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from nadi.config.ownership import OWN_FILE, OWN_FOLDER
 from nadi.errors import error
+from nadi.received import read_json
 
 OUTPUT_FILE, OUTPUT_FOLDER = 0o666, 0o777
 """What users get of their apps is made with their own mask; all else is private."""
@@ -66,6 +70,14 @@ def read_whole(path: Path) -> bytes:
         return parts[0] if len(parts) == 1 else b"".join(parts)
     finally:
         os.close(descriptor)
+
+
+def read_note(path: Path, of: Any = Any) -> Any:
+    """The value in a small file of JSON, as nadi itself writes it. Errors: STATE_FILE_NOT_READABLE, FileNotFoundError."""
+    try:
+        return read_json(read_whole(path), of)
+    except msgspec.DecodeError as problem:
+        raise error("STATE_FILE_NOT_READABLE", path=path, reason=problem) from problem
 
 
 def write_all(descriptor: int, data: bytes) -> None:

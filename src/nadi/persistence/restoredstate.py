@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from nadi.kernel.contract import KEY_GROUPS, Segment
@@ -19,8 +19,8 @@ from nadi.kernel.rows.cells import Deque, Map, Value
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.payloads import Entry, encode_entries, entries_of, is_continued
 from nadi.kernel.segments import Part
-from nadi.persistence.columnstate import CLOCK, ColumnsState, State, Wanted, everything, has_columns
-from nadi.persistence.rewriting import Cells, Rewrite, rewrite_of
+from nadi.persistence.columnstate import CLOCK, ColumnsState, Home, State, Wanted, everything, has_columns
+from nadi.persistence.rewrites import Cells, Rewrite, rewrite_of
 from nadi.plan.migration import MIGRATED, NEW, RESET
 from nadi.plan.nodes import App
 from nadi.plan.restore import RestorePlan
@@ -50,22 +50,33 @@ MakeKernel = Callable[[App, int], RowsKernel]
 
 
 class Restored:
-    """The state for `buckets` buckets of the new app. `clock` is that of the cut (ms): what is new begins there."""
+    """The state for `buckets` buckets of the new app. `clock` is that of the cut (ms): what is new begins there. `home` says to which of them a key-group
+    goes, where these are not even runs of key-groups: then those of the state need not be such runs either."""
 
     def __init__(
-        self, state: State, plan: RestorePlan, old: App, new: App, buckets: int, clock: int, make_kernel: MakeKernel
+        self,
+        state: State,
+        plan: RestorePlan,
+        old: App,
+        new: App,
+        buckets: int,
+        clock: int,
+        make_kernel: MakeKernel,
+        home: Home | None = None,
     ) -> None:
         self._state, self._plan = state, plan
         self._old, self._new = old, new
         self._buckets, self._clock = buckets, clock
+        self._anywhere = home is not None
+        self._home: Home = partial(bucket_of_group, buckets=buckets) if home is None else home
         self._make_kernel = make_kernel
         self._fates = {f.old: f for f in plan.fates if f.old}
         self._to_keys = new.sharding.kind == "key"
-        self._moves = buckets != state.buckets or old.sharding.kind != new.sharding.kind
+        self._moves = self._anywhere or buckets != state.buckets or old.sharding.kind != new.sharding.kind
         self._targets: dict[str, _Target | None] = {}
         self._columns: ColumnsState | None = None
         if has_columns(state):
-            self._columns = ColumnsState(state, plan, old, new, buckets, self._moves)
+            self._columns = ColumnsState(state, plan, old, new, self._home, self._moves)
             self._state = self._columns.rows
 
     def parts(self, bucket: int) -> Iterator[Part]:
@@ -98,9 +109,9 @@ class Restored:
             return (bucket,)
         if not self._to_keys and bucket:
             return ()
-        if not self._to_keys or self._old.sharding.kind != "key":
+        if self._anywhere or not self._to_keys or self._old.sharding.kind != "key":
             return range(self._state.buckets)
-        groups = [group for group in range(KEY_GROUPS) if bucket_of_group(group, self._buckets) == bucket]
+        groups = [group for group in range(KEY_GROUPS) if self._home(group) == bucket]
         return sorted({bucket_of_group(group, self._state.buckets) for group in groups})
 
     # ---- segments and deltas
@@ -122,7 +133,7 @@ class Restored:
 
     def _segment(self, segment: Segment, target: _Target, bucket: int) -> Iterator[Segment]:
         regroups = self._to_keys and self._old.sharding.kind != "key"
-        if self._to_keys and not regroups and self._moves and bucket_of_group(segment.group, self._buckets) != bucket:
+        if self._to_keys and not regroups and self._moves and self._home(segment.group) != bucket:
             return
         if target.rewrite is None and not regroups and not (self._moves and target.of_each):
             yield Segment(target.id, segment.group, segment.payload)
@@ -134,7 +145,7 @@ class Restored:
             if self._moves and target.is_of_each(key):
                 continue
             group = flow_key_group(key) if self._to_keys else 0
-            if not self._moves or not self._to_keys or bucket_of_group(group, self._buckets) == bucket:
+            if not self._moves or not self._to_keys or self._home(group) == bucket:
                 groups.setdefault(group, []).append(("", key, target.rewritten(cells)))
         for group, entries in sorted(groups.items()):
             continued = entries[0][1] == first and is_continued(segment.payload)
@@ -156,7 +167,7 @@ class Restored:
             return True
         if target.is_of_each(key):
             return False
-        return not self._to_keys or bucket_of_group(flow_key_group(key), self._buckets) == bucket
+        return not self._to_keys or self._home(flow_key_group(key)) == bucket
 
     # ---- elements
 

@@ -1,0 +1,145 @@
+"""`@source(type='channel', …)` and `@sink(type='channel', …)`: what a partial app says of a channel. A user writes none of it: partial apps are generated.
+
+Both ends:
+
+| option | meaning |
+|---|---|
+| `transport` | `nats` or `kafka` |
+| `name` | the channel |
+| `partitions` | of how many parts it consists, 1 if left out |
+| `bootstrap.servers` or `url` | where its servers are; if left out, what the node says (`nadi.channels.nats`, `nadi.channels.kafka`) |
+| `username`, `password` | of NATS |
+| `optional.configuration` | of Kafka, as for its sources and sinks |
+| `group` | the execution group that reads or writes |
+| `key` | of a sink: the expression over the stream's attributes that the channel is split by |
+
+Source: `assigned` (the parts that this instance reads, as numbers with commas; all if left out), `strategy` (ALL, ROUND_ROBIN, FIELD_GROUPING: why it reads
+these), `producers` (the partial apps that fill the channel, with commas: a cut goes no further than the least progress of these).
+
+Sink: `producer` (what this one is called, by default the name of the app), `strategy` (FIELD_GROUPING where there is a key, else ROUND_ROBIN or, with one part,
+ALL), `numbers` (`group` where key-groups move between the instances of the group and their numbers go on; `instance`, the default, where each has its own),
+`channel.idle` (ms after which a producer with nothing to say says so, 500).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nadi.errors import NOWHERE, Span, error
+from nadi.io.contract import Connector, Place
+from nadi.io.options import Option, integer
+from nadi.plan.distribution.model import Strategy
+
+IDLE_MS = 500
+MOST = "bytes"
+"""What a node says, beside the servers of transports, of how many bytes a channel may have."""
+_TRANSPORTS = ("nats", "kafka")
+
+_COMMON = (
+    Option("transport", required=True, choices=_TRANSPORTS),
+    Option("name", required=True),
+    Option("partitions", kind="int"),
+    Option("bootstrap.servers"),
+    Option("url"),
+    Option("username"),
+    Option("password"),
+    Option("optional.configuration"),
+    Option("group"),
+    Option("key"),
+    Option("strategy", choices=tuple(s.value for s in Strategy)),
+)
+SOURCE_OPTIONS = (*_COMMON, Option("assigned"), Option("producers", required=True))
+SINK_OPTIONS = (
+    *_COMMON,
+    Option("producer"),
+    Option("numbers", choices=("group", "instance")),
+    Option("channel.idle", kind="int"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel as both ends know it; `options` are those that its transport reads. `most` are the bytes it may have
+    where the servers refuse nothing; 0: no bound."""
+
+    transport: str
+    name: str
+    parts: int = 1
+    servers: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a source reads: parts `assigned` of a channel, as `producers` fill them."""
+
+    channel: Channel
+    assigned: tuple[int, ...]
+    producers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """What a sink writes. `key` is the text of an expression, "" for none; `idle` in ms."""
+
+    channel: Channel
+    producer: str
+    output: str
+    key: str
+    moves: bool
+    idle: int
+
+
+def reading(source: Connector, place: Place | None = None, span: Span = NOWHERE) -> Reading:
+    """The checked options of a source, for a node, or to be looked at only. Errors: OPTION_MISSING, OPTION_INVALID."""
+    channel = _channel(source, "source", place, span)
+    given = source.options.get("assigned", "")
+    assigned = tuple(int(p) for p in _listed(given) if p.isdecimal())
+    if len(assigned) != len(_listed(given)) or any(p >= channel.parts for p in assigned):
+        wanted = f"numbers of parts with commas, each less than {channel.parts}"
+        raise _invalid(source, "source", "assigned", given, wanted, span)
+    producers = _listed(source.options["producers"])
+    if not producers or len(set(producers)) < len(producers):
+        wanted = "names of partial apps with commas, each once"
+        raise _invalid(source, "source", "producers", source.options["producers"], wanted, span)
+    return Reading(channel, assigned or tuple(range(channel.parts)), producers)
+
+
+def filling(sink: Connector, place: Place | None = None, span: Span = NOWHERE) -> Filling:
+    """The checked options of a sink, for a node, or to be looked at only. Errors: OPTION_MISSING, OPTION_INVALID."""
+    channel = _channel(sink, "sink", place, span)
+    producer = sink.options.get("producer") or (place.app if place is not None else "")
+    output = f"{sink.options.get('group', '')}/{sink.stream}"
+    moves = sink.options.get("numbers", "instance").lower() == "group"
+    idle = integer(sink.options, "channel.idle", IDLE_MS)
+    if idle <= 0:
+        raise _invalid(sink, "sink", "channel.idle", str(idle), "a number of ms above 0", span)
+    return Filling(channel, producer, output, sink.options.get("key", "").strip(), moves, idle)
+
+
+def _channel(connector: Connector, kind: str, place: Place | None, span: Span) -> Channel:
+    options = connector.options
+    transport = options["transport"].lower()
+    known = place.channels.get(transport, "") if place is not None else ""
+    servers = options.get("bootstrap.servers") or options.get("url") or known
+    if place is not None and not servers:
+        raise error("OPTION_MISSING", span, where=_where(connector, kind), name="bootstrap.servers")
+    parts = integer(options, "partitions", 1)
+    if not 1 <= parts <= 128:
+        raise _invalid(connector, kind, "partitions", str(parts), "a number from 1 to 128", span)
+    most = int(place.channels.get(MOST, 0)) if place is not None else 0
+    return Channel(transport, options["name"], parts, servers, options, most)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _where(connector: Connector, kind: str) -> str:
+    return f"@{kind} of {connector.stream} (channel)"
+
+
+def _invalid(connector: Connector, kind: str, name: str, value: str, wanted: str, span: Span) -> Exception:
+    return error("OPTION_INVALID", span, where=_where(connector, kind), name=name, value=value, wanted=wanted)

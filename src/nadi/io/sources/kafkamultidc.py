@@ -1,0 +1,78 @@
+"""`@source(type='kafkaMultiDC', topic='t', bootstrap.servers='west:9092,east:9092')`: one topic of two Kafka clusters, each message once.
+
+See `nadi.io.sources.centres` for what happens, and `nadi.io.sources.centre_marks` for what a message is known by. Only committed transactions are read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from nadi.errors import Span, error
+from nadi.io import kafkaproperties
+from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre
+from nadi.io.contract import Connector, Ingress, Log, Place
+from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS
+from nadi.io.options import Option
+from nadi.io.registry import SourceKind
+from nadi.io.sources import centres
+from nadi.io.sources.centre_marks import NAMES
+from nadi.io.sources.kafka import KafkaLog, check_start
+from nadi.plan.connectortraits import Topics
+
+PASSED_ON = ("optional.configuration", "group.id", "enable.offsets.commit", "start.position")
+
+
+def _log(connector: Connector, place: Place) -> Log:
+    return KafkaLog(connector, place, NAMES)
+
+
+def _at(connector: Connector, address: str) -> Connector:
+    options = {name: connector.options[name] for name in PASSED_ON if name in connector.options}
+    options |= {
+        "topic.list": connector.options["topic"],
+        "partition.no.list": connector.options.get("partition.no", "0"),
+    }
+    return at_centre(connector, "kafka", address, options)
+
+
+def _ingress(connector: Connector, place: Place) -> Ingress:
+    kafkaproperties.check_files(connector, place.files)
+    found = [centres.Centre(address, partial(_log, _at(connector, address), place)) for address in addresses(connector)]
+    return centres.ingress(connector, place, found)
+
+
+def _open(connector: Connector, place: Place) -> Log:
+    return centres.open_centres_log(connector, place)
+
+
+def _check(connector: Connector, span: Span) -> None:
+    kafkaproperties.check(connector, span)
+    addresses(connector, span)
+    check_start(connector, span)
+    where = f"@source of {connector.stream} (kafkaMultiDC)"
+    topic, number = connector.options["topic"], connector.options.get("partition.no", "0")
+    if not topic.strip() or "," in topic:
+        raise error("OPTION_INVALID", span, where=where, name="topic", value=topic, wanted="the name of one topic")
+    if not number.strip().isdecimal():
+        raise error("OPTION_INVALID", span, where=where, name="partition.no", value=number, wanted="a whole number")
+
+
+KIND = SourceKind(
+    (
+        *OPTIONS,
+        *centres.OPTIONS,
+        Option("topic", required=True),
+        Option("partition.no"),
+        Option("group.id"),
+        Option("start.position"),
+        Option("enable.offsets.commit", kind="bool"),
+    ),
+    _open,
+    _ingress,
+    identity=("topic", "partition.no"),
+    begins=lambda _source: "with the first message that it takes",
+    check=_check,
+    traits=replace(OF_CENTRES, topics=Topics(("topic",))),
+    loops=(KAFKA_LOOPS,),
+)

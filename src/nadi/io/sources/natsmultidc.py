@@ -1,0 +1,67 @@
+"""`@source(type='natsMultiDC', destination='s', bootstrap.servers='nats://west:4222,nats://east:4222')`: one subject of two NATS servers, each message once.
+
+See `nadi.io.sources.centres` for what happens, and `nadi.io.sources.centre_marks` for what a message is known by.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nadi.errors import Span
+from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre
+from nadi.io.contract import Connector, Ingress, Log, Place
+from nadi.io.options import Option
+from nadi.io.registry import SourceKind
+from nadi.io.sources import centres
+from nadi.io.sources.centre_marks import NAMES
+from nadi.io.sources.nats import StreamLog, client_of, destination, start_position
+from nadi.io.sources.properties import transport_names
+
+
+def _where(connector: Connector) -> str:
+    return f"@source of {connector.stream} (natsMultiDC)"
+
+
+def _log(connector: Connector) -> Log:
+    where, options = _where(connector), connector.options
+    names = (*transport_names(connector), *NAMES)
+    return StreamLog(client_of(options), destination(where, options), start_position(where, options), names)
+
+
+def _ingress(connector: Connector, place: Place) -> Ingress:
+    found = [
+        centres.Centre(address, partial(_log, at_centre(connector, "nats", address, connector.options)))
+        for address in addresses(connector)
+    ]
+    return centres.ingress(connector, place, found)
+
+
+def _open(connector: Connector, place: Place) -> Log:
+    return centres.open_centres_log(connector, place)
+
+
+def _check(connector: Connector, span: Span) -> None:
+    addresses(connector, span)
+    destination(_where(connector), connector.options)
+    start_position(_where(connector), connector.options)
+
+
+KIND = SourceKind(
+    (
+        *centres.OPTIONS,
+        Option("bootstrap.servers", required=True),
+        Option("destination"),
+        Option("subject"),
+        Option("username"),
+        Option("password"),
+        Option("start.position"),
+        Option("is.binary.message", kind="bool"),
+    ),
+    _open,
+    _ingress,
+    identity=("destination", "subject"),
+    begins=lambda _source: "with the first message that it takes",
+    check=_check,
+    traits=OF_CENTRES,
+    loops=(),
+)
