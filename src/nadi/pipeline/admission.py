@@ -18,17 +18,20 @@ from nadi.io import circuits
 from nadi.io.contract import Ingress
 from nadi.io.errorstores import note_store
 from nadi.io.faultlog import FAULTS
+from nadi.io.journalseal import seal
 from nadi.io.natsserver import NatsServer
-from nadi.io.registry import SOURCES, source_kind
-from nadi.kernel.columns.choosing import check_mode
+from nadi.io.registry import SOURCES, sink_traits, source_kind, source_traits
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.apart import check_apart
-from nadi.pipeline.compiling import Compiled, Compiling
 from nadi.pipeline.live import remove_live
-from nadi.pipeline.node import AppText, NodeOptions, make_spec, needed_outputs, spread
+from nadi.pipeline.lives import settle_in
+from nadi.pipeline.loopcompiler import Compiled, Compiling
+from nadi.pipeline.node import AppText, NodeOptions, make_spec, needed_outputs, spec_to_restore, spread
 from nadi.pipeline.profile import forget_profile
+from nadi.pipeline.revision.inheritance import inherit
 from nadi.pipeline.revision.restore import Planned as Updates
 from nadi.pipeline.revision.update import plan_update, update
+from nadi.pipeline.runnable import runnable
 from nadi.pipeline.sparksecret import authenticated
 from nadi.pipeline.spec import AppSpec, Connectors, Engine
 from nadi.plan.nodes import App
@@ -67,19 +70,18 @@ class Admission:
 
     def planned(self, text: AppText) -> Planned:
         """What a text says, if that can run here. Errors: those of the text, its connectors, its scripts and stores."""
-        app = text.planned(self._engine)
-        self._registry.connectors(app, "source")
-        self._registry.connectors(app, "sink")
+        app = runnable(text, self._engine, self._registry, self._properties)
         if self._options.cluster and self._settings.state_url:
             check_apart(app, self._registry, bool(self._settings.journal_url))
-        check_mode(app, self._properties.get(KERNEL, "rows"))
-        # columns have loops to compile
-        self._engine.make_kernel(app, needed_outputs(app), 0, {**self._properties, KERNEL: "rows"})
         return Planned(text, app)
 
     def update(self, planned: Planned) -> None:
-        """Make the state that an app has fit its text, where the node is to do so. Errors: those of `nadi.pipeline.revision.update`."""
-        if self._options.updates:
+        """Make the state that an app has fit its text, where the node is to do so, or give it that which it inherits. Errors: those of
+        `nadi.pipeline.revision.update`, of `inherit`, and of `nadi.pipeline.lives`."""
+        options = self._options
+        settle_in(spec_to_restore(planned.text, planned.app, options, os.cpu_count() or 1, 1))
+        inherit(planned.text, planned.app, options)
+        if options.updates:
             became = update(planned.text, planned.app, self._options, self.journal_for([planned.app]))
             if became is not None:
                 for fate in became.state.dropped:
@@ -110,7 +112,7 @@ class Admission:
             remove_live(spec.place.state)  # a killed node may have left it
             circuits.forget(spec.place.state)
             forget_profile(spec.place.state)
-            note_store(spec.place.state, spec.open_errors(), spec.error_store)
+            note_store(spec.place.state, spec.open_errors())
         with contextlib.ExitStack() as undone:
             admitted = [Admitted(spec, undone.enter_context(contextlib.ExitStack())) for spec in specs]
             made: list[Ingress] = []
@@ -122,7 +124,13 @@ class Admission:
         return admitted
 
     def _ingresses(self, app: App, admitted: Admitted) -> list[Ingress]:
-        """The ingresses of an app, which stop when it leaves."""
+        """The ingresses of an app, which stop when it leaves. One that drains has none, and nobody else appends to its journal either."""
+        spec = admitted.spec
+        if spec.drains:
+            for connector in spec.sources(app):
+                if connector.type in SOURCES and source_kind(connector.type).ingress is not None:
+                    seal(spec.journal, spec.identity, connector.ordinal)
+            return []
         made = []
         place = replace(admitted.spec.place, listening=self._options.listening())
         for connector in admitted.spec.sources(app):
@@ -146,6 +154,6 @@ class Admission:
 
 def needs_journal(app: App, registry: Connectors) -> bool:
     """Whether an input of the app is kept in the node's journal, or a topic of it is."""
-    sources, sinks = registry.connectors(app, "source"), registry.connectors(app, "sink")
-    kept = any(c.type == "inmemory" for c in (*sources, *sinks))
-    return kept or any(c.type in SOURCES and source_kind(c.type).ingress is not None for c in sources)
+    traits = [source_traits(source.type) for source in registry.connectors(app, "source")]
+    targets = [sink_traits(sink.type) for sink in registry.connectors(app, "sink")]
+    return any(of is not None and of.journal for of in (*traits, *targets))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nadi.errors import error
 from nadi.io.contract import Connector
-from nadi.io.registry import SINKS, SOURCES, sink_kind, source_kind
+from nadi.io.registry import sink_traits, source_traits
 from nadi.pipeline.spec import Connectors
 from nadi.plan.nodes import App
 
@@ -15,19 +15,20 @@ def check_apart(app: App, registry: Connectors, journal: bool) -> None:
     Errors: NEEDS_STATE_FOLDER.
     """
     for source in registry.connectors(app, "source"):
-        if source.type not in SOURCES:
+        traits = source_traits(source.type)
+        if traits is None:
             continue
-        kind = source_kind(source.type)
-        if kind.local:
+        if traits.local:
             raise _refused(
                 source, "source", "its files, and what it notes of them, must be where all hosts find them", _OTHER
             )
-        if (kind.ingress is not None or source.type == "inmemory") and not journal:
+        if traits.journal and not journal:
             raise _refused(
                 source, "source", "the journal that the node starts is reached from its own machine only", _JOURNAL
             )
     for sink in registry.connectors(app, "sink"):
-        if sink.type in SINKS and sink_kind(sink.type).local:
+        target = sink_traits(sink.type)
+        if target is not None and target.local:
             raise _refused(
                 sink, "sink", "what it keeps until a cut is committed must be where all hosts find it", _OTHER
             )

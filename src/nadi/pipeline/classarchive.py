@@ -1,6 +1,6 @@
 """The classes that Spark needs as an archive, which Java maps instead of reading, checking and linking them one by one: half the processor time of a start.
 
-Java's own means for that (`-XX:ArchiveClassesAtExit`): see `archiving`. An archive belongs to one Java and one installation of pyspark; a Java that finds
+Java's own means for that (`-XX:ArchiveClassesAtExit`): see `archivemaker`. An archive belongs to one Java and one installation of pyspark; a Java that finds
 anything else there goes on without it. `nadi prepare` makes it, or a node that has run for a minute, beside its work and with the lowest priority.
 """
 
@@ -24,7 +24,7 @@ _BESIDE = f"""\
 import os, time
 os.nice(19)
 time.sleep({AFTER})
-from nadi.pipeline.archiving import make
+from nadi.pipeline.archivemaker import make
 from nadi.pipeline.session import java
 make(java())
 """

@@ -31,8 +31,8 @@ from nadi.kernel.contract import ARRIVAL_COLUMNS, OUTPUT_COLUMNS, TS, Outputs
 from nadi.lang.tree import Type
 from nadi.pipeline.engine import make_kernel, plan_app
 from nadi.pipeline.hosting.protocol import Part
-from nadi.pipeline.inputs.bucketing import make_splitter
 from nadi.pipeline.inputs.fatrows import SCHEMA, from_ipc, gather, pack, to_arrow, to_ipc, unpack
+from nadi.pipeline.inputs.splitters import make_splitter
 from nadi.pipeline.kernelstage import FRAME_KEY, FRAME_VALUE, process_rows, rows_of
 from nadi.pipeline.labels import labels
 from nadi.pipeline.spec import AppSpec

@@ -14,7 +14,7 @@ from nadi.kernel.rows.engine import RowsKernel
 from nadi.lang import parse_on_demand
 from nadi.plan import bind_on_demand
 from nadi.plan import plan_app as plan_text
-from nadi.plan.islands import Islands
+from nadi.plan.columns.islands import Islands
 from nadi.plan.nodes import App, OnDemand
 from nadi.runtime.sandbox import Sandbox
 

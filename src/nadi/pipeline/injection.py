@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from nadi.io.controllog import Simulated, SimulatedAppender, control_path
+from nadi.io.controllog import Simulated
 from nadi.io.folderwatch import Watch, watch_folder
 from nadi.pipeline.cutting.cutlogs import open_cut_log
-from nadi.pipeline.inputs.bucketing import make_any_splitter
+from nadi.pipeline.inputs.splitters import make_any_splitter
 from nadi.pipeline.live import Live
 from nadi.pipeline.ondemand import control_ordinal
 from nadi.pipeline.progress import read_progress
@@ -29,7 +29,7 @@ class Injection:
         app = live.spec.plan()
         self._app = app
         self._ordinal = control_ordinal(live.spec, app)
-        self._appender = SimulatedAppender(control_path(self._state))
+        self._control = live.spec.open_control()
         self._sent = self._seen = 0  # positions: behind what was sent, behind what batches had when they were looked at
         self.streams: Mapping[str, Schema] = {
             key: stream.schema
@@ -47,7 +47,7 @@ class Injection:
 
     def send(self, events: Sequence[Simulated]) -> int:
         """Have events taken, in this order; -> the position of the last record, once all are on the disk. Errors: DISK_FULL."""
-        last = self._appender.append(events)
+        last = self._control.append_simulated(events)
         self._sent = max(self._sent, last + 1)
         return last
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from nadi.errors import error
+from nadi.io.durablefiles import read_note
 from nadi.pipeline.node import is_locked
 from nadi.pipeline.spec import AppSpec
 
@@ -44,11 +45,9 @@ def read_live(state: Path) -> Live | None:
     Errors: STATE_FILE_NOT_READABLE.
     """
     try:
-        found = msgspec.json.decode((state / "live.json").read_bytes(), type=Live)
+        found: Live = read_note(state / "live.json", Live)
     except FileNotFoundError:
         return None
-    except msgspec.MsgspecError as problem:
-        raise error("STATE_FILE_NOT_READABLE", path=state / "live.json", reason=problem) from problem
     for module in (found.spec.engine, found.spec.connectors):
         if module not in MODULES and module not in sys.modules:
             reason = f"it names the module '{module[:80]}', which is none of nadi's engines and connectors"

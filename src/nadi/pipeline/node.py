@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,13 +13,13 @@ from pathlib import Path
 
 import structlog
 
+from nadi.channels.options import MOST
 from nadi.config import ErrorStoring, Persistence, Settings, read_settings
 from nadi.config.ownership import make_folders, make_private, own_file
 from nadi.errors import NadiError, error
 from nadi.io.certificate import OwnCertificate
-from nadi.io.identity import OWN, first_numbers
 from nadi.io.listeners import LEAST_WAITING, Limits, Listening
-from nadi.io.registry import is_parted
+from nadi.io.registry import source_traits
 from nadi.io.remotefiles import inside
 from nadi.lang import settled, substitute
 from nadi.lang.refs import Refs, places_of, with_refs
@@ -30,6 +29,7 @@ from nadi.pipeline.appfolder import app_folder
 from nadi.pipeline.cutting.restored import settle
 from nadi.pipeline.hosting.doors import new_token
 from nadi.pipeline.session import is_cluster
+from nadi.pipeline.shape import as_before
 from nadi.pipeline.spec import AppSpec, Engine, planned
 from nadi.plan.nodes import App
 
@@ -51,11 +51,17 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class AppText:
     """A Siddhi app to run; `file` is where it came from, for messages. `variables` are the values of its connections, which are not in the text
-    (`nadi.lang.settled`)."""
+    (`nadi.lang.settled`). `owner` is the epoch that the leader of a cluster gave it with: a run of it with a higher one ends this one (0: nobody gave it).
+    `home` is the name by which what it keeps is known ("": its own), `heritage` what it begins with (`nadi.pipeline.revision.inheritance`; "": with nothing).
+    `drains`: it takes in nothing more from outside, and ends when all that it has was taken."""
 
     text: str
     file: str = ""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    owner: int = 0
+    home: str = ""
+    heritage: str = ""
+    drains: bool = False
 
     @classmethod
     def of(cls, text: str, variables: Mapping[str, str], file: str = "", refs: Refs | None = None) -> AppText:
@@ -66,10 +72,10 @@ class AppText:
         kept, connections = settled(text, variables, file=file)
         if refs:
             named, values = places_of(refs)
-            kept = with_refs(kept, named)
+            kept = with_refs(kept, named, file)
             connections |= {name: value for name, value in values.items() if f"${{{name}}}" in kept}
         elif refs is not None:
-            kept = with_refs(kept, refs)
+            kept = with_refs(kept, refs, file)
         return cls(kept, file, connections)
 
     def planned(self, engine: Engine) -> App:
@@ -86,7 +92,8 @@ class AppText:
 class NodeOptions:
     """`state` is the state folder. `conf` has settings of Spark (`spark.…`) and of nadi (`nadi.…`, see `nadi.config.Settings`). `persistence` is about
     revisions; its relative locations begin in `state`. `error_store` says where rows of error stores go. `profile`: note where the time goes.
-    `stays`: go on when no app is left, or none was there to begin with, until asked to stop; somebody will add one. `updates`: the state of an app whose text
+    `stays`: go on when no app is left, or none was there to begin with, until asked to stop; somebody will add one. `standby`: apps that are added are to run
+    at once, so the query that they share is there before the first of them. `updates`: the state of an app whose text
     has changed goes on as far as it fits (`nadi.pipeline.revision.update`). `levels` says at any moment how much hosts are
     to measure of each app. `certificate` is what https sources show; None: one that is made in the state folder. `token` is what the processes of this run
     know each other by on a cluster."""
@@ -101,6 +108,7 @@ class NodeOptions:
     connectors: str = "nadi.io.registry"
     profile: bool = False
     stays: bool = False
+    standby: bool = False
     updates: bool = False
     levels: Levels = field(default_factory=Levels)
     certificate: OwnCertificate | None = None
@@ -121,7 +129,7 @@ class NodeOptions:
         ):
             if value < least:
                 raise error("INVALID_SETTING", name=f"nadi.http.{name}", value=value, wanted=f"at least {least:,}")
-        limits = Limits(own.http_connections, own.http_waiting, own.http_head, own.http_body)
+        limits = Limits(own.http_connections, own.http_waiting, own.http_head, own.http_body, behind=own.http_behind)
         return Listening(limits, self.certificate or OwnCertificate(self.state.resolve() / "security"))
 
     @property
@@ -190,15 +198,16 @@ def needed_outputs(app: App) -> tuple[str, ...]:
 
 
 def make_spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str) -> AppSpec:
-    """The description of an app on this node; what its state folder fixes stays as it was. Errors: APP_CHANGED, INVALID_SETTING."""
-    state = app_folder(options.state, app.name)
+    """The description of an app on this node; what its state folder fixes stays as it was. Errors: APP_CHANGED, SHAPE_DAMAGED, INVALID_SETTING."""
+    state = app_folder(options.state, text.home or app.name)
     make_folders(state)
     spec = _spec(text, app, options, cores, journal, cores)
     spec = dataclasses.replace(spec, begin=settle(spec))
-    shape = _as_before(spec.place.state, app, spec)
+    shape = as_before(spec.place.state, app, spec)
     tasks = tasks_of(shape.buckets, spec.hosts, options.master)
     spec = dataclasses.replace(spec, buckets=shape.buckets, tasks=tasks, inputs=dict(shape.inputs))
-    return dataclasses.replace(spec, parted=tuple(c.ordinal for c in spec.sources(app) if is_parted(c.type)))
+    traits = {c.ordinal: source_traits(c.type) for c in spec.sources(app)}
+    return dataclasses.replace(spec, parted=tuple(n for n, of in traits.items() if of is not None and of.parted))
 
 
 def spread(specs: Sequence[AppSpec], beside: Sequence[AppSpec] = ()) -> list[AppSpec]:
@@ -228,16 +237,19 @@ def spec_to_restore(text: AppText, app: App, options: NodeOptions, cores: int, b
 
 
 def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: str, buckets: int) -> AppSpec:
-    """The description of an app from its text and the settings; it has so many `buckets` where it can be split and they do not say how many."""
-    state = app_folder(options.state, app.name)
+    """The description of an app from its text and the settings; it has so many `buckets` where it can be split and neither says how many."""
+    home = text.home or app.name
+    state = app_folder(options.state, home)
     settings = options.settings()
     hosts = host_count(settings, cores)
-    split = 1 if app.sharding.kind == "single" else max(1, _given(settings.buckets, buckets))
+    wanted = app.buckets or _given(settings.buckets, buckets)
+    split = 1 if app.sharding.kind == "single" else max(1, wanted)
     return AppSpec(
         app.name,
         text.text,
         str(state),
         journal=journal,
+        channels=_channels(settings),
         cuts=settings.cuts_url,
         buckets=split,
         tasks=tasks_of(split, hosts, options.master),
@@ -255,19 +267,27 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         handover=-1 if options.cluster else settings.handover_bytes,
         profile=options.profile,
         pool=app.pool,
-        store=_store(settings, app),
+        store=_store(settings, home),
         cluster=options.cluster,
         token=options.token if options.cluster else "",
         files=str(Path(settings.connector_files).resolve()) if settings.connector_files else "",
         variables=dict(text.variables),
+        owner=text.owner,
+        home=text.home,
+        drains=text.drains,
     )
 
 
-def _store(settings: Settings, app: App) -> str:
+def _channels(settings: Settings) -> dict[str, str]:
+    found = {"nats": settings.channels_nats, "kafka": settings.channels_kafka}
+    return found | {MOST: str(settings.channels_bytes)} if settings.channels_bytes else found
+
+
+def _store(settings: Settings, home: str) -> str:
     url = settings.state_url
     if not url:
         return ""
-    return inside(url if "://" in url else str(Path(url).resolve()), app.name)
+    return inside(url if "://" in url else str(Path(url).resolve()), home)
 
 
 def host_count(settings: Settings, cores: int) -> int:
@@ -292,79 +312,3 @@ def _share_of_memory(hosts: int) -> int:
 
 def _given(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
-
-
-VERSION = 4  # of the shape that a state folder has
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a state folder fixes of its app (`<state>/pipeline.json`): how it is sharded, into how many buckets, and the number of each input; the text that its
-    state belongs to ("": a version before did not note it)."""
-
-    sharding: str
-    buckets: int
-    inputs: Mapping[str, int]
-    text: str = ""
-
-    def to_json(self) -> str:
-        """As it is kept."""
-        return json.dumps({"version": VERSION, **dataclasses.asdict(self)})
-
-    def keep(self, state: Path) -> None:
-        """Replace what the state folder has."""
-        fresh = state / "pipeline.new"
-        fresh.touch(mode=0o600)  # a text may have passwords
-        fresh.write_text(self.to_json())
-        fresh.replace(state / "pipeline.json")
-
-
-def read_text(state: Path) -> str:
-    """The text that the state in a state folder belongs to; "" where it is not known."""
-    try:
-        return str(json.loads((state / "pipeline.json").read_text()).get("text", ""))
-    except FileNotFoundError:
-        return ""
-
-
-def read_shape(state: Path, spec: AppSpec, app: App) -> Shape | None:
-    """The shape that a state folder has; None before the first start. One of version 1 knows inputs by their places only: they must be those of the app."""
-    path = state / "pipeline.json"
-    if not path.exists():
-        return None
-    known = json.loads(path.read_text())
-    if known["version"] == 1:
-        sources = [[c.stream, c.type] for c in spec.user_sources(app)]
-        if known["sources"] != sources:
-            raise _changed(app, f"sources were {known['sources']} and are {sources}", state)
-        known["inputs"] = first_numbers(spec.user_sources(app))
-    return Shape(known["sharding"], int(known["buckets"]), known["inputs"], known.get("text", ""))
-
-
-def _as_before(state: Path, app: App, spec: AppSpec) -> Shape:
-    """What the first start has fixed; checks that inputs and sharding are still those of the state."""
-    wanted = first_numbers(spec.user_sources(app))
-    known = read_shape(state, spec, app)
-    if known is None:
-        first = Shape(app.sharding.kind, spec.buckets, wanted, spec.text)
-        first.keep(state)
-        return first
-    if known.sharding != app.sharding.kind:
-        raise _changed(app, f"its sharding was {known.sharding} and is {app.sharding.kind}", state)
-    before, now = ({name for name in names if name not in OWN} for names in (known.inputs, wanted))
-    if before != now:
-        gone, fresh_ones = (" and ".join(sorted(names)) or "none" for names in (before - now, now - before))
-        raise _changed(app, f"inputs that are gone: {gone}; new ones: {fresh_ones}", state)
-    if known.text != spec.text and _has_current_shape(state):
-        known = dataclasses.replace(known, text=spec.text)
-        known.keep(state)
-    return known
-
-
-def _has_current_shape(state: Path) -> bool:
-    """Whether the shape was written by this version; an older one tells an upgrade what it finds, and stays as it is until then."""
-    return bool(json.loads((state / "pipeline.json").read_text())["version"] == VERSION)
-
-
-def _changed(app: App, reason: str, state: Path) -> NadiError:
-    return error("APP_CHANGED", app=app.name, reason=reason, folder=state)

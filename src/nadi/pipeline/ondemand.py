@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from nadi.errors import error
-from nadi.io.controllog import append, control_path
 from nadi.io.errorstore import Wanted
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.cutting.cutlogs import open_cut_log
@@ -75,7 +74,7 @@ def _find(live: Live, app: App, question: OnDemand, text: str, within: float) ->
         if time.monotonic() > until:
             raise error("ANSWER_LATE", app=live.spec.app, seconds=round(within), what="its kernels are not up")
         if not woken:  # after a restart kernels come up with the first batch
-            append(control_path(Path(live.spec.state)), secrets.token_hex(8), "")
+            live.spec.open_control().append(secrets.token_hex(8), "")
             woken = True
         time.sleep(LOOK)
 
@@ -91,10 +90,9 @@ def _asked(live: Live, reached: Hosts, bucket: int, text: str, rows: list[Any] |
 
 def _change(live: Live, app: App, text: str, within: float) -> None:
     """Append a change and wait until a batch has made it."""
-    state = Path(live.spec.state)
     control = control_ordinal(live.spec, app)
     id_ = secrets.token_hex(8)
-    position = append(control_path(state), id_, text)
+    position = live.spec.open_control().append(id_, text)
     wait_for(live, (control, position), within, "the change is noted and will be made")
     for row in live.spec.open_errors().rows(Wanted(kind="query", stream=CONTROL)):
         if msgspec.json.decode(str(row["payload"]))[0] == id_:

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nadi.io.durablefiles import read_note
 from nadi.pipeline.executor.stopwatch import Note, Timed, Told
 from nadi.pipeline.query import at_work
+from nadi.received import read_json
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -93,9 +95,10 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 def read_profile(state: Path) -> Profile | None:
-    """The profile of an app by its state folder; None where it was not profiled."""
+    """The profile of an app by its state folder; None where it was not profiled. Errors: STATE_FILE_NOT_READABLE."""
     try:
-        return msgspec.json.decode((state / FILE).read_bytes(), type=Profile)
+        found: Profile = read_note(state / FILE, Profile)
+        return found
     except (FileNotFoundError, NotADirectoryError):
         return None
 
@@ -238,7 +241,7 @@ class Profiler:
         found = []
         for path in sorted((self._state / "profile").glob("*.json")):
             try:
-                found.append(msgspec.json.decode(path.read_bytes(), type=Told))
+                found.append(read_json(path.read_bytes(), Told))
             except (OSError, msgspec.DecodeError):
                 continue  # for display only; it is written again in a moment
         return found

@@ -12,6 +12,7 @@ import msgspec
 
 from nadi.config.ownership import OWN_FILE
 from nadi.metrics import Counts, Progress
+from nadi.received import read_json
 
 __all__ = ["Counts", "Progress", "read_progress", "write_progress"]
 
@@ -19,7 +20,7 @@ __all__ = ["Counts", "Progress", "read_progress", "write_progress"]
 def read_progress(state: Path) -> Progress | None:
     """The progress of the app whose state folder this is; None before the first cut."""
     try:
-        return msgspec.json.decode((state / "progress.json").read_bytes(), type=Progress)
+        return read_json((state / "progress.json").read_bytes(), Progress)
     except (FileNotFoundError, msgspec.DecodeError):
         return None  # lost or torn: see the module's text
 

@@ -77,6 +77,7 @@ class Queries:
         self._start = start
         self._running: dict[str, Running] = {}
         self._locks: dict[str, threading.Lock] = {}
+        self._kept = False
         self._lock = threading.Lock()
 
     def of(self, spec: AppSpec, alone: bool) -> Running:
@@ -85,14 +86,23 @@ class Queries:
         with self._lock_of(name):
             found = self._running.get(name)
             if found is None:
-                found = self._running[name] = self._begin(name, spec, alone and spec.buckets > 1)
+                found = self._running[name] = self._begin(name, spec.partitions if alone and spec.buckets > 1 else 0)
+            return found
+
+    def keep(self) -> Running:
+        """Start the query that apps share, where it does not run; from now on it goes on also without any. Errors: SPARK_FAILED, whatever Spark reports."""
+        self._kept = True
+        with self._lock_of(SHARED):
+            found = self._running.get(SHARED)
+            if found is None:
+                found = self._running[SHARED] = self._begin(SHARED, 0)
             return found
 
     def release(self, running: Running) -> None:
         """End a query that no app is in any more."""
         name = running.run.query
         with self._lock_of(name):
-            if running.run.groups or self._running.get(name) is not running:
+            if running.run.groups or self._running.get(name) is not running or (self._kept and name == SHARED):
                 return
             running.query.stop()
             self._forget(name, running)
@@ -101,13 +111,12 @@ class Queries:
         with self._lock:
             return self._locks.setdefault(name, threading.Lock())
 
-    def _begin(self, name: str, spec: AppSpec, spread: bool) -> Running:
-        run = self._coordinator.begin_run(name, spread)
+    def _begin(self, name: str, partitions: int) -> Running:
+        """`partitions`: into so many its events are spread; 0: one host does all."""
+        run = self._coordinator.begin_run(name, partitions > 0)
         # Spark wants a folder for its own log of batches. Each run has a fresh one: where a group goes on, its commit record says.
         checkpoint = self._coordinator.socket.parent / f"checkpoint-{run.name}"
-        plan = QueryPlan(
-            name, run.name, self._coordinator.socket, spec.partitions if spread else 0, checkpoint, self._logs
-        )
+        plan = QueryPlan(name, run.name, self._coordinator.socket, partitions, checkpoint, self._logs)
         try:
             query = self._start(own_session(self._session, name), plan)
         except BaseException:

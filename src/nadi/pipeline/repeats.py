@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from nadi.errors import error
-from nadi.io.controllog import Again, append_again, control_connector, control_path
+from nadi.io.controllog import Again, control_connector
 from nadi.io.errorstore import Row, payload_of
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.inputs.again import ControlTake, control_take
@@ -60,7 +59,7 @@ def send_again(
             if not skip:
                 raise error("ERROR_NOT_REPLAYABLE", id=row["id"], reason=reason) from reason
             impossible[row["id"]] = str(reason)
-    done = append_again(control_path(Path(live.spec.state)), wanted, repeat, skip)
+    done = live.spec.open_control().append_again(wanted, repeat, skip)
     if done.last is not None:
         wait_for(live, (ordinal, done.last), within, "it is noted and will be sent again")
     return Sent(len(wanted) - len(done.before), done.before, impossible)

@@ -117,12 +117,10 @@ class Roster:
             member.leaving = True
         member.admitted.held.close()  # from here on its servers take nothing
         with self._changed:
-            if self._carrier is not None:
+            if name not in self._given:  # nobody carries it: it waits, or the JVM took it along
+                self._end(member, AppExit(name, "stopped", member.shown))
+            elif self._carrier is not None:  # else it is told to leave as soon as there is a carrier
                 self._carrier.remove(name)
-            elif name not in self._given:  # else it is told to leave as soon as there is a carrier
-                self._end(member, AppExit(name, "stopped", member.shown))
-            if not member.started:
-                self._end(member, AppExit(name, "stopped", member.shown))
             self._changed.wait_for(lambda: self._over or member.ended is not None)
             if self._members.get(name) is member:
                 del self._members[name]
@@ -132,6 +130,11 @@ class Roster:
         return member.ended
 
     # ---- the node
+
+    def folder_of(self, name: str) -> Path:
+        """The state folder of an app. Errors: APP_NOT_ON_NODE."""
+        with self._changed:
+            return self._of(name).admitted.spec.place.state
 
     def specs(self) -> list[AppSpec]:
         """The apps that are there now."""
@@ -169,7 +172,9 @@ class Roster:
             member.carried = ended is None
             if ended is not None:
                 self._given.discard(name)
-                if lost(ended):
+                if lost(ended) and member.leaving:
+                    member.ended = AppExit(name, "stopped", ended.progress)
+                elif lost(ended):
                     member.crashed = ended
                 else:
                     member.ended = ended

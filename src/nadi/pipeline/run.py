@@ -10,22 +10,28 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import structlog
+
+from nadi.config.settings import KERNEL
 from nadi.errors import NadiError, error
 from nadi.io.readiness import end_of, readable
-from nadi.metrics import AppProgress
+from nadi.metrics import AppProgress, Said
 from nadi.metrics.measured import NOTHING
 from nadi.pipeline.admission import Admission, Admitted, Planned
 from nadi.pipeline.classarchive import Later
-from nadi.pipeline.hosting.hostclient import Hosts, hosts, hosts_folder, sweep
-from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, host_count, node_lock
+from nadi.pipeline.earlyhosts import early_hosts
+from nadi.pipeline.hosting.hostclient import Hosts, hosts, hosts_folder, is_gone, sweep
+from nadi.pipeline.node import AppExit, AppText, ExitReport, NodeOptions, host_count, needed_outputs, node_lock
 from nadi.pipeline.nodesocket import NodeSocket
 from nadi.pipeline.queries import query_names
 from nadi.pipeline.revision.atrest import let_go, put_revision
@@ -34,13 +40,15 @@ from nadi.pipeline.revision.revisions import withheld
 from nadi.pipeline.roster import Roster
 from nadi.pipeline.session import SessionOptions, driver_jvm, end_driver, java, start_session
 from nadi.pipeline.slots import with_slots
-from nadi.pipeline.spec import AppSpec
+from nadi.pipeline.spec import AppSpec, Engine
 from nadi.pipeline.stoprequest import StopRequest
 from nadi.pipeline.supervised import RESTARTS, OnProgress
 from nadi.pipeline.supervisor import Supervisor, supervise
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = structlog.get_logger("nadi.pipeline")
 
 ENDS_WITHIN = 15.0  # seconds for the JVM and its hosts to go
 PATIENCE = 0.05  # seconds that a thread waits for the interpreter before it asks for it
@@ -81,6 +89,11 @@ class Node:
         self._admission = Admission(options, self._say, self._servers)
         self._admitting = threading.Lock()
         self._opened = threading.Event()  # apps are taken, or never will be
+        self._jvm: int | None = None
+        self._waits = "Spark starts"
+        self._expected: tuple[AppText, ...] = ()
+        self._ready: Hosts | None = None
+        self._rehearsing = threading.Lock()
 
     def request_stop(self) -> None:
         """Finish the batches under way, commit them and stop. Returns at once; safe in a signal handler."""
@@ -151,11 +164,13 @@ class Node:
 
     # ---- apps that enter and leave
 
-    def add(self, text: AppText) -> AppProgress:
+    def add(self, text: AppText, wanted: Callable[[], bool] = lambda: True) -> AppProgress:
         """Run another app, too, and wait until a query carries it or it waits for another attempt; -> its progress. From any thread; before `run` has
-        begun it waits for that.
+        begun it waits for that. `wanted` is asked before it starts whether it still is to: who removes it meanwhile may come too early.
 
-        Errors: those of its text and state, APP_RUNS, NODE_STOPPING, SERVER_NOT_STARTED (nothing has changed then); what it ended with at once.
+        Errors: those of its text and state, APP_RUNS, NODE_STOPPING, SERVER_NOT_STARTED, APP_NOT_ON_NODE where it was removed meanwhile (nothing has changed
+        then); what it ended
+        with at once.
         """
         self._opened.wait()
         planned = self._admission.planned(text)
@@ -172,8 +187,42 @@ class Node:
             self._roster.enter(admitted)
         if compiling is not None:
             compiling.wait()  # a host that compiled would hold up the apps that it has
+        if not wanted():
+            self._roster.drop(name)
         self._roster.start(name)
         return self._roster.until_carried(name)
+
+    def expect(self, texts: Sequence[AppText]) -> None:
+        """Have the hosts load what apps need that may be added soon. Takes seconds; before Spark is up, or again, it is done then. From any thread."""
+        with self._rehearsing:
+            self._expected = tuple(texts)
+            if self._ready is not None:
+                self._rehearse(self._ready)
+
+    def _rehearse(self, ready: Hosts) -> None:
+        """What goes wrong there goes wrong when the app comes, and is told then."""
+        engine: Engine = import_module(self._options.engine)
+        columns = self._options.settings().of_kernels().get(KERNEL, "rows") != "rows"
+        for text in self._expected:
+            try:
+                app = text.planned(engine)
+                told = {"op": "rehearse", "text": app.text, "outputs": needed_outputs(app), "columns": columns}
+                for index in range(ready.count):
+                    ready.call(index, told)
+            except Exception as reason:
+                log.info("what an app needs was not loaded before it came", reason=str(reason))
+
+    def break_off(self) -> None:
+        """End all processes that work for the apps, at once: what is being written stops where it is. Apps that were not removed go on in new ones, from what
+        they have committed. From any thread."""
+        jvm = self._jvm
+        if jvm is not None:
+            kill_processes(jvm)
+
+    @property
+    def waits(self) -> str:
+        """What an app that is added now would wait for: "Spark starts". "" where it would begin at once."""
+        return self._waits if self._opened.is_set() else "the node starts"
 
     @property
     def is_open(self) -> bool:
@@ -193,7 +242,7 @@ class Node:
         self._opened.wait()
         if revision:
             return self._roster.leave(name)
-        with withheld(self._options.state / name):
+        with withheld(self._roster.folder_of(name)):
             return self._roster.leave(name)
 
     # ---- the state of an app that was removed and will be added again
@@ -231,7 +280,7 @@ class Node:
         self._on_progress(progress)
 
     def _say(self, app: str, what: str) -> None:
-        self._tell(dataclasses.replace(self._roster.shown(app), said=(what,), measured=NOTHING))
+        self._tell(dataclasses.replace(self._roster.shown(app), said=(Said(what),), measured=NOTHING))
 
     def _through_crashes(self) -> ExitReport:
         """Run the apps on Spark; where its JVM dies, those that had not ended go on in a new one, from what they have committed."""
@@ -244,30 +293,52 @@ class Node:
             if self._stop.is_set() or tries >= CRASHES or not self._roster.goes_on(stays):
                 return self._roster.report()
             for progress in self._roster.crashed():
-                self._tell(dataclasses.replace(progress, state="waiting", said=(), measured=NOTHING))
+                self._tell(dataclasses.replace(progress, state="waiting", crashed=False, said=(), measured=NOTHING))
             self._stop.wait(RESTARTS.delay(tries) / 1000)
 
     def _on_spark(self, specs: Sequence[AppSpec]) -> None:
         options = self._options
         settings, names = options.settings(), [s.app for s in specs]
         master = with_slots(options.master, len(specs), settings.slots)
-        wanted = SessionOptions(master, options.state / "logs", options.spark(), _title(names), query_names(names))
+        count, conf = host_count(settings, os.cpu_count() or 1), options.spark()
+        if options.cluster:  # where there is nobody yet whom this process could ask for a host
+            conf |= early_hosts(conf, count)
+        wanted = SessionOptions(master, options.state / "logs", conf, _title(names), query_names(names))
         session = start_session(wanted, self._stop)
-        jvm = driver_jvm(session)
+        self._jvm = jvm = driver_jvm(session)
         try:
             sweep()
-            ready = hosts(host_count(settings, os.cpu_count() or 1), jvm)
+            ready = hosts(count, jvm)
 
             def made(supervisor: Supervisor) -> None:
                 # hosts say hello to the coordinator, which has its socket now
                 if not options.cluster:  # there executors have them
-                    threading.Thread(target=_prepare, args=(ready,), daemon=True).start()
+                    threading.Thread(target=self._prepare, args=(ready, supervisor), daemon=True).start()
+                else:
+                    self._waits = ""
                 self._roster.carried_by(supervisor)
 
             supervise(session, specs, options, self._stop, self._tell, moved=self._roster.moved, made=made)
         finally:
+            self._ready, self._waits = None, "Spark starts again"
             self._roster.carried_by(None)
+            self._jvm = None
             _end(jvm)
+
+    def _prepare(self, ready: Hosts, supervisor: Supervisor) -> None:
+        """Start the hosts while Spark is still warming up; whoever needs one later finds it or starts it. On standby, the query that apps share, too."""
+        for index in range(ready.count):
+            with contextlib.suppress(Exception):
+                ready.call(index, {"op": "ping"})
+        if self._options.standby:
+            try:
+                supervisor.warm(ready.count)
+            except Exception as reason:  # an app that comes starts it, and is told why it cannot
+                log.warning("the query that apps share did not start before them", reason=str(reason))
+        with self._rehearsing:
+            self._rehearse(ready)
+            if self._jvm == ready.jvm:
+                self._ready, self._waits = ready, ""
 
 
 @contextlib.contextmanager
@@ -282,16 +353,34 @@ def _patient_threads() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _prepare(ready: Hosts) -> None:
-    """Start the hosts while Spark is still warming up; whoever needs one later finds it or starts it."""
-    for index in range(ready.count):
-        with contextlib.suppress(Exception):
-            ready.call(index, {"op": "ping"})
-
-
 def end_session(session: SparkSession, within: float = ENDS_WITHIN) -> None:
     """Stop Spark, its JVM and the hosts, and wait until they are gone; what is not after so many seconds is killed."""
     _end(driver_jvm(session), within)
+
+
+def kill_processes(jvm: int, within: float = ENDS_WITHIN) -> None:
+    """Kill a JVM and its hosts, and wait until they are gone."""
+    hosts = [int(text) for file in hosts_folder(jvm).glob("*.alive") if (text := _read(file)).isdecimal()]
+    ends = []
+    for process in (*hosts, jvm):
+        with contextlib.suppress(OSError):
+            end = end_of(process)
+            ends += [] if end is None else [end]
+            os.kill(process, signal.SIGKILL)
+    until = time.monotonic() + within
+    left = list(ends)
+    while left and time.monotonic() < until:
+        ended = readable(left, until - time.monotonic())
+        left = [end for end in left if end not in ended]
+    for end in ends:
+        end.close()
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""  # it has ended by itself
 
 
 def _end(jvm: int, within: float = ENDS_WITHIN) -> None:
@@ -313,14 +402,9 @@ def _end(jvm: int, within: float = ENDS_WITHIN) -> None:
 def _lives(alive: Path) -> bool:
     """Whether the host that wrote its process id there has not ended: one that was killed has left its files."""
     try:
-        os.kill(int(alive.read_text()), 0)
+        return not is_gone(int(alive.read_text()))
     except (OSError, ValueError):
         return False
-    end = _end_of_host(alive)
-    if end is None:
-        return True
-    with end:
-        return not readable([end], 0.0)  # one that nobody has waited for still has its number
 
 
 def _end_of_host(alive: Path) -> FileIO | None:

@@ -37,6 +37,7 @@ from nadi.metrics.logs import OneHandler
 from nadi.pipeline import catalyst, classarchive, hadoopconf, localfiles
 from nadi.pipeline.connector.jar import ensure_jar
 from nadi.pipeline.hosting.hostclient import own_folder
+from nadi.pipeline.scratch import make_scratch, remove_scratch
 from nadi.pipeline.sparksecret import FILE, authenticated, is_secret
 from nadi.pipeline.stoprequest import StopRequest
 
@@ -83,7 +84,8 @@ LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.shuffle.compress": "false",
 }
-"""What holds besides on one machine. Its shuffles are read from memory, where packing costs more than copying."""
+"""What holds besides on one machine, where Spark's files are in a folder of this user's own (`nadi.pipeline.scratch`). Its shuffles are read from memory, where
+packing costs more than copying."""
 
 CLUSTER = {"spark.locality.wait.process": "1s", "spark.shuffle.readHostLocalDisk": "false"}
 """What holds besides on several: a task waits for so long for the executor that has its kernels, as elsewhere it would be handed on; and executors of one
@@ -152,11 +154,14 @@ def mebibytes(size: str) -> int:
     return int(float(number[:-1]) * unit) if unit else int(number)
 
 
-def java_options(logs: Path, extra: str = "", cores: int = 1, quicker: str = "", memory: str = "2g") -> str:
+def java_options(
+    logs: Path, scratch: Path, extra: str = "", cores: int = 1, quicker: str = "", memory: str = "2g"
+) -> str:
     """Options of the JVM, with `extra` ones of the user, which go before ours, and what else makes its start quicker; writes the configuration of its logging.
+    `scratch` is its folder for temporary files.
 
     >>> from tempfile import mkdtemp
-    >>> java_options(Path(mkdtemp()), "-XX:+UseZGC", 2).split()[-2:]
+    >>> java_options(Path(mkdtemp()), Path("/tmp"), "-XX:+UseZGC", 2).split()[-2:]
     ['-XX:TieredStopAtLevel=1', '-XX:+UseZGC']
     """
     config = logs / "log4j2.properties"
@@ -164,7 +169,8 @@ def java_options(logs: Path, extra: str = "", cores: int = 1, quicker: str = "",
     heap = _HEAP if mebibytes(memory) >= _LEAST_MEMORY else ""
     collector = f"{_PLAIN_COLLECTOR} {heap}" if cores <= _FEW_CORES and "GC" not in extra else ""
     compiler = f"{_CODE_ROOM} {_QUICK_COMPILER}"
-    own = f"{_JAVA_OPTIONS} -Dlog4j2.configurationFile={config.as_uri()} {compiler} {collector} {quicker}"
+    temporary = shlex.quote(f"-Djava.io.tmpdir={scratch}")
+    own = f"{_JAVA_OPTIONS} {temporary} -Dlog4j2.configurationFile={config.as_uri()} {compiler} {collector} {quicker}"
     return " ".join(f"{own} {extra}".split())
 
 
@@ -289,14 +295,10 @@ def build_session(options: SessionOptions) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = python_of(options)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["NADI_LOG_DIR"] = str(logs)
-    pools = write_pools(logs, options.pools).as_uri()
+    pools, scratch = write_pools(logs, options.pools).as_uri(), make_scratch()
     settings = {
         **SETTINGS,
-        **(
-            CLUSTER
-            if is_cluster(options.master)
-            else {**LOCAL, "spark.python.unix.domain.socket.dir": str(own_folder())}
-        ),
+        **(CLUSTER if is_cluster(options.master) else LOCAL | _own_folders(scratch)),
         "spark.scheduler.allocation.file": pools,
         "spark.master": options.master,
         "spark.app.name": options.name,
@@ -306,8 +308,9 @@ def build_session(options: SessionOptions) -> SparkSession:
     settings.pop(FILE, None)
     settings["spark.jars"] = jars(java(), settings.get("spark.jars", ""))
     extra = settings.get("spark.driver.extraJavaOptions", "")
+    quicker = classarchive.use(java(), extra)
     settings["spark.driver.extraJavaOptions"] = java_options(
-        logs, extra, os.cpu_count() or 1, classarchive.use(java(), extra), settings["spark.driver.memory"]
+        logs, scratch, extra, os.cpu_count() or 1, quicker, settings["spark.driver.memory"]
     )
     # this becomes a command line; the context hears of all
     conf = SparkConf(loadDefaults=False).setAll([(k, v) for k, v in settings.items() if not is_secret(k)])
@@ -325,6 +328,10 @@ def build_session(options: SessionOptions) -> SparkSession:
     except (PySparkException, Py4JError, OSError) as reason:
         raise error("SPARK_NOT_STARTED", reason=told_by(str(reason)), log=logs) from reason
     return session
+
+
+def _own_folders(scratch: Path) -> dict[str, str]:
+    return {"spark.python.unix.domain.socket.dir": str(own_folder()), "spark.local.dir": str(scratch)}
 
 
 def told_by(failure: str) -> str:
@@ -408,6 +415,7 @@ def end_driver(within: float) -> None:
             process.kill()
             process.wait()
     SparkContext._gateway = SparkContext._jvm = None
+    remove_scratch()
 
 
 def driver_machine(session: SparkSession) -> str:

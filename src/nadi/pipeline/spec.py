@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from nadi.config import ErrorStoring
+from nadi.config import DataSource, ErrorStoring
 from nadi.io.contract import Connector, Ingress, Log, Place, Sink, SinkMapper, SourceMapper
 from nadi.io.controllog import TYPE as CONTROL_TYPE
-from nadi.io.controllog import ControlMapper, control_connector, control_path
+from nadi.io.controllog import ControlFile, ControlLog, ControlMapper, control_connector
 from nadi.io.errorstore import ErrorStore
-from nadi.io.errorstores import error_store
+from nadi.io.errorstores import ERRORS, error_store
 from nadi.io.faultlog import TYPE as FAULTS_TYPE
-from nadi.io.faultlog import fault_connector, fault_log
+from nadi.io.faultlog import FaultFile, FaultLog, fault_connector
 from nadi.io.identity import first_numbers, numbered
-from nadi.io.linelog import LineLog
+from nadi.io.journalrecords import ControlJournal, FaultJournal
+from nadi.io.registry import SOURCES, source_kind
 from nadi.io.remotefiles import inside
 from nadi.io.sinks.refusals import action
 from nadi.kernel.contract import Kernel
 from nadi.pipeline.labels import labels
 from nadi.plan.nodes import App, OnDemand
+
+if TYPE_CHECKING:
+    from nadi.io.appnotes import AppNotes
 
 
 class Engine(Protocol):
@@ -62,7 +67,8 @@ class AppSpec:
     `state` is the state folder of the app, `journal` the URL of the journal's server ("" for none), `cuts` that of the database of the cut log ("": it is
     in `state`), `begin` the folder of a restored state to begin with ("": with nothing), `buckets` the number of kernels, `tasks` how many tasks of Spark
     these are divided among (0: one each), `hosts` how many host processes an executor has, `first` that of bucket 0 (the others follow), `offset` what is
-    added to their numbers (0: the hosts that apps share; a multiple of `hosts`: those are its own), `epoch` the fencing number of this run. A batch takes
+    added to their numbers (0: the hosts that apps share; a multiple of `hosts`: those are its own), `epoch` the fencing number of this run, `owner` the
+    epoch that a leader of a cluster gave it with (0: there is none). A batch takes
     at most `max_events` events and about `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs`
     are the keys of the streams that are wanted outside, `properties` what the kernels read of the node,
     `error_store` says where errors are kept, `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that
@@ -72,7 +78,9 @@ class AppSpec:
     machines, `token` what the processes of this run of the node know each other by there, `seed` the prefix of what kernels begin with in there (where
     `begin` is for the node alone to read). `variables` are values in the options of sources, sinks and stores that are not in `text`, as they may be secrets:
     nothing durable or shown has them. `pool` is to which query of Spark it is pinned: "own", "shared", or "" where the node decides. `files` is the
-    folder in which options of connectors may name files ("": none). Not slotted: `id` is kept once computed.
+    folder in which options of connectors may name files ("": none), `channels` says by transport where the servers of channels are that the text does not
+    name. `home` is the name by which what it keeps outside is known ("": the app's own), `drains` whether it takes in nothing more from outside, and ends
+    when all that it has was taken. Not slotted: `id` is kept once computed.
     """
 
     app: str
@@ -88,6 +96,7 @@ class AppSpec:
     first: int = 0
     offset: int = 0
     epoch: int = 1
+    owner: int = 0
     max_events: int = 200_000
     max_bytes: int = 256_000_000
     order_idle: int = 5_000
@@ -108,7 +117,15 @@ class AppSpec:
     token: str = ""
     seed: str = ""
     files: str = ""
+    channels: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
+    home: str = ""
+    drains: bool = False
+
+    @property
+    def identity(self) -> str:
+        """The name by which what it keeps outside is known."""
+        return self.home or self.app
 
     @cached_property
     def id(self) -> str:
@@ -127,6 +144,8 @@ class AppSpec:
             self.store,
             self.seed,
             self.files,
+            self.home,
+            *sorted(self.channels.items()),
             *sorted(self.variables.items()),
         )
         parts = repr((*shaping, self.until_end, self.engine, self.connectors))
@@ -167,7 +186,30 @@ class AppSpec:
 
     @property
     def place(self) -> Place:
-        return Place(self.app, Path(self.state), self.journal, files=self.files)
+        notes = inside(self.store, "sinks") if self.travels else ""
+        shared = self.cuts if self.travels else ""
+        return Place(
+            self.app,
+            Path(self.state),
+            self.journal,
+            notes,
+            self.files,
+            channels=self.channels,
+            shared=shared,
+            epoch=self.epoch,
+            home=self.home,
+        )
+
+    @property
+    def travels(self) -> bool:
+        """Whether another node may go on with it, which has nothing of this one's state folder: what it has to know is on the services that both reach."""
+        return bool(self.owner and self.store and self.cuts and self.journal)
+
+    def open_notes(self) -> AppNotes:
+        """What whoever goes on with it must know, where it travels."""
+        from nadi.io.appnotes import AppNotes  # with it comes SQLAlchemy, which takes half a second
+
+        return AppNotes(self.cuts, self.identity, self.epoch)
 
     @property
     def log_place(self) -> str:
@@ -188,7 +230,9 @@ class AppSpec:
         """What a connector in a host is told; `scratch` is the folder of the host."""
         if not self.apart:
             return self.place
-        return Place(self.app, scratch / f"app-{self.id}", self.journal, inside(self.store, "sinks"), self.files)
+        notes = inside(self.store, "sinks")
+        scratched = scratch / f"app-{self.id}"
+        return Place(self.app, scratched, self.journal, notes, self.files, self.channels, home=self.home)
 
     def to_json(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -232,20 +276,39 @@ class AppSpec:
         """The log of an input, as the node has it or, with the place of a host, as that does. Errors: those of opening it."""
         place = self.place if place is None else place
         if source.type == CONTROL_TYPE:
-            return LineLog(control_path(place.state))
+            return self.open_control().open()
         if source.type == FAULTS_TYPE:
-            return fault_log(place.state)
+            return self.open_faults().open()
         return self.load_connectors().open_log(source, place)
 
+    def open_control(self) -> ControlLog:
+        """The control log of the app. Errors: CONNECTION_UNAVAILABLE."""
+        return ControlJournal(self.journal, self.identity) if self.travels else ControlFile(Path(self.state))
+
+    def open_faults(self) -> FaultLog:
+        """The fault log of the app. Errors: CONNECTION_UNAVAILABLE."""
+        state = Path(self.state)
+        return FaultJournal(state, self.journal, self.identity) if self.travels else FaultFile(state)
+
     def open_errors(self) -> ErrorStore:
-        """The error store of the app. Errors: INVALID_SETTING."""
-        return error_store(self.place.state, self.app, self.error_store)
+        """The error store of the app: where another node may go on with it in a database, that of the cuts if no other one is named.
+
+        Errors: INVALID_SETTING; where it travels CONNECTION_UNAVAILABLE, REFUSED.
+        """
+        if not self.travels:
+            return error_store(Path(self.state), self.app, self.error_store)
+        settings = self.error_store
+        if settings.datasource is None:
+            settings = ErrorStoring(datasource=DataSource("nadi.cuts.url", self.cuts), table=ERRORS)
+        run = self.open_notes().once("run", lambda: os.urandom(8).hex())
+        return error_store(Path(self.state), self.app, settings, str(run))
 
     def source_mapper(self, source: Connector) -> SourceMapper:
         """What makes events of the messages of an input."""
         return ControlMapper() if source.type == CONTROL_TYPE else self.load_connectors().make_source_mapper(source)
 
     def _ending(self, connector: Connector) -> Connector:
-        if not self.until_end or connector.type != "file":
+        known = source_kind(connector.type).options if connector.type in SOURCES else ()
+        if not self.until_end or all(option.name != "until.end" for option in known):
             return connector
         return replace(connector, options={**connector.options, "until.end": "true"})

@@ -22,6 +22,7 @@ from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.remotefiles import is_remote
 from nadi.io.retry import Policy
 from nadi.io.sinks.log import new_lines
+from nadi.metrics import Said
 from nadi.metrics.measured import NOTHING
 from nadi.pipeline.circuits import Circuits
 from nadi.pipeline.coordinator.coordinator import Coordinator
@@ -34,6 +35,7 @@ from nadi.pipeline.places import OwnHosts, Placement
 from nadi.pipeline.profile import Profiler
 from nadi.pipeline.queries import Queries, Running
 from nadi.pipeline.query import named_failure
+from nadi.pipeline.revision.journalneeds import JournalNeeds
 from nadi.pipeline.revision.retention import RetentionCheck
 from nadi.pipeline.revision.revisions import Keeping, Revisions, sweep
 from nadi.pipeline.revision.upgrade import is_old, upgraded
@@ -113,6 +115,7 @@ class Supervised:
         self._last_try = False  # the run for it alone, after a stop, has begun
         self.result: AppExit | None = None
         sweep(spec.place.state)
+        JournalNeeds(spec, self._keeping, self._over).begin()
         self._retention.begin()
 
     def step(self, now: float) -> None:
@@ -251,7 +254,7 @@ class Supervised:
         if self._asked or group.status.finished:
             group.hold()
             if group.rests or (self._asked and now - self._asked > STOPS_WITHIN):
-                self._work = self._shared.workers.submit(revisions.before_stop)
+                self._work = self._shared.workers.submit(self._last_of, group, revisions)
                 self._work.add_done_callback(lambda _done: self._ring())
                 self._step = self._ending
                 return
@@ -267,6 +270,16 @@ class Supervised:
             self._work.add_done_callback(lambda _done: self._ring())
             self._drained_at = now + DRAINS_WITHIN
             self._step = self._moving
+
+    def _last_of(self, group: Group, revisions: Revisions) -> None:
+        """In a worker: what is done before it ends. An app that has drained is over only when those who read what it gives know it."""
+        if self._drained(group):
+            group.say_last()
+        else:
+            revisions.before_stop()
+
+    def _drained(self, group: Group) -> bool:
+        return self._spec.drains and group.status.finished and group.rests
 
     def _moving(self, now: float) -> None:
         """To another place, once a query runs there: another run of the group begins, and the old one can do nothing any more. Where its hosts are others, too,
@@ -304,7 +317,12 @@ class Supervised:
     def _ending(self, _now: float) -> None:
         assert self._work is not None
         assert self._group is not None
-        if self._work.done():
+        if not self._work.done():
+            return
+        problem = self._work.exception()
+        if problem is not None:
+            self._recover(named_failure(self._spec.app, problem, self._logs))
+        else:
             self._end("stopped" if self._asked and not self._group.status.finished else "finished")
 
     def _waiting(self, now: float) -> None:
@@ -408,7 +426,9 @@ class Supervised:
         changes["measured"] = NOTHING if group is None else group.tally.take()
         changes["circuits"] = self._circuits.look(status)
         said, self._log_seen = new_lines(folder, self._log_seen)
-        self._progress = dataclasses.replace(self._progress, state=state, said=tuple(said), **changes)
+        self._progress = dataclasses.replace(
+            self._progress, state=state, said=tuple(Said(*line) for line in said), **changes
+        )
         self._told = now
         self._shared.tell(self._progress)
 
@@ -437,7 +457,8 @@ class Supervised:
         state, failure = self._outcome
         if self._profiler is not None:
             self._profiler.finish(None if self._running is None or driver_lost() else self._running.query)
-        self._note(time.monotonic(), state, **({"last_error": str(failure)} if failure is not None else {}))
+        told = {} if failure is None else {"last_error": str(failure), "crashed": is_crash(failure)}
+        self._note(time.monotonic(), state, **told)
         self._leave()
         self.result = AppExit(self._spec.app, state, self._progress, failure)
 
@@ -469,4 +490,9 @@ def memory_warnings(memory: Mapping[str, int], limit: int) -> tuple[str, ...]:
 
 def lost(ended: AppExit) -> bool:
     """Whether an app ended because the JVM under it did."""
-    return ended.error is not None and ended.error.condition == "SPARK_GONE"
+    return ended.error is not None and is_crash(ended.error)
+
+
+def is_crash(failure: NadiError) -> bool:
+    """Whether a failure is that of the JVM."""
+    return failure.condition == "SPARK_GONE"

@@ -23,6 +23,7 @@ from nadi.io.readiness import HasFileno, end_of, readable
 from nadi.io.waker import Waker
 from nadi.pipeline.coordinator.coordinator import Coordinator
 from nadi.pipeline.coordinator.schedule import Schedule
+from nadi.pipeline.coordinator.tasks import no_work
 from nadi.pipeline.cutting.cutmaker import CutMaker
 from nadi.pipeline.hosting.hostclient import hosts_folder
 from nadi.pipeline.node import AppExit, AppProgress, AppText, ExitReport, NodeOptions
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 HEARTBEAT = 5.0  # seconds after which all apps are looked at should nobody ring
 LOST_WITHIN = 5.0  # seconds within which a JVM that does not answer is seen to have ended
+WARM = 5  # batches: the fifth one takes a tenth of the first one
 WORKERS = 1_000  # threads at most, for what takes long: an app needs one while it is opened, moved and stopped; they are made when needed
 
 OnMove = Callable[[str, AppExit | None], object]
@@ -144,6 +146,13 @@ class Supervisor:
             self._results[spec.app] = None
             self._apps = [*self._apps, self._make(spec)]
         return True
+
+    def warm(self, hosts: int) -> None:
+        """Have the query that apps share run, with so many hosts, before there is an app; takes a while. Errors: SPARK_FAILED, whatever Spark reports."""
+        running = self._queries.keep()
+        for _ in range(WARM):
+            if not running.run.warm(no_work(hosts)):
+                return
 
     def remove(self, name: str) -> None:
         """Have an app stop between two cuts, and let go of it. Returns at once; one that has ended is let go of."""

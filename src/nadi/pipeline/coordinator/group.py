@@ -28,15 +28,15 @@ from nadi.pipeline.coordinator.share import Share
 from nadi.pipeline.coordinator.supplies import brought, check_there, ready
 from nadi.pipeline.coordinator.tasks import Work
 from nadi.pipeline.cutting import cutlogs
-from nadi.pipeline.cutting.commitlog import Commits, sweep
+from nadi.pipeline.cutting.commitlog import Commits, Recovered, sweep
 from nadi.pipeline.cutting.cutmaker import CutMaker, SourceStatus
 from nadi.pipeline.cutting.cuts import Cut
+from nadi.pipeline.cutting.makers import check_left, check_newest
 from nadi.pipeline.cutting.seeds import drop_seeds
 from nadi.pipeline.hosting.seats import Seat
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.statelog.folder import FolderStore
-from nadi.pipeline.statelog.lines import Line
 from nadi.pipeline.statelog.store import ObjectStore
 from nadi.pipeline.statelog.stores import open_store
 
@@ -73,7 +73,9 @@ class Group:
         conduct: Conduct | None = None,
         level: Callable[[], int] = int,
     ) -> None:
-        """Take the group over: from now on no run before this one can go on with it. Errors: those of its inputs, its logs and its sinks' options."""
+        """Take the group over: from now on no run before this one can go on with it. Errors: those of its inputs, its logs and its sinks' options;
+        MADE_BY_NEWER (nothing has changed then), CUT_LEFT_BY_OLDER."""
+        check_newest(spec.app, cutlogs.newest_cut(spec))
         self.spec = ready(replace(spec, epoch=cutlogs.take_over(spec)))
         self.lock = threading.Lock()
         self.stage = Stage.IDLE
@@ -107,8 +109,10 @@ class Group:
             sweep(self._store, self._commits.objects(), self.spec.epoch)
             self.at = self._maker.initial() if found is None else self._maker.at(found.n)
             self.known = None if found is None else Progress(found.n, found.due, found.highs)
-            self._left = self._maker.logged(self.at) is not None  # the run before left a cut that it did not commit
-            self._ledger = Ledger(self.spec, self._commits)
+            left = self._maker.logged(self.at)  # the run before did not commit it
+            check_left(self.spec.app, left)
+            self._left = left is not None
+            self._ledger = Ledger(self.spec, self._commits, (self.at.n, self._maker.last()))
         except BaseException:
             self._maker.close()
             raise
@@ -169,6 +173,10 @@ class Group:
                 elif cut is not None:
                     self._brought = brought(self.spec, self._maker, self.at, cut)
                 wait = self._maker.next_look(self.known)
+                if (after := self._ledger.idle_after) is not None:
+                    wait = min(wait, after)
+                    if cut is None and self._maker.quiet is not None:
+                        self._ledger.idle(self._maker.quiet)
         except Exception as reason:
             self.fail(reason)
             return False
@@ -279,6 +287,10 @@ class Group:
             )
         self._changed()
 
+    def say_last(self) -> None:
+        """Tell those who read that nothing will come any more, as all is committed. Errors: those of the sinks."""
+        self._ledger.finish()
+
     def hold(self) -> None:
         """Make no further cut; what the log has goes on."""
         with self.lock:
@@ -290,8 +302,12 @@ class Group:
             if self._gone:
                 return
             self._gone = True
+            done = self.spec.until_end and self.status.finished and self.rests
             if self.stage is not Stage.FAILED:
                 self.stage = Stage.CLOSED
+        if done:
+            with suppress(NadiError):  # the next run of the group says it again
+                self._ledger.finish()
         self._maker.close()
         self._ledger.close()
         self._sweep_late()
@@ -308,8 +324,10 @@ class Group:
             sweep(self._store, cutlogs.open_commit_log(self.spec).objects(), self.spec.epoch)
 
     @contextmanager
-    def pinned(self) -> Iterator[tuple[Cut, dict[int, Line]]]:
-        """The cut of the last commit, with what its state is read from, none of which goes meanwhile. Errors: NOTHING_COMMITTED before the first one."""
+    def pinned(self) -> Iterator[tuple[Cut, Recovered]]:
+        """The cut of the last commit, with what is known after it; nothing that its state is read from goes meanwhile.
+
+        Errors: NOTHING_COMMITTED before the first one."""
         with self.lock:
             self._pins += 1
         try:
@@ -317,7 +335,7 @@ class Group:
             found = self._commits.recovered()
             if found is None:
                 raise error("NOTHING_COMMITTED", app=self.spec.app)
-            yield self._maker.at(found.n), dict(found.lines)
+            yield self._maker.at(found.n), found
         finally:
             with self.lock:
                 self._pins -= 1

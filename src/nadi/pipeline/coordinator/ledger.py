@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from nadi.io import faultlog
-from nadi.io.contract import Receipt, Sink
+from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io.contract import Announcing, Receipt, Sink
+from nadi.io.registry import sink_traits
 from nadi.metrics import Counts, Progress
 from nadi.pipeline.cutting.commitlog import Commit, Commits
 from nadi.pipeline.cutting.cuts import Cut
@@ -27,15 +29,49 @@ from nadi.pipeline.statelog.lines import Base, Piece
 class Ledger:
     """Commits the cuts of one group, in order."""
 
-    def __init__(self, spec: AppSpec, commits: Commits) -> None:
+    def __init__(self, spec: AppSpec, commits: Commits, cuts: tuple[int, int] = (-1, -1)) -> None:
+        """`cuts` are the last that is committed and the last that is logged. Errors: those of sinks that announce."""
         self._spec = spec
         self._commits = commits
         self._app = spec.plan()
         self._errors = spec.open_errors()
+        self._faults = spec.open_faults()
         self._sinks: dict[int, Sink] = {}
         self._totals = _totals_before(spec)
         self._watch = Stopwatch(spec.place.state) if spec.profile else None
         self.waited = 0.0  # seconds that the last commit waited for sinks
+        self._announcing: dict[int, Announcing] = {}
+        try:
+            self._begin(cuts)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, cuts: tuple[int, int]) -> None:
+        """Take what this run announces to from the runs before it."""
+        for ordinal, connector in enumerate(self._spec.load_connectors().connectors(self._app, "sink")):
+            traits = sink_traits(connector.type)
+            if traits is not None and traits.announces:
+                sink = self._sink(ordinal)
+                assert isinstance(sink, Announcing)
+                sink.begin(self._spec.epoch, cuts)
+                self._announcing[ordinal] = sink
+
+    @property
+    def idle_after(self) -> float | None:
+        """Seconds after which those who read are told that nothing has come; None where nobody is."""
+        return min((sink.idle_after / 1000 for sink in self._announcing.values()), default=None)
+
+    def idle(self, clock: int) -> None:
+        """Tell those who read that nothing has come up to a clock (ms); again later where they cannot be told. Errors: FENCED, REFUSED."""
+        for sink in self._announcing.values():
+            with suppress(ConnectionUnavailableException):
+                sink.idle(clock)
+
+    def finish(self) -> None:
+        """Tell those who read that nothing will come any more. Errors: those of the sinks."""
+        for sink in self._announcing.values():
+            sink.finish()
 
     def commit(self, cut: Cut, buckets: Sequence[Mapping[str, Any]]) -> Progress:
         """Make a cut done that all buckets have processed and written. Errors: those of the sinks; CUT_FENCED, DISK_FULL, CONNECTION_UNAVAILABLE."""
@@ -46,13 +82,13 @@ class Ledger:
     def _commit(self, cut: Cut, buckets: Sequence[Mapping[str, Any]]) -> Progress:
         ordered = sorted(buckets, key=lambda b: b["bucket"])
         begin = time.monotonic()
-        self._commit_sinks(cut.n, ordered)
+        self._commit_sinks(cut, ordered)
         self.waited = time.monotonic() - begin
         state = self._spec.place.state
         for bucket in ordered:
             stagedrows.stage_carried(state, cut.n, bucket)
         self._errors.commit(cut.n, [b["bucket"] for b in ordered if b["errors"]])
-        faultlog.commit(state, cut.n, [b["bucket"] for b in ordered if b["faults"]])
+        self._faults.commit(cut.n, [b["bucket"] for b in ordered if b["faults"]])
         told = progress_of(cut.n, ordered, self._spec.host_of)
         self._commits.append(commit_of(cut, self._spec.epoch, ordered, told))
         done = replace(told, before=self._totals)
@@ -68,13 +104,15 @@ class Ledger:
             sink.close()
         self._sinks.clear()
 
-    def _commit_sinks(self, n: int, buckets: Sequence[Mapping[str, Any]]) -> None:
+    def _commit_sinks(self, cut: Cut, buckets: Sequence[Mapping[str, Any]]) -> None:
         receipts: dict[int, list[Receipt]] = {}
         for bucket in buckets:
-            for ordinal, number, cut, content in bucket["receipts"]:
-                receipts.setdefault(ordinal, []).append(Receipt(number, cut, content))
+            for ordinal, number, n, content in bucket["receipts"]:
+                receipts.setdefault(ordinal, []).append(Receipt(number, n, content))
+        for ordinal, sink in self._announcing.items():
+            sink.announce(cut.n, cut.clock, receipts.pop(ordinal, []))
         for ordinal, held in sorted(receipts.items()):
-            self._sink(ordinal).commit(n, held)
+            self._sink(ordinal).commit(cut.n, held)
 
     def _sink(self, ordinal: int) -> Sink:
         if ordinal not in self._sinks:

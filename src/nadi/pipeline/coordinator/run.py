@@ -47,6 +47,8 @@ class QueryRun:
         self._batch = 0
         self._works: list[tuple[Group, Work]] = []
         self._tasks: list[Partition] = []
+        self._warming: Sequence[Partition] = ()
+        self._warmed = 0  # batches without groups
 
     # ---- groups
 
@@ -80,6 +82,16 @@ class QueryRun:
                 self._ready[group.spec.id] = group
                 self._changed.notify_all()
 
+    def warm(self, tasks: Sequence[Partition]) -> bool:
+        """Have a batch run that has no groups, when none of them is ready, and wait for its end; False where the query ends before. The first batches of a JVM
+        take a second, in which it loads and compiles what it needs: so it takes that before there is anything to do."""
+        with self._changed:
+            wanted = self._warmed + 1
+            self._warming = tasks
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._warmed >= wanted or self._over)
+            return not self._over
+
     @property
     def over(self) -> bool:
         """Whether its query has ended."""
@@ -97,7 +109,7 @@ class QueryRun:
         """The number of the batch after `start`, once there is one; `start` where the query is over, or who asks is `gone`."""
         with self._changed:
             while True:
-                self._changed.wait_for(lambda: self._ready or self._over)
+                self._changed.wait_for(lambda: self._ready or self._warming or self._over)
                 if self._over or gone():
                     return start
                 chosen = list(self._ready.values())
@@ -105,6 +117,9 @@ class QueryRun:
                 self._works = [(group, work) for group in chosen if (work := group.begin()) is not None]
                 if self._works:
                     break
+                if not chosen and self._warming:
+                    self._batch, self._tasks = start + 1, list(self._warming)
+                    return self._batch
             self._batch = start + 1
             works = [work for _group, work in self._works]
             shared = len(self._groups) > 1
@@ -130,6 +145,11 @@ class QueryRun:
         found = gather(receipts)
         with self._changed:
             works, self._works = self._works, []
+            if self._warming and not works:
+                self._warming = ()
+                self._warmed += 1
+                self._changed.notify_all()
+                return
             mine = {group.key for group in self._groups.values()}
         settling = [
             self._work(self._settle, group, found.get(group.key, Receipt("failed", work.cut.n)))

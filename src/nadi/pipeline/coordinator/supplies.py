@@ -12,21 +12,26 @@ from nadi.pipeline.cutting.cutmaker import CutMaker
 from nadi.pipeline.cutting.cuts import Cut
 from nadi.pipeline.cutting.seeds import give_seed
 from nadi.pipeline.inputs.brought import TYPES, pack_brought
+from nadi.pipeline.lives import give_shape
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.statelog.store import ObjectStore
 
 
 def ready(spec: AppSpec) -> AppSpec:
-    """The app as its hosts are told of it: what it begins with, and the names of the runs of its sinks, are where they find them.
+    """The app as its hosts are told of it: what it begins with, and the names of the runs of its sinks, are where they find them. No earlier run can change any
+    more what is kept of it where all nodes find it.
 
-    Errors: STATE_LOG_FAILED, DISK_FULL; those of the text.
+    Errors: STATE_LOG_FAILED, DISK_FULL; those of the text; where another node may go on with it those of the database, FENCED.
     """
-    if not spec.apart:
+    if not spec.apart and not spec.travels:
         return spec
+    if spec.travels:
+        spec.open_notes().begin()
+        give_shape(spec)
     place = replace(spec.place, notes=spec.place_in(spec.place.state).notes)
     for sink in spec.load_connectors().connectors(spec.plan(), "sink"):
         ledger.give_run(sink, place)
-    return give_seed(spec)
+    return give_seed(spec) if spec.apart else spec
 
 
 def check_there(spec: AppSpec, store: ObjectStore, named: Collection[str]) -> None:

@@ -140,6 +140,12 @@ def _whole(work: Work) -> dict[str, Any]:
     return {**head, "owner": work.owner(0, work.host)} if work.spec.cluster else head
 
 
+def no_work(hosts: int) -> list[Partition]:
+    """A task for each host in which there is nothing to do: what carries a batch has begun to run when they are done."""
+    nothing = _PACK({"k": "run", "deadline": None, "wake": "", "groups": []})
+    return [Partition(host, "", nothing) for host in range(hosts)]
+
+
 def two_stages(work: Work) -> list[Partition]:
     """A task for each host that reads a part of the cut; on a cluster best where a bucket is: inputs stay open there."""
     spec = work.spec

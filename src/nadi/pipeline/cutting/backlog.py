@@ -27,17 +27,27 @@ def bounded(
 ) -> tuple[tuple[Waiting, ...], int | None]:
     """What a cut of about `limit` messages takes of each partition, and the horizon: the least time of what it leaves behind.
 
-    No partition is taken beyond the horizon, so the clock can stop there. Times within a partition are taken to ascend; where they do not, order times
+    No partition is taken beyond the horizon, so the clock can stop there; of what is at the horizon itself, partitions behind the one that leaves something
+    there take nothing, as kernels see theirs after that. Times within a partition are taken to ascend; where they do not, order times
     are running maxima and at worst capped by the clock.
     """
-    ends = choose_ends(waiting, limit).ends
-    left = [t for w in waiting if (t := _time(w, ends[w.place], time_at)) is not None]
-    if not left:
-        return tuple(waiting), None
-    horizon = min(left)
-    cut = {w.place: _end_within(w, ends[w.place], horizon, time_at, later_than) for w in waiting}
+    shares = choose_ends(waiting, limit).ends
+    ends, of = dict(shares), {w.place: w for w in waiting}
+    for _ in range(len(of) + 1):
+        left = [(t, w.place) for w in waiting if (t := _time(w, ends[w.place], time_at)) is not None]
+        if not left:
+            return tuple(waiting), None
+        horizon, place = min(left)
+        cut = {
+            w.place: _end_within(w, ends[w.place], horizon - (w.place > place), time_at, later_than) for w in waiting
+        }
+        room = limit - sum(cut[w.place] - w.start for w in waiting)
+        if room <= limit // 2:
+            break
+        # What holds the others up gets what they may not take: a share by what waits would be less each time, and the end never come.
+        ends[place] = min(of[place].end, ends[place] + room)
     if all(cut[w.place] == w.start for w in waiting):
-        cut = ends  # everything is at one time
+        cut = shares  # everything is at one time
     return tuple(replace(w, end=cut[w.place]) for w in waiting), horizon
 
 

@@ -27,11 +27,12 @@ from typing import Any, Protocol
 import msgspec
 
 from nadi.errors import NadiError, error
-from nadi.io import staging
+from nadi.io import durablefiles
 from nadi.pipeline.cutting.cutlog import current_epoch, locked, whole_length
 from nadi.pipeline.statelog.lines import Base, Line, Piece, after_base, after_delta, kept, let_go, objects_of
 from nadi.pipeline.statelog.names import Named, is_name, named
 from nadi.pipeline.statelog.store import ObjectStore
+from nadi.received import read_json
 
 GROWN = 1024 * 1024  # bytes that the commits of a file may always have
 KEPT = 2  # files
@@ -251,7 +252,7 @@ class CommitLog(RecordReader):
             after = None if first is None else after_commit(None, checked_commit(self._app, None, first, self._epoch))
             self._begin(after)
             for path in self._files()[:-1]:
-                staging.remove(path)
+                durablefiles.remove(path)
         self._standing = Standing(after)
 
     def _settle(self) -> None:
@@ -260,10 +261,10 @@ class CommitLog(RecordReader):
             return
         descriptor = os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            staging.sync(descriptor)
+            durablefiles.sync(descriptor)
         finally:
             os.close(descriptor)
-        staging.sync_folder(self._folder)
+        durablefiles.sync_folder(self._folder)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -287,15 +288,15 @@ class CommitLog(RecordReader):
         number = _number(files[-1]) + 1 if files else 0
         path, check = self._folder / f"commits-{number:012d}.jsonl", _new_check()
         line = _line(check, msgspec.json.encode(known))
-        staging.write_atomically(path, line)
+        durablefiles.write_atomically(path, line)
         self._file, self._head, self._end, self._check = path, len(line), len(line), check
         for old in [*files, path][:-KEPT]:
-            staging.remove(old)
+            durablefiles.remove(old)
 
     def _extend(self, path: Path, line: bytes) -> None:
         """Add a line after what is known to be whole: what an append that failed has left is not."""
-        with staging.room_for(path):
-            staging.write_after(path, self._end, line)
+        with durablefiles.room_for(path):
+            durablefiles.write_after(path, self._end, line)
         self._end += len(line)
 
     def _files(self) -> list[Path]:
@@ -324,10 +325,10 @@ class CommitLog(RecordReader):
             try:
                 record = _record(self._check, line)
                 if number == 1:
-                    found = msgspec.json.decode(record, type=Recovered | None)
+                    found = read_json(record, Recovered | None)
                     self._head = len(line)
                 else:
-                    found = after_commit(found, msgspec.json.decode(record, type=Commit))
+                    found = after_commit(found, read_json(record, Commit))
             except (ValueError, msgspec.MsgspecError) as reason:
                 raise error("COMMIT_LOG_DAMAGED", path=path, line=number, reason=reason) from reason
             self._end += len(line)

@@ -25,6 +25,7 @@ from nadi.pipeline.cutting.commitlog import (
     checked_commit,
 )
 from nadi.pipeline.cutting.epochtable import APP, TABLES, EpochTable
+from nadi.received import read_json
 
 PART = 1_000_000  # characters
 COMMITS = Table(
@@ -110,9 +111,9 @@ class TableCommitLog(RecordReader):
         for line, (n, text) in enumerate(records.items(), 1):
             try:
                 if n == self._first:
-                    found = msgspec.json.decode(text, type=Recovered)
+                    found = read_json(text, Recovered)
                 elif found is not None:
-                    found = after_commit(found, msgspec.json.decode(text, type=Commit))
+                    found = after_commit(found, read_json(text, Commit))
                 else:
                     raise ValueError(f"there is no row of cut {self._first}")
             except (ValueError, msgspec.MsgspecError) as reason:

@@ -25,9 +25,10 @@ from typing import Protocol
 
 from nadi.config.ownership import OWN_FILE, make_folders, own_file
 from nadi.errors import error
-from nadi.io import staging
-from nadi.io.staging import sync_folder
+from nadi.io import durablefiles
+from nadi.io.durablefiles import sync_folder
 from nadi.pipeline.cutting.cuts import Cut
+from nadi.pipeline.cutting.epochs import next_epoch
 
 CUTS_PER_FILE = 20_000
 
@@ -66,16 +67,16 @@ def locked(folder: Path) -> Iterator[None]:
 def current_epoch(folder: Path) -> int:
     """The epoch that may append; 0 where none ever did."""
     try:
-        return int(staging.read_whole(folder / "epoch"))
+        return int(durablefiles.read_whole(folder / "epoch"))
     except FileNotFoundError:
         return 0
 
 
-def take_over(folder: Path) -> int:
-    """Begin a new epoch and return it; every run before can no longer append."""
+def take_over(folder: Path, owner: int = 0) -> int:
+    """Begin a new epoch and return it; every run before can no longer append. Errors: CUT_FENCED, where a later owner has begun one."""
     make_folders(folder)
     with locked(folder):
-        epoch = current_epoch(folder) + 1
+        epoch = next_epoch(folder.parent.name, current_epoch(folder), owner)
         fresh = folder / "epoch.new"
         with open(fresh, "w", opener=own_file) as out:
             out.write(str(epoch))
@@ -84,6 +85,18 @@ def take_over(folder: Path) -> int:
         fresh.replace(folder / "epoch")
         sync_folder(folder)
     return epoch
+
+
+def newest_cut(folder: Path) -> Cut | None:
+    """The last cut, without reading all others; None where there is none, or it cannot be read."""
+    for path in sorted(folder.glob("cuts-*.jsonl"), reverse=True)[:2]:
+        lines = path.read_bytes()[: whole_length(path)].splitlines()
+        try:
+            if lines:
+                return Cut.from_offset(json.loads(lines[-1]))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+    return None
 
 
 class CutLog:
@@ -141,7 +154,7 @@ class CutLog:
             self._begin(self._new_file(cut.n))
         line = json.dumps(cut.to_offset(), separators=(",", ":")).encode() + b"\n"
         try:
-            staging.write_after(self._file, self._end, line)
+            durablefiles.write_after(self._file, self._end, line)
         except OSError as reason:
             raise error("DISK_FULL", path=f"{self._file} ({reason.strerror})") from reason
         self._end += len(line)
@@ -164,7 +177,7 @@ class CutLog:
             for number, line in enumerate(path.read_bytes()[: whole_length(path)].splitlines(), 1):
                 try:
                     cut = Cut.from_offset(json.loads(line))
-                except (ValueError, KeyError, TypeError) as reason:
+                except (ValueError, KeyError, TypeError, RecursionError) as reason:
                     raise error("CUT_LOG_DAMAGED", path=path, line=number, reason=reason) from reason
                 if cut.n != expected:
                     raise error("CUT_LOG_DAMAGED", path=path, line=number, reason=f"cut {cut.n} for {expected}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from nadi.pipeline.cutting import cutlog
 from nadi.pipeline.cutting.commitlog import CommitLog, Commits
 from nadi.pipeline.cutting.cutlog import CutLog, Cuts
+from nadi.pipeline.cutting.cuts import Cut
+from nadi.pipeline.cutting.epochs import RUNS
 from nadi.pipeline.spec import AppSpec
 
 if TYPE_CHECKING:
@@ -26,6 +28,13 @@ def open_cut_log(spec: AppSpec, epoch: int = 0) -> Cuts:
     return CutLog(cuts_folder(spec.place.state), epoch)
 
 
+def newest_cut(spec: AppSpec) -> Cut | None:
+    """The last cut of an app, read in passing; None where there is none, or none that can be read: who opens the log says so."""
+    if spec.cuts:
+        return _table(spec, 0).last()
+    return cutlog.newest_cut(cuts_folder(spec.place.state))
+
+
 def open_commit_log(spec: AppSpec, epoch: int = 0) -> Commits:
     """The commit record of an app, for the run with this epoch; 0 to read only. Errors: COMMIT_LOG_DAMAGED, CONNECTION_UNAVAILABLE."""
     if spec.cuts:
@@ -36,10 +45,15 @@ def open_commit_log(spec: AppSpec, epoch: int = 0) -> Commits:
 
 
 def take_over(spec: AppSpec) -> int:
-    """Begin a new epoch and return it; every run before can no longer append."""
+    """Begin a new epoch and return it; every run before can no longer append. Errors: CUT_FENCED, where a later owner has begun one."""
     if spec.cuts:
-        return _table(spec, 0).take_over()
-    return cutlog.take_over(cuts_folder(spec.place.state))
+        return _table(spec, 0).take_over(spec.owner)
+    return cutlog.take_over(cuts_folder(spec.place.state), spec.owner)
+
+
+def last_owner(spec: AppSpec) -> int:
+    """The owner of the last run of an app that has its cuts in a database; 0 where there was none."""
+    return _table(spec, 0).current() >> RUNS
 
 
 def _table(spec: AppSpec, epoch: int) -> TableCutLog:
@@ -49,4 +63,4 @@ def _table(spec: AppSpec, epoch: int) -> TableCutLog:
 
 
 def _name(spec: AppSpec) -> str:
-    return f"{spec.app}/{spec.group}" if spec.group else spec.app
+    return f"{spec.identity}/{spec.group}" if spec.group else spec.identity

@@ -14,14 +14,20 @@ import numpy as np
 
 from nadi.errors import error
 from nadi.errors.exceptions import ConnectionUnavailableException
-from nadi.io.contract import Log, Messages, TimedLog
+from nadi.io.contract import ClockedLog, Connector, Log, Messages, TimedLog
+from nadi.io.controllog import TYPE as CONTROL_TYPE
 from nadi.io.faultlog import FAULTS
+from nadi.io.faultlog import TYPE as FAULTS_TYPE
+from nadi.io.registry import source_traits
 from nadi.io.wakes import Wakes
 from nadi.kernel.control import CONTROL
 from nadi.metrics import Progress
 from nadi.pipeline.cutting.backlog import bounded
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.cutting.cuts import Cut, Place, Situation, Waiting, plan_cut
+from nadi.pipeline.cutting.drain import closing_clock, is_drained, keeps_own, staying
+from nadi.pipeline.cutting.frontier import Frontier, beside, frontier_of, within
+from nadi.pipeline.cutting.makers import Maker
 from nadi.pipeline.cutting.restored import begin_cut, begin_highs
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import AbsentElement, App, Rate, WindowCall
@@ -30,14 +36,13 @@ from nadi.plan.walk import inside
 LOOK = 0.005  # seconds between looks at inputs that cannot ring
 AWAY_LOOK = 0.25  # seconds between looks at an input that is away
 HEARTBEAT = 5.0  # seconds after which inputs are looked at though none has rung
-ENDLESS = ("http", "kafka", "nats", "inmemory", "control", "faults")  # types of inputs of which more may always come
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SourceStatus:
     """How it is with the inputs: the cut the group stands at, waiting messages per stream, inputs that are away (stream → reason; ordinal → since when, ms).
 
-    `finished`: all finite inputs are at their end and this cut has everything.
+    `finished`: all finite inputs are at their end and this cut has everything; where the app drains, it has all that it is to take.
     """
 
     n: int
@@ -48,7 +53,7 @@ class SourceStatus:
 
 
 def acts_by_itself(app: App) -> bool:
-    """Whether something may happen without any input ever: triggers, cron windows, idle playback; and where the clock is not that of the
+    """Whether something may happen without any input ever: triggers, windows like `cron`, idle playback; and where the clock is not that of the
     events, absent patterns and rates.
     """
     if app.triggers or (app.playback is not None and app.playback.idle is not None):
@@ -57,7 +62,7 @@ def acts_by_itself(app: App) -> bool:
     return any(
         (live and isinstance(node, AbsentElement))
         or (live and isinstance(node, Rate) and node.every is not None)
-        or (isinstance(node, WindowCall) and node.name == "cron")
+        or (isinstance(node, WindowCall) and node.traits.first)
         for root in (*app.elements, *app.windows.values())
         for node in inside(root)
     )
@@ -73,12 +78,17 @@ class CutMaker:
         self._sources = {c.ordinal: c for c in spec.sources(app)}
         self._logs: dict[int, Log] = {ordinal: spec.open_log(c) for ordinal, c in self._sources.items()}
         self._cuts = open_cut_log(spec, spec.epoch)
+        self._by = Maker.of(spec)
         self._eager = acts_by_itself(app)
+        self._drains = spec.drains
         self._away: dict[int, tuple[float, str]] = {}
         self._gone: dict[int, int] = {}  # since when, ms
         self._highs: tuple[int, dict[Place, int]] | None = None
         self._acknowledged = -1
+        self._bound: int | None = None
         self.status = SourceStatus(0)
+        self.quiet: int | None = None
+        """Up to which clock the last look has found that nothing has come (ms), None where it has found something, or cannot tell."""
 
     # ---- the coordinator's questions
 
@@ -98,7 +108,7 @@ class CutMaker:
             for ordinal, log in self._logs.items()
             for partition in range(log.partitions())
         }
-        made = Cut(0, self._spec.epoch, 0, 0, begins)
+        made = Cut(0, self._spec.epoch, 0, 0, begins, by=self._by)
         self._cuts.append(made)
         return made
 
@@ -122,6 +132,11 @@ class CutMaker:
             self._cuts.append(cut)
         return cut
 
+    def last(self) -> int:
+        """The last cut that the log has, -1 for none."""
+        found = self._cuts.last()
+        return -1 if found is None else found.n
+
     def logged(self, start: Cut) -> Cut | None:
         """The cut after `start` that the log has already. Errors: CUT_LOG_MISMATCH."""
         last = self._cuts.last()
@@ -132,8 +147,8 @@ class CutMaker:
     def next_look(self, known: Progress | None) -> float:
         """In how many seconds the inputs are to be looked at though none of them has rung."""
         waits = [HEARTBEAT]
-        if known is not None and known.due is not None:
-            waits.append(max(0.0, known.due / 1000 - time.time_ns() / 1e9))
+        if known is not None and known.due is not None and (self._bound is None or known.due <= self._bound):
+            waits.append(max(0.0, known.due / 1000 - time.time_ns() / 1e9))  # else an input rings when it is due
         if self._away:
             waits.append(AWAY_LOOK)
         now = time.monotonic()
@@ -172,26 +187,69 @@ class CutMaker:
 
     def _next(self, start: Cut, current: Progress | None) -> Cut | None:
         wall = time.time_ns() // 1_000_000  # before the ends, so that what comes later is not older than the clock
+        self.quiet = None
         waiting = self._waiting(start)
-        size = sum(w.end - w.start for w in waiting)
-        self._report(start, waiting)
+        clocks = self._clocks()
+        closes_at = closing_clock(clocks, self._said()) if self._drains else None
+        drained = current is not None and is_drained(waiting, clocks, start.clock, closes_at)
+        self._report(start, waiting, drained)
         idle = self._left_out()
         if idle is None:
             return None  # an input that is away may come back in time
+        frontier = frontier_of(clocks)
+        limit = self._limit(current)
+        if frontier is not None:
+            if frontier.time < 0:
+                return None  # a writer has not said anything yet
+            waiting = within(waiting, frontier, clocks, self._later_than)
+            waiting = [self._beside(w, frontier, wall, limit) if w.place not in clocks else w for w in waiting]
+            wall = min(wall, frontier.time)
+        if closes_at is not None:
+            wall = max(closes_at, start.clock)
+        size = sum(w.end - w.start for w in waiting)
         lost = start.n > 0 and current is None
         unknown = any(w.place not in start.ends for w in waiting)  # where a new input begins is fixed by a cut
         eager = lost or unknown or (start.n == 0 and self._eager)
         due = None if current is None else current.due
+        if self._drains:
+            eager, due = current is None or (closes_at is not None and start.clock < closes_at), None
         if not size and not eager and not (due is not None and due <= max(wall, start.clock)):
+            self.quiet = None if self._drains else max(wall, start.clock)
             return None
-        limit = self._limit(current)
         highs = self._highs_after(start, current)
         known = tuple(self._with_times(w, highs.get(w.place), size, limit, start.n == 0) for w in waiting)
         horizon = None
         if limit is not None and size > limit and any(w.times is None and w.end > w.start for w in known):
             known, horizon = bounded(known, limit, self._time_at, self._later_than)
             limit = None
-        return plan_cut(start, Situation(known, wall, horizon, due, eager, limit, idle), self._spec.epoch)
+        return plan_cut(start, Situation(known, wall, horizon, due, eager, limit, idle), self._spec.epoch, self._by)
+
+    def _clocks(self) -> dict[Place, int | None]:
+        """How far the writers of inputs have come that say it, by the last look; `_bound` is the least of it."""
+        found = {
+            (ordinal, partition): log.reached(partition)
+            for ordinal, log in self._logs.items()
+            if isinstance(log, ClockedLog)
+            for partition in range(log.partitions())
+        }
+        self._bound = min((clock for clock in found.values() if clock is not None), default=None)
+        return found
+
+    def _beside(self, waiting: Waiting, frontier: Frontier, wall: int, limit: int | None) -> Waiting:
+        """What waits of an input that is no channel; what a user asks for and what sinks refused waits for nobody."""
+        if self._sources[waiting.place[0]].stream in (CONTROL, FAULTS):
+            return waiting
+        most = waiting.end - waiting.start if limit is None else limit
+        return beside(waiting, frontier, wall, most, self._time_at)
+
+    def _said(self) -> dict[Place, int]:
+        """The last words of writers of inputs that say how far they have come."""
+        return {
+            (ordinal, partition): log.said(partition)
+            for ordinal, log in self._logs.items()
+            if isinstance(log, ClockedLog)
+            for partition in range(log.partitions())
+        }
 
     def _time_at(self, place: Place, position: int, end: int) -> int | None:
         """The log time of the first message in [position, end); None where there is none."""
@@ -218,6 +276,9 @@ class CutMaker:
         """What waits in every partition that can be asked."""
         found: list[Waiting] = []
         for ordinal, log in self._logs.items():
+            if self._drains and not keeps_own(self._sources[ordinal]):
+                found.extend(staying(start.ends, ordinal))
+                continue
             mine: list[Waiting] = []
             try:
                 for partition in range(log.partitions()):
@@ -299,7 +360,7 @@ class CutMaker:
             return  # asked for again with the next cut; nothing depends on it
         self._acknowledged = start.n
 
-    def _report(self, start: Cut, waiting: list[Waiting]) -> None:
+    def _report(self, start: Cut, waiting: list[Waiting], drained: bool) -> None:
         per_stream: dict[str, int] = {}
         for w in waiting:
             stream = self._sources[w.place[0]].stream
@@ -308,13 +369,21 @@ class CutMaker:
             per_stream[stream] = per_stream.get(stream, 0) + w.end - w.start
         away = {self._sources[ordinal].stream: reason for ordinal, (_, reason) in self._away.items()}
         begun = start.n > 0 or not self._eager
-        finished = begun and not away and self._all_finished(waiting)
+        finished = not away and (drained if self._drains else begun and self._all_finished(waiting))
         self.status = SourceStatus(start.n, per_stream, away, dict(self._gone), finished)
 
     def _all_finished(self, waiting: list[Waiting]) -> bool:
         """Whether a run to the end is at it: every input that can have an end has come there, and nothing of it waits, nor of what sinks refused."""
-        finite = {c.ordinal for c in self._sources.values() if c.type not in ENDLESS}
+        finite = {c.ordinal for c in self._sources.values() if _may_end(c)}
         awaited = finite | {c.ordinal for c in self._sources.values() if c.stream == FAULTS}
         if not self._spec.until_end or not finite or any(w.end > w.start for w in waiting if w.place[0] in awaited):
             return False
         return all(self._logs[ordinal].finished() for ordinal in finite)
+
+
+def _may_end(source: Connector) -> bool:
+    """Whether an input can come to an end; what is not known here is asked (`Log.finished`)."""
+    if source.type in (CONTROL_TYPE, FAULTS_TYPE):
+        return False
+    traits = source_traits(source.type)
+    return traits is None or not traits.endless

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nadi.pipeline.cutting.makers import Maker
+
 Place = tuple[int, int]
 """An input partition: (ordinal of the source, partition)."""
 Positions = Mapping[Place, int]
@@ -24,7 +26,7 @@ class Cut:
 
     `ends` are exclusive. `begins` has the first position of partitions that this cut is the first to have. `highs` is the running maximum of log
     times before the start of this cut's range (ms), for partitions that had messages: carried along, so that order times do not depend on where
-    cuts fall. `idle` are the ordinals of inputs that could not be asked and were left out.
+    cuts fall. `idle` are the ordinals of inputs that could not be asked and were left out. `by` says what has made it; it does not make it another cut.
     """
 
     n: int
@@ -35,6 +37,7 @@ class Cut:
     begins: Positions = field(default_factory=dict)
     highs: Positions = field(default_factory=dict)
     idle: tuple[int, ...] = ()
+    by: Maker = field(default_factory=Maker, compare=False)
 
     def to_offset(self) -> dict[str, Any]:
         """As JSON has it: Spark's offset, and a line of the cut log."""
@@ -45,6 +48,8 @@ class Cut:
                 nested.setdefault(str(ordinal), {})[str(partition)] = value
             offset[name] = nested
         offset["idle"] = {str(ordinal): True for ordinal in self.idle}
+        if self.by.nadi:
+            offset["by"] = self.by.to_json()
         return offset
 
     @staticmethod
@@ -57,7 +62,8 @@ class Cut:
 
         n, epoch, clock, started = (int(offset[name]) for name in ("n", "epoch", "clock", "started"))
         idle = tuple(sorted(int(o) for o in offset.get("idle", {})))
-        return Cut(n, epoch, clock, started, flat("ends"), flat("begins"), flat("highs"), idle)
+        by = Maker.from_json(offset.get("by", ()))
+        return Cut(n, epoch, clock, started, flat("ends"), flat("begins"), flat("highs"), idle, by)
 
     def start_of(self, place: Place, before: Cut) -> int:
         """Where this cut's range of a partition starts, given the cut before it."""
@@ -150,8 +156,8 @@ class Situation:
     idle: tuple[int, ...] = ()
 
 
-def plan_cut(before: Cut, now: Situation, epoch: int) -> Cut | None:
-    """The cut after `before`; None where there is no reason for one.
+def plan_cut(before: Cut, now: Situation, epoch: int, by: Maker | None = None) -> Cut | None:
+    """The cut after `before`, made by who says so; None where there is no reason for one.
 
     The clock is the machine's, never going back; but where messages with known times are left behind it stays at the last order time taken, so
     that timers between this cut and the next fire in between.
@@ -175,6 +181,7 @@ def plan_cut(before: Cut, now: Situation, epoch: int) -> Cut | None:
         {w.place: w.start for w in now.waiting if w.place not in before.ends},
         {w.place: w.high for w in now.waiting if w.high is not None},
         now.idle,
+        by or Maker(),
     )
 
 

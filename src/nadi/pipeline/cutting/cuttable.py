@@ -35,10 +35,14 @@ class TableCutLog:
         self._table = EpochTable(url, app, "the cut log", CUTS)
         self._known: dict[int, Cut] = {}
 
-    def take_over(self) -> int:
-        """Begin a new epoch and return it; every run before, on any node, can no longer append."""
-        self.epoch = self._table.take_over()
+    def take_over(self, owner: int = 0) -> int:
+        """Begin a new epoch and return it; every run before, on any node, can no longer append. Errors also: CUT_FENCED, where a later owner has begun one."""
+        self.epoch = self._table.take_over(owner)
         return self.epoch
+
+    def current(self) -> int:
+        """The epoch of the last run; 0 where there was none."""
+        return self._table.current()
 
     def last(self) -> Cut | None:
         """The newest cut."""

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from nadi.databases import Address, connect, make_tables, translated
 from nadi.errors import error
+from nadi.pipeline.cutting.epochs import next_epoch
 
 TABLES = MetaData()
 APP = 255  # characters of an app's name
@@ -46,16 +47,17 @@ class EpochTable:
         self._tables = (EPOCHS, *tables)
         self._made = False
 
-    def take_over(self) -> int:
-        """Begin a new epoch and return it; every run before, on any node, can no longer append."""
+    def take_over(self, owner: int = 0) -> int:
+        """Begin a new epoch and return it; every run before, on any node, can no longer append. Errors also: CUT_FENCED (as `next_epoch`)."""
         with self.transaction() as connection:
             known = self._current(connection)
         if not known:
             self._introduce()
         with self.transaction() as connection:
-            mine = EPOCHS.c.app == self.app
-            connection.execute(update(EPOCHS).where(mine).values(epoch=EPOCHS.c.epoch + 1))
-            return self._current(connection)
+            self._lock(connection)
+            epoch = next_epoch(self.app, self._current(connection), owner)
+            connection.execute(update(EPOCHS).where(EPOCHS.c.app == self.app).values(epoch=epoch))
+            return epoch
 
     def _introduce(self) -> None:
         """Give the app its row, before its first run: so that a take-over only ever changes a row, which others wait for."""
@@ -65,13 +67,21 @@ class EpochTable:
         except IntegrityError:
             return  # another node was faster
 
+    def current(self) -> int:
+        """The epoch of the last run; 0 where there was none."""
+        with self.transaction() as connection:
+            return self._current(connection)
+
     def fence(self, connection: Connection, epoch: int) -> None:
         """Hold the app's row until the transaction ends; nobody takes over meanwhile. Errors: CUT_FENCED where another epoch than this one may append."""
-        same = update(EPOCHS).where(EPOCHS.c.app == self.app).values(epoch=EPOCHS.c.epoch)
-        connection.execute(same)  # writing the row locks it in every database, SQLite included
+        self._lock(connection)
         current = self._current(connection)
         if current != epoch:
             raise error("CUT_FENCED", app=self.app, current=current, epoch=epoch)
+
+    def _lock(self, connection: Connection) -> None:
+        """Writing the row locks it in every database, SQLite included."""
+        connection.execute(update(EPOCHS).where(EPOCHS.c.app == self.app).values(epoch=EPOCHS.c.epoch))
 
     def _current(self, connection: Connection) -> int:
         """The epoch that may append; 0 where none ever did."""

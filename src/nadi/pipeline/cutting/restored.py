@@ -21,7 +21,7 @@ from pathlib import Path
 
 from nadi.config.ownership import OWN_FILE, OWN_FOLDER
 from nadi.errors.exceptions import ConnectionUnavailableException
-from nadi.io import staging
+from nadi.io import durablefiles
 from nadi.kernel.segments import Part, parts_of, stream_of
 from nadi.pipeline.cutting.cutlogs import cuts_folder, open_commit_log, take_over
 from nadi.pipeline.cutting.cuts import Cut, Place
@@ -58,12 +58,12 @@ def bucket_file(folder: Path, bucket: int) -> Path:
 def write_bucket(folder: Path, bucket: int, parts: Iterator[Part]) -> None:
     """What the kernel of a bucket is to begin with. Errors: DISK_FULL, those of reading the parts."""
     path = bucket_file(folder, bucket)
-    with staging.room_for(path):
+    with durablefiles.room_for(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWN_FILE)
         try:
             for piece in stream_of(parts):
-                staging.write_all(descriptor, piece)
-            staging.sync(descriptor)
+                durablefiles.write_all(descriptor, piece)
+            durablefiles.sync(descriptor)
         finally:
             os.close(descriptor)
 
@@ -72,18 +72,18 @@ def write_note(folder: Path, revision: str, cut: Cut, highs: Iterable[tuple[int,
     """After which cut it begins, and what it comes from; `highs` are [ordinal, partition, running maximum of log times (ms)] after the cut."""
     told = {"revision": revision, "cut": cut.to_offset()}
     known = {} if highs is None else {"highs": [list(high) for high in highs]}
-    staging.write_atomically(folder / "restored.json", json.dumps({**told, **known}).encode())
+    durablefiles.write_atomically(folder / "restored.json", json.dumps({**told, **known}).encode())
 
 
 def put_in_place(spec: AppSpec, shape: str) -> str:
     """From the rename on, the next start goes on from what `fresh_folder` has, with this shape; the folder to begin with."""
     state = spec.place.state
-    staging.write_atomically(state / FRESH / "pipeline.json", shape.encode())
+    durablefiles.write_atomically(state / FRESH / "pipeline.json", shape.encode())
     _bring_back(state)
     if (state / FOLDER).exists():  # of a restore that no cut was committed after: the only state that there is
-        staging.rename(state / FOLDER, state / REPLACED)
-    staging.rename(state / FRESH, state / FOLDER)
-    staging.sync_folder(state)
+        durablefiles.rename(state / FOLDER, state / REPLACED)
+    durablefiles.rename(state / FRESH, state / FOLDER)
+    durablefiles.sync_folder(state)
     return settle(spec)
 
 
@@ -117,22 +117,27 @@ def _bring_back(state: Path) -> None:
         if (state / FOLDER).exists():
             shutil.rmtree(replaced)
         else:
-            staging.rename(replaced, state / FOLDER)
+            durablefiles.rename(replaced, state / FOLDER)
 
 
 def _finish(spec: AppSpec, folder: Path) -> None:
     """Each step may have been done before; the last one says that all are."""
     state = spec.place.state
     _set_aside(state)
-    open_commit_log(spec, take_over(spec)).clear()
+    epoch = take_over(spec)
+    if spec.travels:
+        from nadi.pipeline.cutting.begins import share_begin  # with it comes SQLAlchemy, which takes half a second
+
+        share_begin(spec, folder, epoch)
+    open_commit_log(spec, epoch).clear()
     shown = folder / "progress.json"
     if shown.exists():
-        staging.write_atomically(state / "progress.json", shown.read_bytes())
+        durablefiles.write_atomically(state / "progress.json", shown.read_bytes())
     else:
-        staging.remove(state / "progress.json")
-    staging.rename(folder / "pipeline.json", state / "pipeline.json")
-    staging.sync_folder(folder)
-    staging.sync_folder(state)
+        durablefiles.remove(state / "progress.json")
+    durablefiles.rename(folder / "pipeline.json", state / "pipeline.json")
+    durablefiles.sync_folder(folder)
+    durablefiles.sync_folder(state)
 
 
 def _is_over(spec: AppSpec) -> bool:
@@ -156,23 +161,23 @@ def _set_aside(state: Path) -> None:
                 shutil.copyfile(note, aside / note.name)
         for path in found:
             shutil.rmtree(aside / path.name, ignore_errors=True)
-            staging.rename(path, aside / path.name)
+            durablefiles.rename(path, aside / path.name)
     if aside.exists():
         shutil.rmtree(before, ignore_errors=True)
         shutil.rmtree(
             state / "checkpoint-before", ignore_errors=True
         )  # a restore of the version with checkpoints left it
-        staging.rename(aside, before)
+        durablefiles.rename(aside, before)
 
 
 def begin_cut(folder: str) -> Cut:
     """The cut that a restored app begins after."""
-    return Cut.from_offset(json.loads((Path(folder) / "restored.json").read_text())["cut"])
+    return Cut.from_offset(durablefiles.read_note(Path(folder) / "restored.json")["cut"])
 
 
 def begin_highs(folder: str) -> dict[Place, int] | None:
     """The running maxima of log times after that cut, by input and partition; None where only its messages tell."""
-    told = json.loads((Path(folder) / "restored.json").read_text()).get("highs")
+    told = durablefiles.read_note(Path(folder) / "restored.json").get("highs")
     return None if told is None else {(ordinal, partition): high for ordinal, partition, high in told}
 
 

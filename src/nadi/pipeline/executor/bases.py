@@ -19,6 +19,7 @@ import msgspec
 from nadi.kernel.contract import Kernel
 from nadi.pipeline.executor.forked import end_child, enough_memory, fork, turn
 from nadi.pipeline.executor.uploads import Upload
+from nadi.pipeline.hosting.hostclient import is_gone
 from nadi.pipeline.statelog.chunks import Index, Place, write_base
 from nadi.pipeline.statelog.folder import FolderStore
 from nadi.pipeline.statelog.lines import Base
@@ -137,7 +138,7 @@ def sweep(scratch: Path, alive: int) -> None:
     """Remove what children of hosts that are gone have told nobody; `alive` is the process whose own stay."""
     for told in (*scratch.glob("base-*-*"), *scratch.glob("upload-*-*")):
         owner = int(told.name.split("-")[1])
-        if owner == alive or Path(f"/proc/{owner}").exists():
+        if owner == alive or not is_gone(owner):
             continue
         if told.is_dir():
             shutil.rmtree(told, ignore_errors=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nadi.io import circuits
 from nadi.io.contract import Connector, Place, Sink, SinkMapper
 from nadi.pipeline.executor.outcome import Outcome
 from nadi.pipeline.executor.probe import Told, written
-from nadi.pipeline.outputs import errorrows, sending, stagedrows
+from nadi.pipeline.outputs import deliveries, errorrows, stagedrows
 from nadi.pipeline.outputs.refused import Refused
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
@@ -59,8 +59,10 @@ class Delivery:
                 continue
             target = self._sink(ordinal)
             begin = time.perf_counter_ns() if outcome.level else 0
-            delivery = sending.delivery((bucket, cut), connector, target.mapper, batch, sends)
+            delivery = deliveries.delivery((bucket, cut), connector, target.mapper, batch, sends)
             assert delivery is not None
+            orders = None if sends else outcome.outputs.orders.get(connector.stream)
+            delivery = replace(delivery, orders=orders, clock=outcome.clock, epoch=outcome.epoch)
             if outcome.level:
                 spent = time.perf_counter_ns() - begin
                 written(connector, delivery.batch.num_rows, len(delivery.payloads), spent, outcome.level, measured)

@@ -16,6 +16,7 @@ from nadi.pipeline.executor.handover import Neighbours
 from nadi.pipeline.executor.jobs import Jobs
 from nadi.pipeline.executor.kernels import Kernels
 from nadi.pipeline.executor.liveapp import LiveApp
+from nadi.pipeline.executor.rehearsal import rehearse
 from nadi.pipeline.hosting.fences import Group, read_fence
 from nadi.pipeline.hosting.protocol import Frame, Part
 from nadi.pipeline.hosting.turns import Turns
@@ -52,6 +53,8 @@ class Apps:
         self._opening: dict[Group, threading.Lock] = {}
         self._epochs: dict[Group, int] = {}
         self._lock = threading.Lock()
+        self._rehearsed: set[tuple[str, tuple[str, ...]]] = set()
+        self._rehearsing = threading.Lock()
 
     # ---- one app
 
@@ -165,6 +168,8 @@ class Apps:
         elif operation == "forget":
             moved = head.get("moved")
             self.forget(head["app"], None if moved is None else (tuple(moved[0]), moved[1]))
+        elif operation == "rehearse":
+            self._rehearse(head["text"], tuple(head["outputs"]), head["columns"])
         elif operation == "ping":
             return Frame({"ok": True, "apps": len(self._apps)}, [])
         else:
@@ -173,6 +178,13 @@ class Apps:
                 return Frame({"need": "app"}, [])
             return app.answer(head, parts)
         return Frame({"ok": True}, [])
+
+    def _rehearse(self, text: str, outputs: tuple[str, ...], columns: bool) -> None:
+        """Load what an app needs that is expected. One at a time: it is not in haste."""
+        with self._rehearsing:
+            if (text, outputs) not in self._rehearsed:
+                rehearse(text, outputs, columns)
+                self._rehearsed.add((text, outputs))
 
     def beat(self) -> None:
         """Return: whoever can, has the interpreter and the lock that all requests need."""

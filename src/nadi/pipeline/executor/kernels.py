@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from nadi.kernel.contract import Kernel
-from nadi.pipeline.executor.feeding import Feeding
 from nadi.pipeline.executor.snapshot import Since, Snapshot
+from nadi.pipeline.executor.statefeed import Feeding
 from nadi.pipeline.hosting.protocol import Frame, Part
 from nadi.pipeline.inputs.fatrows import Gathered, gather, to_ipc, unpack
 from nadi.pipeline.spec import AppSpec, planned

@@ -23,8 +23,8 @@ from nadi.pipeline.executor.stopwatch import Stopwatch
 from nadi.pipeline.hosting.protocol import Frame, Part
 from nadi.pipeline.inputs.brought import unpack_brought
 from nadi.pipeline.inputs.fatrows import FatRow, unpack
+from nadi.pipeline.inputs.rangereader import Input, Read, open_input, read_range
 from nadi.pipeline.inputs.ranges import Range
-from nadi.pipeline.inputs.reading import Input, Read, open_input, read_range
 from nadi.pipeline.spec import AppSpec, planned
 from nadi.pipeline.statelog.lines import POLICY
 

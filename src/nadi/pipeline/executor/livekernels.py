@@ -25,10 +25,10 @@ from nadi.errors import NadiError
 from nadi.kernel.contract import Kernel
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.executor.bases import AnotherAtWork, BaseWork
-from nadi.pipeline.executor.feeding import uncollected
 from nadi.pipeline.executor.forked import resident
 from nadi.pipeline.executor.outcome import Outcome
 from nadi.pipeline.executor.probe import AppProbe, Probe
+from nadi.pipeline.executor.statefeed import uncollected
 from nadi.pipeline.inputs.fatrows import Gathered
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.statelog.chunks import Index, Place, write_base
@@ -252,7 +252,7 @@ class LiveKernels:
                 live.leave_base()
         elif line.tip and (heavy(line, self._policy) or pins(line, live.beside, self._policy)):
             due = self._within(live, bucket, gathered.n, len(delta))
-        outcome = Outcome(outputs, gathered.clock, gathered.errors, gathered.sends, gathered.level)
+        outcome = Outcome(outputs, gathered.clock, gathered.errors, gathered.sends, gathered.level, epoch)
         facts = self._facts(live, gathered, outcome)
         return Step(live, bucket, epoch, gathered.n, line, outcome, facts, delta, not line.tip, due, base)
 

@@ -13,10 +13,11 @@ from nadi.pipeline.inputs.sends import Send
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`clock` is that of the cut (ms); `errors` are undecodable messages, as fat rows have them; `sends` are payloads that go to sinks once more;
-    `level` says what is measured."""
+    `level` says what is measured; `epoch` is that of the run."""
 
     outputs: Outputs
     clock: int
     errors: Sequence[Sequence[Any]] = ()
     sends: Sequence[Send] = ()
     level: int = 0
+    epoch: int = 0

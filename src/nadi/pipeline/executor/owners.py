@@ -1,4 +1,4 @@
-"""On a cluster: a bucket stays where its kernel is, wherever Spark sends its rows (P7).
+"""On a cluster: a bucket stays where its kernel is, wherever Spark sends its rows (rules.md#p7).
 
 Nothing in Spark keeps a bucket on one executor. So a request names the *owner* of each bucket, the host that had it last. Any other host hands the request on
 to the owner's door and passes the answer back. Where the owner does not answer it is dead, or its machine is: then this host does the work, and is the owner

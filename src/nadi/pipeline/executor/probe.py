@@ -78,8 +78,8 @@ class Probe:
 def key_of(label: str) -> Key | None:
     """What metrics call a part of a kernel; None for those that they do not know.
 
-    >>> [key_of(label).packed for label in ("table insert Last", "window W", "query my own")]
-    ['Tables/insert/Last', 'Windows/insert/W', 'Queries//my own']
+    >>> [key_of(label).packed for label in ("table find Last", "window W", "window find W", "query my own")]
+    ['Tables/find/Last', 'Windows/insert/W', 'Windows/find/W', 'Queries//my own']
     """
     word, _, name = label.partition(" ")
     kind = _KINDS.get(word)
@@ -88,7 +88,10 @@ def key_of(label: str) -> Key | None:
     if kind == "Tables":
         operation, _, table = name.partition(" ")
         return Key(kind, table, operation)
-    return Key(kind, name, "insert" if kind in _WRITTEN else "")
+    if kind not in _WRITTEN:
+        return Key(kind, name)
+    found = name.removeprefix("find ")
+    return Key(kind, found, "insert" if found == name else "find")
 
 
 class AppProbe:

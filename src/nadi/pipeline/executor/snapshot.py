@@ -15,6 +15,7 @@ from pathlib import Path
 
 from nadi.kernel.contract import Kernel
 from nadi.pipeline.executor.forked import end_child, enough_memory, fork, turn, write_pieces
+from nadi.pipeline.hosting.hostclient import is_gone
 from nadi.pipeline.state.frames import base_stream
 from nadi.pipeline.state.layout import Dump
 
@@ -99,5 +100,5 @@ def sweep(scratch: Path, alive: int) -> None:
     """Remove what snapshots of hosts that are gone have left; `alive` is the process whose own stay."""
     for folder in scratch.glob("snapshot-*-*"):
         owner = int(folder.name.split("-")[1])
-        if owner != alive and not Path(f"/proc/{owner}").exists():
+        if owner != alive and is_gone(owner):
             shutil.rmtree(folder, ignore_errors=True)

@@ -23,8 +23,8 @@ from nadi.pipeline.cutting.cutlog import Cuts
 from nadi.pipeline.cutting.cuts import Cut
 from nadi.pipeline.hosting.protocol import Part
 from nadi.pipeline.inputs.fatrows import Gathered, gather
+from nadi.pipeline.inputs.rangereader import Input, Read, open_input, read_range
 from nadi.pipeline.inputs.ranges import Range
-from nadi.pipeline.inputs.reading import Input, Read, open_input, read_range
 from nadi.pipeline.spec import AppSpec, planned
 from nadi.plan.nodes import App
 

@@ -15,7 +15,7 @@ from nadi.errors import NadiError, error
 from nadi.functions.registry import default_registry
 from nadi.kernel.segments import Part
 from nadi.persistence.contract import Store
-from nadi.persistence.restoring import Restored
+from nadi.persistence.restoredstate import Restored
 from nadi.persistence.revisions import StoredRevision, read_revision
 from nadi.pipeline.cutting.cutlog import Cuts
 from nadi.pipeline.cutting.cuts import Cut

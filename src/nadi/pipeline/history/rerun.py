@@ -12,11 +12,12 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from nadi.io.contract import Connector, Place, ReadBack, Verdict
+from nadi.io.registry import SINKS, sink_kind
 from nadi.kernel.contract import GROUP, NUMBER, TS
 from nadi.lang.tree import Type
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.cutting.cuts import Cut
-from nadi.pipeline.history.readback import Verdict, read_back
 from nadi.pipeline.history.replay import Emitted, Inputs, Replayer, Start, logged
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
@@ -94,25 +95,41 @@ def rerun(spec: AppSpec, stretch: Stretch, out: BinaryIO, start: Start | None = 
     replayer = Replayer(spec, start)
     report = Report(replayer.at)
     app = replayer.app
-    backs = [read_back(connector, spec.place) for connector in spec.load_connectors().connectors(app, "sink")]
-    last = max((back.through for back in backs), default=-1)
+    sinks = spec.load_connectors().connectors(app, "sink")
+    comparisons = [(sink, _read_back(sink, spec.place)) for sink in sinks]
+    backs = [(sink.stream, back) for sink, back in comparisons if back is not None]
+    last = max((back.through for _stream, back in backs), default=-1)
     with Inputs(spec) as inputs, contextlib.ExitStack() as opened:
-        for back in backs:
+        for _stream, back in backs:
             opened.callback(back.close)
         for before, cut in logged(open_cut_log(spec), replayer.at):
             if stretch.behind(cut) and cut.n > last:
                 break
             inside = stretch.has(cut)
             for emitted in replayer.take(cut, inputs.read(before, cut)):
-                for back in backs:
-                    back.note(emitted, inside)
+                for stream, back in backs:
+                    batch = emitted.batches.get(stream)
+                    if batch is not None and batch.num_rows:
+                        back.note(cut.n, emitted.bucket, batch, inside)
                 if inside:
                     report.add(emitted)
                     for line in lines(app, emitted):
                         out.write(line)
                         report.rows += 1
-        report.sinks = tuple(back.verdict() for back in backs)
+        report.sinks = tuple(_verdict(sink, back) for sink, back in comparisons)
     return report
+
+
+def _read_back(sink: Connector, place: Place) -> ReadBack | None:
+    """What compares with a sink, None where that cannot be read again."""
+    made = sink_kind(sink.type).read_back if sink.type in SINKS else None
+    return None if made is None else made(sink, place)
+
+
+def _verdict(sink: Connector, back: ReadBack | None) -> Verdict:
+    if back is None:
+        return Verdict(f"{sink.type} sink of {sink.stream}", None, "cannot be read back, so it was not compared")
+    return back.verdict()
 
 
 def lines(app: App, emitted: Emitted) -> Iterator[bytes]:

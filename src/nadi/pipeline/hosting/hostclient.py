@@ -102,13 +102,26 @@ def sweep() -> None:
     for folder in hosts_folder(os.getpid()).parent.iterdir():
         if folder.name == str(os.getpid()) and not any(folder.iterdir()):
             folder.rmdir()  # made by asking for it
-        elif folder.name.isdecimal():
-            try:
-                os.kill(int(folder.name), 0)
-            except ProcessLookupError:
-                shutil.rmtree(folder, ignore_errors=True)
-            except PermissionError:
-                continue  # somebody else's process has the number now
+        elif folder.name.isdecimal() and is_gone(int(folder.name)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_gone(process: int) -> bool:
+    """Whether no process has a number, or one that has ended and that nobody has waited for. Somebody else's may have it by now, which counts as one.
+
+    >>> is_gone(os.getpid())
+    False
+    """
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    try:
+        return Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+    except OSError:  # not on Linux, or it has been waited for in this moment
+        return False
 
 
 class Hosts:

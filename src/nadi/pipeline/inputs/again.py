@@ -24,14 +24,15 @@ from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.contract import KEY_GROUPS
 from nadi.kernel.control import CONTROL
 from nadi.lang.tree import Type
-from nadi.pipeline.inputs.bucketing import Split, make_splitter
 from nadi.pipeline.inputs.faults import typed_values, undecodable_events
 from nadi.pipeline.inputs.misfit import Misfit
 from nadi.pipeline.inputs.pieces import Decoding, Ints, Piece, Taken
 from nadi.pipeline.inputs.sends import Send
 from nadi.pipeline.inputs.simulations import SimulationTake
+from nadi.pipeline.inputs.splitters import Split, make_splitter
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App, Schema
+from nadi.received import is_deep
 
 _DECODE = msgspec.json.Decoder(Record).decode
 _BROKEN = (ValueError, TypeError, OverflowError, KeyError, pa.ArrowException)
@@ -49,7 +50,7 @@ def beside(messages: Messages, index: int | None) -> dict[str, Any]:
         return {"final": "it is a row of a file of typed columns, which has no messages"}
     properties = dict(messages.properties[index]) if messages.properties and index is not None else {}
     if UNREADABLE in properties:
-        return {"final": "it is a part of a file that could not be read"}
+        return {"final": "it is no message: the input says what is wrong with it"}
     return {"header": list(messages.header), "properties": properties}
 
 
@@ -212,6 +213,8 @@ class ControlTake:
 def event_columns(schema: Schema, payload: bytes) -> pa.RecordBatch:
     """The values of one event, a JSON list, as columns. Raises Misfit."""
     try:
+        if is_deep(payload):
+            raise Misfit("it is nested too deep")
         values = json.loads(payload)
         if not isinstance(values, list) or len(values) != len(schema):
             raise Misfit(f"wanted is a JSON list of {len(schema)} values: {', '.join(schema.names)}")

@@ -17,8 +17,8 @@ from nadi.io.faultlog import Fault
 from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.contract import GROUP, NUMBER, TS
 from nadi.lang.tree import Type
-from nadi.pipeline.inputs.bucketing import Split, Splitter
 from nadi.pipeline.inputs.pieces import FaultEvents, Ints, Piece, Taken
+from nadi.pipeline.inputs.splitters import Split, Splitter
 from nadi.plan.nodes import App, Schema
 
 _BEHIND = np.iinfo(np.int32).max  # the run of faults: behind the events of their message

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.io.contract import Messages, SourceMapper, Undecodable
-from nadi.pipeline.inputs.bucketing import Split, Splitter
 from nadi.pipeline.inputs.sends import Send
+from nadi.pipeline.inputs.splitters import Split, Splitter
 
 Ints = npt.NDArray[np.int64]
 

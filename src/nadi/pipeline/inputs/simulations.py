@@ -15,10 +15,10 @@ import pyarrow as pa
 from nadi.io.controllog import Simulated
 from nadi.kernel.arrow import arrow_schema
 from nadi.lang.tree import Type
-from nadi.pipeline.inputs.bucketing import Splitter, make_any_splitter
 from nadi.pipeline.inputs.faults import typed_values
 from nadi.pipeline.inputs.misfit import Misfit
 from nadi.pipeline.inputs.pieces import Piece
+from nadi.pipeline.inputs.splitters import Splitter, make_any_splitter
 from nadi.plan.nodes import App, Schema
 
 BROKEN = (ValueError, TypeError, OverflowError, pa.ArrowException)

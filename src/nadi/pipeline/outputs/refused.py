@@ -13,8 +13,8 @@ from nadi.io.faultlog import Fault
 from nadi.io.sinks.refusals import action
 from nadi.kernel.contract import GROUP
 from nadi.pipeline.inputs.faults import fault_record, has_fault_stream
+from nadi.pipeline.outputs.deliveries import AGAIN
 from nadi.pipeline.outputs.errorrows import refused_row
-from nadi.pipeline.outputs.sending import AGAIN
 from nadi.plan.nodes import App
 
 log = structlog.get_logger(__name__)

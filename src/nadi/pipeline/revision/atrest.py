@@ -12,9 +12,10 @@ from nadi.pipeline.cutting.cutlogs import open_commit_log
 from nadi.pipeline.cutting.restored import FOLDER as RESTORED
 from nadi.pipeline.cutting.restored import settle
 from nadi.pipeline.engine import plan_app
-from nadi.pipeline.node import AppText, NodeOptions, read_text, spec_to_restore
+from nadi.pipeline.node import AppText, NodeOptions, spec_to_restore
 from nadi.pipeline.revision.restore import prepare
 from nadi.pipeline.revision.update import FOLDER, revision_of, standing
+from nadi.pipeline.shape import read_text
 from nadi.plan.nodes import App
 
 JournalFor = Callable[[Sequence[App]], str]
@@ -44,7 +45,7 @@ def let_go(text: AppText, app: App, options: NodeOptions, journal_for: JournalFo
 
     Errors: those of `nadi.pipeline.revision.restore.prepare`.
     """
-    before = read_text(options.state / app.name)
+    before = read_text(options.state / (text.home or app.name))
     if not before:
         return
     of_before = dataclasses.replace(text, text=before)  # connections are those of today

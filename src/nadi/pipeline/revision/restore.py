@@ -12,13 +12,13 @@ from nadi.errors import error
 from nadi.functions.registry import default_registry
 from nadi.io.identity import first_numbers
 from nadi.kernel.rows.engine import RowsKernel
-from nadi.persistence.restoring import MakeKernel, Restored
+from nadi.persistence.restoredstate import MakeKernel, Restored
 from nadi.persistence.revisions import StoredRevision
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.cutting.cuts import Cut
 from nadi.pipeline.cutting.restored import fresh_folder, put_in_place, write_bucket, write_note
-from nadi.pipeline.node import Shape, read_shape
 from nadi.pipeline.revision.inputplan import InputPlan, Side, plan_inputs
+from nadi.pipeline.shape import Shape, read_shape
 from nadi.pipeline.spec import AppSpec
 from nadi.plan import plan_app, plan_restore
 from nadi.plan.nodes import App
@@ -89,7 +89,7 @@ def prepare(spec: AppSpec, stored: StoredRevision, reset: bool = False, emptied:
 
 
 def kernel_maker(spec: AppSpec) -> MakeKernel:
-    """What makes kernels without state, for `nadi.persistence.restoring`."""
+    """What makes kernels without state, for `nadi.persistence.restoredstate`."""
 
     def make(app: App, bucket: int) -> RowsKernel:
         return RowsKernel(app, default_registry(), spec.outputs, bucket, spec.properties, Sandbox)

@@ -27,9 +27,10 @@ import structlog
 from nadi.config import Persistence
 from nadi.config.ownership import OWN_FOLDER, make_folders
 from nadi.errors import NadiError, error
-from nadi.io import faultlog
+from nadi.io import durablefiles
 from nadi.io.faultlog import FAULTS
 from nadi.io.folderwatch import watch_folder
+from nadi.kernel.control import CONTROL
 from nadi.pipeline.coordinator.group import Group
 from nadi.pipeline.cutting.cutlog import Cuts
 from nadi.pipeline.cutting.cutlogs import open_cut_log
@@ -107,7 +108,7 @@ class Revisions:
         asked = sorted(self._folder.glob("*.request"))
         if self._withheld:  # who has asked is answered after the next start
             return
-        if asked or self._keeping.persistence.enabled:
+        if asked or (self._keeping.persistence.enabled and self._keeping.persistence.alone):
             self._answer(asked)
 
     def close(self) -> None:
@@ -133,7 +134,7 @@ class Revisions:
 
     def _due(self) -> bool:
         kept = self._keeping.persistence
-        return kept.enabled and kept.interval > 0 and self._clock() - self._last >= 60 * kept.interval
+        return kept.enabled and kept.alone and kept.interval > 0 and self._clock() - self._last >= 60 * kept.interval
 
     def _answer(self, asked: list[Path]) -> None:
         try:
@@ -162,13 +163,15 @@ class Revisions:
         folder.mkdir(OWN_FOLDER, parents=True)
         spec, kept = self._group.spec, self._keeping
         try:
-            with self._group.pinned() as (cut, lines):
+            with self._group.pinned() as (cut, found):
                 persistence, base = kept.persistence, str(kept.base.resolve())
-                plan = Plan(spec, self._group.log, lines, cut.to_offset(), persistence, base, self._spark)
+                offset, highs = cut.to_offset(), list(found.highs)
+                plan = Plan(spec, self._group.log, dict(found.lines), offset, persistence, base, self._spark, highs)
                 done = write_aside(plan, folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        forget(spec, open_cut_log(spec), done.oldest)
+        if persistence.alone:
+            forget(spec, open_cut_log(spec), done.oldest)
         return done
 
 
@@ -192,13 +195,17 @@ def sweep(state: Path) -> None:
 
 
 def forget(spec: AppSpec, cuts: Cuts, oldest: int) -> None:
-    """Let go of cuts, and of records of the fault log, that not even the oldest revision needs, which is that of cut `oldest`."""
+    """Let go of cuts, and of records of the fault log and the control log, that not even the oldest revision needs, which is that of cut `oldest`."""
     cuts.trim(oldest - KEPT_BACK)
     kept = cuts.at(oldest - KEPT_BACK) or cuts.at(oldest)
-    sources = spec.sources(spec.plan())
-    for place in ((c.ordinal, 0) for c in sources if c.stream == FAULTS):
-        if kept is not None and place in kept.ends:
-            faultlog.trim(spec.place.state, kept.ends[place])
+    for source in spec.sources(spec.plan()):
+        before = None if kept is None else kept.ends.get((source.ordinal, 0))
+        if before is None:
+            continue
+        if source.stream == FAULTS:
+            spec.open_faults().trim(before)
+        elif source.stream == CONTROL:
+            spec.open_control().trim(before)
 
 
 def ask_for(state: Path, within: float) -> str:
@@ -222,7 +229,7 @@ def ask_for(state: Path, within: float) -> str:
                 raise error("ANSWER_LATE", app=state.name, seconds=round(within), what="a revision takes longer")
             changed.wait(min(LOOK if watch is None else LOOK_AGAIN, max(0.0, until - time.monotonic())))
             changed.clear()
-        done = msgspec.json.decode(answer.read_bytes(), type=Done)
+        done: Done = durablefiles.read_note(answer, Done)
     finally:
         if watch is not None:
             watch.close()

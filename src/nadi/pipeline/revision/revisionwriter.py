@@ -31,7 +31,7 @@ class Plan(msgspec.Struct, frozen=True):
     """What to write: the state that stands after `cut`, into the store of `persistence`. The line of each bucket leads through the
     state log `log`.
 
-    `base` is where relative locations begin.
+    `base` is where relative locations begin. `highs` are the running maxima of log times after the cut (ordinal, partition, ms).
     """
 
     spec: AppSpec
@@ -41,6 +41,7 @@ class Plan(msgspec.Struct, frozen=True):
     persistence: Persistence
     base: str
     spark: str
+    highs: list[tuple[int, int, int]] = []
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -63,11 +64,15 @@ def write(plan: Plan) -> Done:
 def _written(plan: Plan) -> Done:
     log = open_store(plan.log)
     app = plan.spec.plan()
-    meta = meta_of(app, plan.cut, plan.spark, plan.spec.inputs)
+    meta = meta_of(app, plan.cut, plan.spark, plan.spec.inputs, plan.highs)
     store = store_of(plan.persistence, Path(plan.base))
     try:
         states = (parts(log, plan.lines.get(bucket, Line()), bucket) for bucket in range(plan.spec.buckets))
-        name = write_revision(store, meta, states, time.time_ns() // 1_000_000, plan.persistence.keep)
+        keep = plan.persistence.keep if plan.persistence.alone else None
+        name = write_revision(store, meta, states, time.time_ns() // 1_000_000, keep)
+        if keep is None:
+            read_revision(store, app.name, name).verify()
+            return Done(name)
         oldest = read_revision(store, app.name, store.names(app.name)[0]).revision.meta.cut
         return Done(name, int(oldest["n"]))
     finally:
@@ -90,6 +95,15 @@ def write_aside(plan: Plan, folder: Path) -> Done:
     except msgspec.DecodeError as problem:
         reason = done.stderr.decode(errors="replace")[-500:] or f"its writer ended with status {done.returncode}"
         raise error("REVISION_FAILED", app=plan.spec.app, reason=reason) from problem
+    return _checked(plan, told)
+
+
+def write_here(plan: Plan) -> Done:
+    """Write a revision in this process, where nothing runs yet that it could hold up. Errors: REVISION_FAILED."""
+    return _checked(plan, write(plan))
+
+
+def _checked(plan: Plan, told: Done) -> Done:
     if told.condition:
         raise error("REVISION_FAILED", app=plan.spec.app, reason=f"[{told.condition}] {told.message}")
     return told

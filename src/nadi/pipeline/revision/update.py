@@ -24,9 +24,10 @@ from nadi.pipeline.cutting.cutlogs import open_commit_log, open_cut_log
 from nadi.pipeline.cutting.restored import FOLDER as RESTORED
 from nadi.pipeline.cutting.restored import settle
 from nadi.pipeline.engine import plan_app
-from nadi.pipeline.node import AppText, NodeOptions, Shape, read_shape, read_text, spec_to_restore
+from nadi.pipeline.node import AppText, NodeOptions, spec_to_restore
 from nadi.pipeline.revision.restore import Planned, plan, prepare
-from nadi.pipeline.revision.revisionwriter import Plan, write_aside
+from nadi.pipeline.revision.revisionwriter import Plan, write_aside, write_here
+from nadi.pipeline.shape import Shape, read_shape, read_text
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
 
@@ -73,7 +74,7 @@ def plan_update(text: AppText, app: App, options: NodeOptions, journal: str) -> 
 
 def _before(text: AppText, app: App, options: NodeOptions, journal: str) -> AppSpec | None:
     """The app as its state folder has it; None where that has the same text, or no app, or one of a version that did not note its text."""
-    before = read_text(options.state / app.name)
+    before = read_text(options.state / (text.home or app.name))
     if not before or before == text.text:
         return None
     of_before = dataclasses.replace(text, text=before)  # connections are those of today
@@ -94,8 +95,9 @@ def _wanted(text: AppText, app: App, options: NodeOptions, journal: str, buckets
 
 
 @contextmanager
-def revision_of(old: AppSpec, folder: Path) -> Iterator[StoredRevision]:
-    """A revision of what an app has committed. In `folder` it stays until the next one: nothing else has the state of a restore before the first commit."""
+def revision_of(old: AppSpec, folder: Path, aside: bool = True) -> Iterator[StoredRevision]:
+    """A revision of what an app has committed, written by a process of its own (`aside`) or by this one. In `folder` it stays until the next one: nothing else
+    has the state of a restore before the first commit."""
     kept = Persistence(enabled=True, keep=1, location=str(folder.resolve()))
     found = open_commit_log(old).recovered()
     if found is not None:
@@ -104,8 +106,11 @@ def revision_of(old: AppSpec, folder: Path) -> Iterator[StoredRevision]:
             raise error("UPDATE_NOT_POSSIBLE", app=old.app, reason=f"its cut log does not have cut {found.n}")
         lines = dict(found.lines)
         asked = Plan(old, old.log_place, lines, cut.to_offset(), kept, str(folder), version("pyspark"))
-        with TemporaryDirectory(prefix="copy-", dir=old.place.state) as told:
-            write_aside(asked, Path(told))
+        if aside:
+            with TemporaryDirectory(prefix="copy-", dir=old.place.state) as told:
+                write_aside(asked, Path(told))
+        else:
+            write_here(asked)
     store = store_of(kept, folder)
     try:
         yield read_revision(store, old.app, None)

@@ -9,25 +9,23 @@ or not; sinks know what they have of them.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 
 from nadi.errors import error
-from nadi.io import staging
+from nadi.io import durablefiles
 from nadi.metrics import Counts, Progress
 from nadi.pipeline.cutting import restored
 from nadi.pipeline.cutting.cutlogs import open_commit_log, open_cut_log, take_over
 from nadi.pipeline.cutting.cuts import Cut
-from nadi.pipeline.node import Shape
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.revision.savedstate import SavedState, copy_state
+from nadi.pipeline.shape import Noted, Shape, noted
 from nadi.pipeline.spec import AppSpec
 
 if TYPE_CHECKING:
@@ -57,26 +55,26 @@ def upgraded(session: Callable[[], SparkSession], spec: AppSpec) -> AppSpec:
     state = spec.place.state
     if restored.is_interrupted(state):
         return replace(spec, begin=restored.settle(spec))
+    before = noted(state)
+    assert before is not None  # who made the description of the app has read it
     log.info("the state comes from a checkpoint of an older nadi: it is copied once", app=spec.app)
     take_over(spec)  # a process of the old version that still dies makes no more cuts
     copy = state / "revisions" / "copy-upgrade"
     shutil.rmtree(copy, ignore_errors=True)
     try:
-        saved = copy_state(session(), replace(spec, tasks=_tasks_before(state)), copy)
+        saved = copy_state(session(), replace(spec, tasks=_tasks(before)), copy)
         _write(spec, saved, _cut_of(spec, saved))
     finally:
         shutil.rmtree(copy, ignore_errors=True)
-    shape = json.loads((state / "pipeline.json").read_text())
-    begin = restored.put_in_place(spec, Shape(shape["sharding"], spec.buckets, spec.inputs).to_json())
+    begin = restored.put_in_place(spec, Shape(before.sharding, spec.buckets, spec.inputs).to_json())
     for path in (state / "source.json", *state.glob("stop-*")):
-        staging.remove(path)  # notes of the old version that nobody reads any more
+        durablefiles.remove(path)  # notes of the old version that nobody reads any more
     return replace(spec, begin=begin)
 
 
-def _tasks_before(state: Path) -> int:
+def _tasks(note: Noted) -> int:
     """How many tasks of Spark the buckets had; before version 3 of the note each had one."""
-    shape = json.loads((state / "pipeline.json").read_text())
-    return int(shape.get("tasks", shape["buckets"]))
+    return note.buckets if note.tasks is None else note.tasks
 
 
 def _cut_of(spec: AppSpec, saved: SavedState) -> Cut:
@@ -102,7 +100,7 @@ def _write(spec: AppSpec, saved: SavedState, cut: Cut) -> None:
     told = read_progress(spec.place.state)
     restored.write_note(fresh, "checkpoint", cut, told.highs if told is not None and told.n == cut.n else None)
     if told is not None:
-        staging.write_atomically(fresh / "progress.json", msgspec.json.encode(_progress_at(cut.n, told)))
+        durablefiles.write_atomically(fresh / "progress.json", msgspec.json.encode(_progress_at(cut.n, told)))
 
 
 def _progress_at(n: int, told: Progress) -> Progress:

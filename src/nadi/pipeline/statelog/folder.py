@@ -15,8 +15,8 @@ from pathlib import Path
 
 from nadi.config.ownership import OWN_FILE
 from nadi.errors import error
-from nadi.io import staging
-from nadi.io.staging import make_folder, room_for, sync_folder, write_all
+from nadi.io import durablefiles
+from nadi.io.durablefiles import make_folder, room_for, sync_folder, write_all
 
 STEP = 8 * 1024 * 1024  # bytes after which a large object is synced
 _TEMPORARY = ".part"
@@ -49,14 +49,14 @@ class FolderStore:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX)
                     _write(descriptor, pieces)
-                    staging.rename(temporary, path)
+                    durablefiles.rename(temporary, path)
                     made = path
                 finally:
                     os.close(descriptor)
                 sync_folder(self._folder)
             except BaseException:
                 with suppress(OSError):  # the next sweep takes it
-                    staging.remove(made)
+                    durablefiles.remove(made)
                 raise
 
     def get(self, name: str, offset: int, length: int) -> bytes:
@@ -79,13 +79,13 @@ class FolderStore:
         """Without a sync: what a power cut brings back, a sweep finds."""
         with self._failing():
             for name in names:
-                staging.remove(self._path(name))
+                durablefiles.remove(self._path(name))
 
     def sweep(self) -> None:
         with self._failing():
             for path in self._folder.glob(f".*{_TEMPORARY}"):
                 if _is_left(path):
-                    staging.remove(path)
+                    durablefiles.remove(path)
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
@@ -111,9 +111,9 @@ def _write(descriptor: int, pieces: Iterable[bytes]) -> None:
             write_all(descriptor, part)  # type: ignore[arg-type]  # any buffer
             waiting += len(part)
             if waiting >= STEP:
-                staging.sync(descriptor)
+                durablefiles.sync(descriptor)
                 waiting = 0
-    staging.sync(descriptor)
+    durablefiles.sync(descriptor)
 
 
 def _read(descriptor: int, offset: int, length: int) -> bytes:

@@ -78,6 +78,11 @@ final class Hosts {
         }
     }
 
+    /** Start a host where it is not there, and wait until it answers. */
+    static void start(LaneOptions options, int host) throws IOException {
+        Connections.release(connected(options, host));
+    }
+
     /** The failure of a host, in the words of nadi's catalogue, by which Python finds the condition. */
     static IOException unavailable(LaneOptions options, int host, IOException reason) {
         return new IOException(

@@ -18,12 +18,12 @@ from nadi.io.controllog import TYPE as CONTROL_TYPE
 from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.kernel.contract import ARRIVAL_COLUMNS
 from nadi.pipeline.inputs.again import beside, control_take, decoding
-from nadi.pipeline.inputs.bucketing import Split
 from nadi.pipeline.inputs.fatrows import BODY_ROWS, FatRow, pack
 from nadi.pipeline.inputs.faults import reentry
 from nadi.pipeline.inputs.pieces import Piece, Take, Taken
 from nadi.pipeline.inputs.ranges import Range
 from nadi.pipeline.inputs.sends import Send
+from nadi.pipeline.inputs.splitters import Split
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
 

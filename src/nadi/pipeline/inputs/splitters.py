@@ -1,4 +1,4 @@
-"""Which bucket an event belongs to, and where runs of equal keys are cut (language text §11)."""
+"""Which bucket an event belongs to, and where runs of equal keys are cut (semantics/tables.md#partitions)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nadi.kernel.contract import KEY_GROUPS
-from nadi.kernel.keys import java_text, key_group
-from nadi.kernel.rows.compile import compile_row
-from nadi.kernel.rows.flow import Flow
-from nadi.lang.tree import Type
-from nadi.pipeline.inputs.keygroups import key_groups
-from nadi.plan.nodes import App, Attr, Expr, Schema
+from nadi.kernel.keytexts import key_groups, texts_of
+from nadi.plan.nodes import App, Schema
 from nadi.plan.render import written
 from nadi.plan.sharding import keys_of
 
@@ -42,7 +38,7 @@ def make_splitter(app: App, stream: str, schema: Schema, buckets: int) -> Splitt
         expression = dict(app.sharding.keys).get(stream)
         if expression is None:  # no query of a sharded app reads this stream
             return _to_one_bucket
-        texts = _texts_of(expression, schema)
+        texts = texts_of(expression, schema)
         return lambda batch, message, _partition: _by_key(texts(batch), message, buckets)
     if app.sharding.kind == "partition":
         return lambda batch, message, partition: _all_to(partition % buckets, batch)
@@ -62,7 +58,7 @@ def make_any_splitter(app: App, stream: str, schema: Schema, buckets: int) -> Sp
         raise ValueError(f"the state that an event of '{stream}' meets is found by {named}, which may differ")
     if not keys:
         return _to_one_bucket
-    texts = _texts_of(keys[0], schema)
+    texts = texts_of(keys[0], schema)
     return lambda batch, message, _partition: _by_key(texts(batch), message, buckets)
 
 
@@ -74,30 +70,6 @@ def _all_to(bucket: int, batch: pa.RecordBatch) -> Split:
     n = batch.num_rows
     zeros = np.zeros(n, np.int64)
     return Split(np.arange(n), np.full(n, bucket, np.int64), zeros, zeros)
-
-
-def _texts_of(expression: Expr, schema: Schema) -> Callable[[pa.RecordBatch], pa.Array]:
-    """The text of each event's key, null where it has none."""
-    if isinstance(expression, Attr):
-        position = expression.position
-        return lambda batch: _attribute_texts(batch.column(position), expression.type)
-    key_of = compile_row(expression, Flow(key_group), {})
-    width = len(schema)
-
-    def computed(batch: pa.RecordBatch) -> pa.Array:
-        columns = [batch.column(i).to_pylist() for i in range(width)]
-        keys = [key_of(row, 0) for row in zip(*columns)]
-        return pa.array([None if k is None else java_text(k, expression.type) for k in keys], pa.string())
-
-    return computed
-
-
-def _attribute_texts(column: pa.Array, kind: Type) -> pa.Array:
-    if pa.types.is_string(column.type):
-        return column
-    coded = column.dictionary_encode()
-    texts = pa.array([None if v is None else java_text(v, kind) for v in coded.dictionary.to_pylist()], pa.string())
-    return texts.take(coded.indices)
 
 
 def _by_key(texts: pa.Array, message: Ints, buckets: int) -> Split:

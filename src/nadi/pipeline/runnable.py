@@ -1,0 +1,108 @@
+"""Whether an app can run: what `nadi run` asks of a text before it starts anything, and what `nadi check` tells of it.
+
+Nothing is opened here, and no server is asked: what a server refuses is known when it is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from importlib import import_module
+
+from nadi.config.settings import KERNEL
+from nadi.errors import NOWHERE, Diagnostic, NadiError, Span, placed
+from nadi.functions.registry import default_registry
+from nadi.io.registry import examined
+from nadi.kernel.columns.choosing import check_mode
+from nadi.kernel.rows.stores import made_store
+from nadi.lang import parse_collecting, settled_collecting
+from nadi.lang.refs import Refs, expanded, places_of
+from nadi.pipeline.node import AppText, NodeOptions, needed_outputs
+from nadi.pipeline.spec import Connectors, Engine
+from nadi.plan import bind_as_far
+from nadi.plan.nodes import App
+
+KINDS = ("source", "sink")
+
+
+def runnable(text: AppText, engine: Engine, registry: Connectors, properties: Mapping[str, str]) -> App:
+    """The plan of an app that can run on a node whose kernels have these properties (`Settings.of_kernels`).
+
+    Errors: those of the text, its connectors, its scripts and stores, with their places; NOT_SUPPORTED where columns are asked for and cannot be.
+    """
+    try:
+        app = text.planned(engine)
+        for kind in KINDS:
+            registry.connectors(app, kind)
+        check_mode(app, properties.get(KERNEL, "rows"))
+        # columns have loops to compile
+        engine.make_kernel(app, needed_outputs(app), 0, {**properties, KERNEL: "rows"})
+    except NadiError as problem:
+        told = placed(problem, source=text.text, file=text.file)
+        if told is problem:
+            raise
+        raise told from problem
+    return app
+
+
+def problems(
+    text: str,
+    variables: Mapping[str, str],
+    file: str = "",
+    refs: Refs | None = None,
+    options: NodeOptions | None = None,
+) -> tuple[Diagnostic, ...]:
+    """Everything that is wrong with an app as its author wrote it, in the order of the text; nothing exactly where it is `runnable` on a node with these
+    options.
+
+    Where it cannot be read, its meaning is not looked at. What fails only because something else did is left out.
+    """
+    kept, connections, unset = settled_collecting(text, variables, file=file)
+    _tree, unread = parse_collecting(kept, file=file, connections=connections)
+    if unset or unread:
+        return (*(e.diagnostic for e in unset), *unread)
+    named, values = places_of(refs or {})
+    written = expanded(kept, named)
+    found = [placed(e, source=kept, file=file).diagnostic for e in written.errors]
+    for diagnostic in _meaning(AppText(written.text, file, connections | values), options or NodeOptions()):
+        if diagnostic.source == written.text:
+            diagnostic = replace(diagnostic, span=written.back(diagnostic.span), source=kept)
+        if not any(_within(diagnostic.span, annotation) for annotation in written.unknown):
+            found.append(diagnostic)
+    return tuple(sorted(found, key=lambda d: d.span))
+
+
+def _within(span: Span, outer: Span) -> bool:
+    return span != NOWHERE and outer.start <= span.start and span.end <= outer.end
+
+
+def _meaning(text: AppText, options: NodeOptions) -> tuple[Diagnostic, ...]:
+    """Everything that is wrong with a text that can be read: what keeps it from running, and what would do so next."""
+    engine, registry = import_module(options.engine), import_module(options.connectors)
+    try:
+        runnable(text, engine, registry, options.settings().of_kernels())
+    except NadiError as problem:
+        found = _collected(text)
+        return found if problem.diagnostic in found else (problem.diagnostic, *found)
+    return ()
+
+
+def _collected(text: AppText) -> tuple[Diagnostic, ...]:
+    tree, _unread = parse_collecting(text.text, file=text.file, connections=text.variables)
+    app, wrong = bind_as_far(tree, default_registry(), text=text.text, file=text.file)
+    known = {d.span for d in wrong}
+    further = (e for e in _outside(app) if e.diagnostic.span == NOWHERE or e.diagnostic.span not in known)
+    return (*wrong, *(placed(e, source=text.text, file=text.file).diagnostic for e in further))
+
+
+def _outside(app: App) -> Iterator[NadiError]:
+    """What is wrong with what an app says of the world around it."""
+    for kind in KINDS:
+        yield from examined(app, kind)[1]
+    registry = default_registry()
+    for table in app.tables.values():
+        if table.storage is not None:
+            try:
+                made_store(app.name, table, registry)
+            except NadiError as problem:
+                yield problem
