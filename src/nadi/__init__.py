@@ -1,4 +1,7 @@
-"""nadi: Siddhi apps on Apache Spark."""
+"""nadi: Siddhi apps on Apache Spark.
+
+Start with `app.App` for PySpark; the command `nadi` begins in `__main__`.
+"""
 
 from __future__ import annotations
 

@@ -7,22 +7,27 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from nadi.cli.revision import deployed
 from nadi.cli.run import read_app
 from nadi.errors import NadiError
 from nadi.errors.readable import readable
+from nadi.lang.refs import Refs
 from nadi.pipeline.node import AppText, NodeOptions
 from nadi.pipeline.nodesocket import Asked, Told, ask_node
+from nadi.pipeline.runnable import runnable
 from nadi.pipeline.spec import Connectors, Engine
 
 STOPPED = 130
 
 
-def add(files: Sequence[Path], state: Path, env: Sequence[str] = ()) -> int:
-    """Have the node on a state folder run more apps; -> exit status: 1 where one was not taken or ended at once, 130 after Ctrl-C.
+def add(files: Sequence[Path], state: Path, env: Sequence[str] = (), config: Path | None = None) -> int:
+    """Have the node on a state folder run more apps; -> exit status: 1 where one was not taken or ended at once, 130 after Ctrl-C. `config`: the
+    deployment.yaml of the node, for refs.
 
     All texts are checked before the node is asked; each app is then taken by itself. Errors: those of the texts, NODE_NOT_RUNNING.
     """
-    texts = [checked(file, env) for file in files]
+    refs = deployed(config, state).refs
+    texts = [checked(file, env, refs) for file in files]
     failed = False
     for text in texts:
         try:
@@ -41,14 +46,12 @@ def add(files: Sequence[Path], state: Path, env: Sequence[str] = ()) -> int:
     return 1 if failed else 0
 
 
-def checked(file: Path, env: Sequence[str] = ()) -> AppText:
-    """The text of a file whose app can be planned, with connectors that exist. Errors: as `nadi run` has them."""
-    text, options = read_app(file, env), NodeOptions()
+def checked(file: Path, env: Sequence[str] = (), refs: Refs | None = None) -> AppText:
+    """The text of a file whose app can run. Errors: as `nadi run` has them."""
+    text, options = read_app(file, env, refs), NodeOptions()
     engine: Engine = import_module(options.engine)
     registry: Connectors = import_module(options.connectors)
-    app = text.planned(engine)
-    for kind in ("source", "sink"):
-        registry.connectors(app, kind)
+    runnable(text, engine, registry, options.settings().of_kernels())
     return text
 
 

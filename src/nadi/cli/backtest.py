@@ -9,7 +9,9 @@ from pathlib import Path
 
 import typer
 
-from nadi.cli.run import read_app, settings
+from nadi.cli.revision import deployed
+from nadi.cli.run import read_app
+from nadi.cli.settings import settings
 from nadi.errors import did_you_mean, error
 from nadi.errors.readable import readable
 from nadi.pipeline.engine import plan_app
@@ -19,7 +21,8 @@ from nadi.pipeline.run import end_session
 from nadi.pipeline.session import SessionOptions, build_session
 from nadi.plan.nodes import App
 
-SPARK_LOGS = Path(".nadi") / "logs"
+STATE = Path(".nadi")
+SPARK_LOGS = STATE / "logs"
 # All of a history is one batch: writing code for it pays, as it does not for the small ones of a node.
 _LARGE = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
@@ -34,9 +37,11 @@ def run(
     master: str,
     conf: Sequence[str],
     env: Sequence[str] = (),
+    config: Path | None = None,
 ) -> int:
-    """Run; -> exit status. Errors: those of the texts, of the inputs and of Spark."""
-    text, other = read_app(app, env).filled, read_app(against, env).filled if against is not None else ""
+    """Run; -> exit status. `config`: the deployment.yaml of the node, for refs. Errors: those of the texts, of the inputs and of Spark."""
+    refs = deployed(config, STATE).refs
+    text, other = (read_app(path, env, refs).filled if path is not None else "" for path in (app, against))
     plans = [plan_app(t) for t in (text, other) if t]
     files = named_files(inputs, plans)
     wanted = chosen(plans, list(files), streams)

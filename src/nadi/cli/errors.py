@@ -19,29 +19,28 @@ from nadi.cli.query import known_apps, running
 from nadi.config.deployment import read_deployment, state_lookups
 from nadi.errors import error
 from nadi.errors.readable import readable
-from nadi.io.controllog import control_path, sent_again, shown_time
-from nadi.io.errorfile import FileErrorStore
-from nadi.io.errorstore import KINDS, ErrorStore, Row, Wanted, row_of
-from nadi.io.errorstores import error_store, noted_store
-from nadi.pipeline.live import read_live
+from nadi.io.controllog import shown_time
+from nadi.io.errorstore import ErrorStore, Row, Wanted, row_of
+from nadi.pipeline import errorview
+from nadi.pipeline.errorview import ErrorView, view_of
 from nadi.pipeline.repeats import send_again
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The error store of an app and the state folders of node and app."""
+    """The error store of an app, and the state folder of its node."""
 
     app: str
     state: Path
-    store: ErrorStore
+    view: ErrorView
 
     @property
-    def folder(self) -> Path:
-        return self.state / self.app
+    def store(self) -> ErrorStore:
+        return self.view.store
 
     def sent(self) -> dict[str, int]:
         """When (ms) what was sent again."""
-        return sent_again(control_path(self.folder))
+        return self.view.sent()
 
 
 def opened(app: str, state: Path, config: Path | None) -> Errors:
@@ -51,43 +50,17 @@ def opened(app: str, state: Path, config: Path | None) -> Errors:
     folder = state / app
     if not folder.is_dir():
         raise error("NO_STATE", app=app, folder=state, hint=known_apps(app, state))
-    if config is not None:
-        return Errors(
-            app, state, error_store(folder.resolve(), app, read_deployment(config, state_lookups(state)).error_store)
-        )
-    live = read_live(folder)
-    if live is not None:
-        return Errors(app, state, live.spec.open_errors())
-    elsewhere = noted_store(folder)
-    if elsewhere:
-        raise error("ERROR_STORE_ELSEWHERE", app=app, store=elsewhere)
-    return Errors(app, state, FileErrorStore(folder))
+    settings = read_deployment(config, state_lookups(state)).error_store if config is not None else None
+    return Errors(app, state, view_of(app, folder, settings))
 
 
 def wanted_of(ids: Sequence[str], origin: str, stream: str, since: str, until: str) -> Wanted:
     """Filters as they were given."""
-    if origin and origin not in KINDS:
-        raise typer.BadParameter(f"'{origin}' is not one of {', '.join(KINDS)}", param_hint="--origin")
-    return Wanted(frozenset(ids), origin, stream, moment("--since", since), moment("--until", until))
-
-
-def moment(option: str, text: str) -> int | None:
-    """A time in ms; None for no text.
-
-    >>> moment("--since", "1970-01-01T00:01:00Z"), moment("--since", "1700000000000"), moment("--since", "")
-    (60000, 1700000000000, None)
-    """
-    if not text:
-        return None
-    if text.isdecimal():
-        return int(text)
     try:
-        read = datetime.fromisoformat(text)
-    except ValueError:
-        wanted = "a time as 2026-11-21T15:00:00Z (UTC where no zone is given), or ms since 1970"
-        raise typer.BadParameter(f"'{text}' is not {wanted}", param_hint=option) from None
-    zoned = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
-    return int(zoned.timestamp() * 1000)
+        return errorview.wanted_of(ids, origin, stream, since, until)
+    except ValueError as problem:
+        name, _, reason = str(problem).partition(": ")
+        raise typer.BadParameter(reason, param_hint=f"--{name}") from None
 
 
 def show_list(of: Errors, wanted: Wanted, limit: int, as_json: bool) -> int:

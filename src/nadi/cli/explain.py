@@ -1,15 +1,20 @@
-"""`nadi explain app.siddhi`: what will run, and why."""
+"""`nadi explain app.siddhi`: what will run, and why; with `--dist`, how a cluster would run it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from nadi.cli.apptext import app_text, variables_of
+from nadi.cli.apptext import app_text
+from nadi.config.variables import variables_of
 from nadi.functions.registry import default_registry
+from nadi.io import registry
+from nadi.io.moves import notes_on_moves
 from nadi.lang import settled
 from nadi.plan import explained, explanation, plan_app
+from nadi.plan.distribution import Placement, Topology, distribute, drawn, record, svg
 from nadi.plan.nodes import App
 
 
@@ -19,12 +24,59 @@ def explain(path: Path, env: Sequence[str] = ()) -> str:
     Raises:
         NadiError: the file cannot be read, or its text makes no app.
     """
-    return explained(_planned(path, env))
+    return explained(_planned(path, env), registry)
 
 
 def explain_json(path: Path, env: Sequence[str] = ()) -> str:
     """The same as a JSON object (`--json`); its keys are those of `nadi.plan.explanation`."""
-    return json.dumps(explanation(_planned(path, env)), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(explanation(_planned(path, env), registry), indent=2, ensure_ascii=False) + "\n"
+
+
+def explain_dist(
+    path: Path,
+    env: Sequence[str] = (),
+    transport: str = "nats",
+    picture: Path | None = None,
+    as_json: bool = False,
+    spark: bool = False,
+) -> str:
+    """The groups, channels and instances of the app, for people (`--dist`) or tools (`--json`); with `spark` as they are where a Spark cluster runs them. A
+    `picture` is written as an SVG file.
+
+    Raises:
+        NadiError: the file cannot be read, its text makes no app, or the app cannot be cut as its @dist say.
+    """
+    topology = _cut(path, env, transport, spark)
+    topology = replace(topology, notes=(*topology.notes, *notes_on_moves(_planned(path, env))))
+    if picture is not None:
+        picture.write_text(svg(topology), encoding="utf-8")
+    return json.dumps(record(topology), indent=2, ensure_ascii=False) + "\n" if as_json else drawn(topology)
+
+
+def partial_apps(
+    path: Path, folder: Path, env: Sequence[str] = (), transport: str = "nats", spark: bool = False
+) -> list[Path]:
+    """Writes each partial app into a file `<name>.siddhi` of a folder (`--apps`), and returns the files. Raises as `explain_dist`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for instance in _cut(path, env, transport, spark).instances:
+        files.append(folder / f"{instance.name}.siddhi")
+        files[-1].write_text(instance.text, encoding="utf-8")
+    return files
+
+
+def _cut(path: Path, env: Sequence[str], transport: str, spark: bool) -> Topology:
+    kept, connections = settled(app_text(path), variables_of(env), file=str(path))
+    placement = Placement.SPARK if spark else Placement.INSTANCES
+    return distribute(
+        kept,
+        default_registry(),
+        registry,
+        transport=transport,
+        file=str(path),
+        connections=connections,
+        placement=placement,
+    )
 
 
 def _planned(path: Path, env: Sequence[str]) -> App:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from nadi.cli.centrecommands import centre_commands
 from nadi.cli.configcommands import config_commands
 from nadi.cli.errorcommands import errors
+from nadi.cli.hacommands import add_ha_commands
 from nadi.cli.remotecommands import add_remote_commands
 from nadi.cli.secretcommands import secret_commands
 from nadi.cli.simulatecommands import simulate
@@ -27,46 +30,98 @@ revision = typer.Typer(
     name="revision", help="List, show or delete what is kept of an app's state.", no_args_is_help=True
 )
 apps = typer.Typer(name="app", help="Deploy apps to a worker; add them to a node that runs.", no_args_is_help=True)
+pair = typer.Typer(
+    name="ha", help="Look at a pair of workers, and change which of them is active.", no_args_is_help=True
+)
 cli.add_typer(revision)
 cli.add_typer(apps)
 cli.add_typer(errors)
 cli.add_typer(config_commands)
+cli.add_typer(centre_commands)
 cli.add_typer(secret_commands)
 cli.add_typer(simulate)
+cli.add_typer(pair)
 add_remote_commands(apps)
+add_ha_commands(pair)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from nadi.config.release import release
+
+        typer.echo(f"nadi {release()}")
+        raise typer.Exit
+
+
+@cli.callback()
+def before_each_command(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """What stands before the name of a command."""
+
 
 Apps = Annotated[list[Path], typer.Argument(help="Siddhi apps: files, one app each.", exists=True, dir_okay=False)]
 
 
+RefsConfig = Annotated[
+    Path | None, typer.Option("--config", help="A deployment.yaml: what refs of apps stand for.", dir_okay=False)
+]
 Env = Annotated[
     list[str] | None,
     typer.Option("--env", help="A variable that apps get, ${NAME}: NAME from the environment, or NAME=VALUE."),
 ]
 
 
+class Transport(StrEnum):
+    """What the channels of a cluster are on."""
+
+    nats = "nats"
+    kafka = "kafka"
+
+
 @cli.command()
 def check(
     apps: Apps,
     as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON list.")] = False,
+    config: RefsConfig = None,
+    conf: Annotated[list[str] | None, typer.Option(help="key=value: a setting, as the node will have it.")] = None,
     env: Env = None,
 ) -> None:
-    """Print all errors of all apps; exit status 1 if there are any."""
+    """Print all errors of all apps, so that those without any can run; exit status 1 if there are any."""
     from nadi.cli.check import check as run_check
 
-    raise typer.Exit(run_check(apps, as_json, env or []))
+    raise typer.Exit(run_check(apps, as_json, env or [], config, conf or []))
 
 
 @cli.command()
 def explain(
     app: Annotated[Path, typer.Argument(help="A Siddhi app.", exists=True, dir_okay=False)],
     as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON object.")] = False,
+    dist: Annotated[bool, typer.Option("--dist", help="How a cluster runs it: groups, channels, instances.")] = False,
+    picture: Annotated[
+        Path | None, typer.Option("--svg", help="With --dist: a file for the picture.", dir_okay=False)
+    ] = None,
+    partial: Annotated[
+        Path | None, typer.Option("--apps", help="With --dist: a folder for the partial apps.", file_okay=False)
+    ] = None,
+    transport: Annotated[Transport, typer.Option(help="With --dist: what the channels are on.")] = Transport.nats,
+    spark: Annotated[bool, typer.Option("--spark", help="With --dist: as a Spark cluster runs it.")] = False,
     env: Env = None,
 ) -> None:
     """Show how an app will run: groups, keys, buckets, each query's state and timers, each sink's guarantee, and why."""
     from nadi.cli.explain import explain as text_of
-    from nadi.cli.explain import explain_json
+    from nadi.cli.explain import explain_dist, explain_json, partial_apps
 
-    typer.echo((explain_json if as_json else text_of)(app, env or []), nl=False)
+    if not dist:
+        if picture is not None or partial is not None or spark:
+            raise typer.BadParameter("--svg, --apps and --spark go with --dist")
+        typer.echo((explain_json if as_json else text_of)(app, env or []), nl=False)
+        return
+    typer.echo(explain_dist(app, env or [], transport.value, picture, as_json, spark), nl=False)
+    if partial is not None:
+        partial_apps(app, partial, env or [], transport.value, spark)
 
 
 @cli.command()
@@ -82,11 +137,12 @@ def run_tests(
     places: Annotated[list[Path], typer.Argument(help="Folders with *.test.yaml files, or such files.", exists=True)],
     only: Annotated[str, typer.Option("-k", help="Only scenarios whose file and name contain this.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON object.")] = False,
+    env: Env = None,
 ) -> None:
     """Run the tests beside apps on a virtual clock, without Spark; exit status 1 if one fails."""
     from nadi.cli.test import run_all
 
-    raise typer.Exit(run_all(places, only, as_json))
+    raise typer.Exit(run_all(places, only, as_json, env=env or []))
 
 
 @cli.command()
@@ -134,6 +190,24 @@ def worker(
 
 
 @cli.command()
+def manager(
+    conf: Annotated[
+        Path,
+        typer.Option(
+            help="A deployment.yaml, with 'deployment.config: {type: distributed}'.", exists=True, dir_okay=False
+        ),
+    ],
+    home: Annotated[
+        Path, typer.Option(help="The folder that the manager lives in: users, certificate.", file_okay=False)
+    ] = Path("nadi-manager"),
+) -> None:
+    """Run a server that takes apps for a cluster, cuts them and has workers run them, until Ctrl-C."""
+    from nadi.cli.manager import manager as run_manager
+
+    raise typer.Exit(run_manager(conf, home))
+
+
+@cli.command()
 def password() -> None:
     """Ask for a password and print its hash, for the users of a deployment.yaml. In a pipe it is the first line that comes."""
     from nadi.cli.passwords import print_hash
@@ -148,8 +222,15 @@ def query(
     state_dir: Annotated[Path, typer.Option(help="The state folder of its node.")] = Path(".nadi"),
     within: Annotated[float, typer.Option(help="How many seconds to wait for the answer.")] = 30.0,
     as_json: Annotated[bool, typer.Option("--json", help="For tools: a JSON list.")] = False,
+    url: Annotated[str, typer.Option(help="Ask a worker, or a manager of a cluster, at this address.")] = "",
+    user: Annotated[str, typer.Option(help="With --url: who asks. The password is in NADI_PASSWORD.")] = "",
+    certificate: Annotated[str, typer.Option(help="With --url: as 'nadi app' takes it.")] = "",
 ) -> None:
     """Ask or change the tables, named windows and aggregations of an app that runs."""
+    if url:
+        from nadi.cli import remote
+
+        raise typer.Exit(remote.query(remote.remote(url, user, certificate), app, text, as_json))
     from nadi.cli.query import query as ask
 
     raise typer.Exit(ask(app, text, state_dir, within, as_json))
@@ -184,7 +265,9 @@ def replay(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="A deployment.yaml, which says where revisions are; without one, below the state folder."),
+        typer.Option(
+            help="A deployment.yaml: where revisions are (without one, below the state folder), what refs stand for."
+        ),
     ] = None,
     env: Env = None,
 ) -> None:
@@ -215,13 +298,14 @@ def backtest(
     ] = None,
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*,4]",
     conf: Annotated[list[str] | None, typer.Option(help="key=value: a setting of Spark (spark.…).")] = None,
+    config: RefsConfig = None,
     env: Env = None,
 ) -> None:
     """Run an app over history, or two versions of it and compare them; exit status 1 where they differ."""
     from nadi.cli.backtest import run as run_backtest
 
     raise typer.Exit(
-        run_backtest(app, inputs, timestamp, streams or [], output, against, master, conf or [], env or [])
+        run_backtest(app, inputs, timestamp, streams or [], output, against, master, conf or [], env or [], config)
     )
 
 
@@ -245,14 +329,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="For tools: JSON.")]
 
 
 @apps.command("add")
-def app_add(files: Apps, state_dir: StateFolder = Path(".nadi"), env: Env = None) -> None:
+def app_add(files: Apps, state_dir: StateFolder = Path(".nadi"), config: RefsConfig = None, env: Env = None) -> None:
     """Run more apps on a node that runs; the others go on. Exit status 1 where one is not taken.
 
     The next start of the node does not know of them: `nadi run` names its apps.
     """
     from nadi.cli.apps import add
 
-    raise typer.Exit(add(files, state_dir, env or []))
+    raise typer.Exit(add(files, state_dir, env or [], config))
 
 
 @apps.command("remove")

@@ -139,7 +139,7 @@ class LivePanel:
 
     def show(self, progress: AppProgress) -> None:
         for line in progress.said:
-            self.say(readable(line))
+            self.say(readable(line.text))
         self._apps[progress.app] = progress
         self._live.update(Group(*(panel(p) for p in self._apps.values())))
 
@@ -162,7 +162,7 @@ class Lines:
 
     def show(self, progress: AppProgress) -> None:
         for line in progress.said:
-            self.say(readable(line))
+            self.say(readable(line.text))
         at, state, batches = self._told.get(progress.app, (0.0, ("", frozenset()), -1))
         broken = (c.connector for c in progress.circuits if c.state != "closed")
         now_state = progress.state, frozenset((*progress.away, *broken))

@@ -6,7 +6,7 @@ import sys
 import time
 
 from nadi.errors import NadiError
-from nadi.pipeline.archiving import make
+from nadi.pipeline.archivemaker import make
 from nadi.pipeline.classarchive import archive
 from nadi.pipeline.session import java
 

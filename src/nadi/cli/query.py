@@ -23,7 +23,11 @@ def query(app: str, text: str, state: Path, within: float, as_json: bool) -> int
 
     `as_json` prints a JSON list of objects. Errors: NO_STATE, APP_NOT_RUNNING, those of the query, ANSWER_LATE, CHANGE_FAILED.
     """
-    found = ask(running(app, state, within), text, within)
+    return printed(ask(running(app, state, within), text, within), as_json)
+
+
+def printed(found: Found | None, as_json: bool) -> int:
+    """Print what was found (None: a change is made); the exit status, 0."""
     if found is None:
         print("[]" if as_json else "done")
     else:

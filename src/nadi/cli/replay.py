@@ -13,11 +13,13 @@ from pathlib import Path
 import typer
 
 from nadi.cli.query import known_apps
-from nadi.cli.revision import opened
-from nadi.cli.run import read_app, settings
+from nadi.cli.revision import deployed, opened
+from nadi.cli.run import read_app
+from nadi.cli.settings import settings
 from nadi.errors import error
 from nadi.errors.readable import readable
 from nadi.io.natsserver import NatsServer
+from nadi.lang.refs import Refs
 from nadi.persistence.revisions import read_revision
 from nadi.pipeline.admission import needs_journal
 from nadi.pipeline.cutting.cutlogs import open_cut_log
@@ -43,7 +45,7 @@ def replay(
     config: Path | None = None,
     env: Sequence[str] = (),
 ) -> int:
-    """Replay a stretch of an app's history into a file; -> exit status.
+    """Replay a stretch of an app's history into a file; -> exit status. `config`: the deployment.yaml of its node, which says where revisions are and has refs.
 
     Errors: NO_STATE, APP_NOT_RUNNING (a name was given and no node runs it), LOG_TRUNCATED, CUTS_TRIMMED, REVISION_NOT_FOUND, REVISION_NOT_REPLAYABLE,
     REVISION_DAMAGED, those of the app.
@@ -51,7 +53,8 @@ def replay(
     named = _REVISION.fullmatch(first) is not None
     begin = None if named else edge("--from", first)
     end = edge("--to", last)
-    with described(app, state, settings(conf), env) as spec, opened(config, state) as store:
+    refs = deployed(config, state).refs
+    with described(app, state, settings(conf), env, refs) as spec, opened(config, state) as store:
         cuts = open_cut_log(spec)
         start = None
         if named:
@@ -88,13 +91,15 @@ def edge(option: str, text: str) -> Edge | None:
 
 
 @contextmanager
-def described(app: str, state: Path, conf: dict[str, str], env: Sequence[str] = ()) -> Iterator[AppSpec]:
+def described(
+    app: str, state: Path, conf: dict[str, str], env: Sequence[str] = (), refs: Refs | None = None
+) -> Iterator[AppSpec]:
     """The app by its name, where it runs, or by its file; with its journal, which is started for the time where no node runs."""
     path = Path(app)
     if not path.is_file():
         yield _running(app, state)
         return
-    text = read_app(path, env)
+    text = read_app(path, env, refs)
     options = NodeOptions(state, conf=conf)
     planned = plan_app(text.text, text.variables)
     if not (state / planned.name).is_dir():

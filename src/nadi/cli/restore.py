@@ -15,7 +15,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from nadi.cli.revision import chosen, deployed, opened, print_plan
-from nadi.cli.run import read_app, settings
+from nadi.cli.run import read_app
+from nadi.cli.settings import settings
 from nadi.io.natsserver import NatsServer
 from nadi.pipeline.admission import needs_journal
 from nadi.pipeline.engine import plan_app

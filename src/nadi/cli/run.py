@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nadi.cli.apptext import app_text, variables_of
+from nadi.cli.apptext import app_text
 from nadi.cli.interrupts import stops
 from nadi.cli.panel import screen
 from nadi.cli.profile import print_profile
+from nadi.cli.settings import settings
 from nadi.config.deployment import Deployment, read_deployment, state_lookups
-from nadi.errors import NadiError, error
+from nadi.config.variables import variables_of
+from nadi.errors import NadiError
 from nadi.lang.refs import Refs
 from nadi.pipeline.node import AppProgress, AppText, ExitReport, NodeOptions
 from nadi.pipeline.profile import read_profile
@@ -23,17 +25,6 @@ def read_app(path: Path, env: Sequence[str] = (), refs: Refs | None = None) -> A
     Errors: APP_NOT_READABLE, VARIABLE_NOT_IN_ENVIRONMENT, VARIABLE_NOT_SET, VARIABLE_NOT_PLAIN, REF_UNKNOWN, REF_OF_ANOTHER_TYPE.
     """
     return AppText.of(app_text(path), variables_of(env), str(path), refs)
-
-
-def settings(pairs: Sequence[str]) -> dict[str, str]:
-    """`key=value` pairs as a dict. Errors: SETTING_MALFORMED."""
-    made = {}
-    for pair in pairs:
-        key, sign, value = pair.partition("=")
-        if not sign or not key.strip():
-            raise error("SETTING_MALFORMED", text=pair)
-        made[key.strip()] = value.strip()
-    return made
 
 
 def summary(report: ExitReport) -> list[str]:

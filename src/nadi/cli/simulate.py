@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -17,6 +18,7 @@ from nadi.cli.interrupts import stops
 from nadi.cli.remote import Remote
 from nadi.errors import error
 from nadi.pipeline.stoprequest import StopRequest
+from nadi.received import read_json
 
 LOOK = 0.5
 """Seconds between two looks at a feed that runs: the worker is asked, it tells nobody by itself."""
@@ -168,8 +170,8 @@ def _named(given: str) -> str:
 
 def _document(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as reason:
+        found = read_json(file.read_bytes())
+    except msgspec.DecodeError as reason:
         raise error("SIMULATION_INVALID", reason=f"{file} is no JSON: {reason}") from reason
     if not isinstance(found, dict):
         raise error("SIMULATION_INVALID", reason=f"{file} has no JSON object")

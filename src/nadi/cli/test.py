@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from nadi.config.variables import variables_of
 from nadi.errors import NadiError, error
 from nadi.errors.readable import readable
 from nadi.testing.report import Difference, headline, lines, origin_lines
@@ -20,16 +21,20 @@ from nadi.testing.scenarios import Case, Outcome, cases, files_in, run, told
 _STYLES = {"=": "dim", "≠": "yellow", "-": "red", "+": "magenta"}
 
 
-def run_all(places: Sequence[Path], only: str, as_json: bool, console: Console | None = None) -> int:
+def run_all(
+    places: Sequence[Path], only: str, as_json: bool, console: Console | None = None, env: Sequence[str] = ()
+) -> int:
     """Run the scenarios of the files, or of those in the folders, and print what differs; the exit status: 1 if one fails, else 0.
 
     `only` selects scenarios by a part of `file: name`, whatever its case. `as_json` prints an object instead of text: passed, failed, and
-    scenarios (a list of file, line, name, passed, error, differences), see `as_record`.
+    scenarios (a list of file, line, name, passed, error, differences), see `as_record`. `env` is what `--env` says: apps get these variables, where neither
+    their scenario nor its file has them.
 
     Raises:
-        NO_TESTS: there is no scenario.
+        NO_TESTS: there is no scenario. VARIABLE_NOT_IN_ENVIRONMENT.
     """
-    outcomes = list(_outcomes(files_in(places), only))
+    variables = variables_of(env)
+    outcomes = list(_outcomes(files_in(places), only, variables))
     if not outcomes:
         raise error("NO_TESTS", place=", ".join(map(str, places)), filter=f" with '{only}' in its name" if only else "")
     failed = sum(not outcome.passed for outcome in outcomes)
@@ -42,7 +47,7 @@ def run_all(places: Sequence[Path], only: str, as_json: bool, console: Console |
     return 1 if failed else 0
 
 
-def _outcomes(files: Sequence[Path], only: str) -> Iterator[Outcome]:
+def _outcomes(files: Sequence[Path], only: str, variables: Mapping[str, str]) -> Iterator[Outcome]:
     """What came of all scenarios; a file that cannot be read is one that fails."""
     for file in files:
         try:
@@ -50,7 +55,7 @@ def _outcomes(files: Sequence[Path], only: str) -> Iterator[Outcome]:
         except NadiError as problem:
             yield Outcome(str(file), problem.diagnostic.span.line, "", (), problem)
             continue
-        yield from (run(case) for case in found if _selected(case, only))
+        yield from (run(case, variables) for case in found if _selected(case, only))
 
 
 def _selected(case: Case, only: str) -> bool:

@@ -1,1 +1,4 @@
-"""The worker: a server that hosts many apps, with its REST APIs, security and metrics."""
+"""The worker: a server that hosts many apps, with its REST APIs, security and metrics.
+
+Start with `worker.Worker`; `deployer.Deployer` keeps the node equal to the folder of apps.
+"""

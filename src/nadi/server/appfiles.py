@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from nadi.errors import error
-from nadi.io.staging import sync_folder
+from nadi.io.durablefiles import sync_folder
 
 SUFFIX = ".siddhi"
 RESERVED = frozenset({"revisions", "statistics"})

@@ -30,10 +30,11 @@ class AppLog:
         self._lock = threading.Lock()
 
     def note(self, progress: AppProgress) -> None:
-        """Log what is new in a snapshot."""
-        about = log.bind(app=progress.app, group=progress.app, batch=progress.batches)
+        """Log what is new in a snapshot. A line of a log sink has the batch that wrote it, all else the last one that was done then."""
+        of_app = log.bind(app=progress.app, group=progress.app)
+        about = of_app.bind(batch=progress.batches)
         for line in progress.said:
-            about.info(line)
+            (about if line.cut is None else of_app.bind(batch=line.cut)).info(line.text)
         away = dict(progress.away) | {c.connector: c.reason for c in progress.circuits if c.state != "closed"}
         now = _Known(progress.state, progress.last_error, frozenset(progress.warnings), frozenset(away))
         with self._lock:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
 
 from nadi.errors import error
 from nadi.pipeline.live import Live, read_live
@@ -32,6 +34,35 @@ class AppNotThere(Exception):
     """There is no app of this name."""
 
 
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """An app that was taken: whether there was one of the name, and why it will not run at once ("": nothing is in its way)."""
+
+    name: str
+    existed: bool
+    waiting: str = ""
+
+
+class NodeApps(Protocol):
+    """What REST asks of the apps of a node, from any thread: a worker that lives alone has `Apps`, one of a cluster
+    `nadi.server.distributed.instanceapps.InstanceApps`, a manager `nadi.server.distributed.clusterapps.ClusterApps`."""
+
+    def deploy(self, body: bytes) -> Saved: ...
+    def update(self, body: bytes) -> Saved: ...
+    def plan(self, body: bytes) -> dict[str, Any]: ...
+    def undeploy(self, name: str) -> None: ...
+    def restart(self, name: str) -> None: ...
+    def names(self, active: bool | None = None) -> list[str]: ...
+    def statuses(self) -> list[AppStatus]: ...
+    def status(self, name: str) -> AppStatus | None: ...
+    def details(self, name: str) -> dict[str, Any] | None: ...
+    def is_active(self, name: str) -> bool: ...
+    def ask(self, name: str, query: str) -> Found | None: ...
+    @property
+    def is_open(self) -> bool: ...
+    def starting(self) -> list[str]: ...
+
+
 class Apps:
     """See the module's text. All of it may be called from any thread. `asked` is told how long (s) an app took to answer an on-demand query."""
 
@@ -54,30 +85,30 @@ class Apps:
 
     # ---- changes
 
-    def deploy(self, body: bytes) -> str:
-        """Save a new app; -> its name. Errors: those of the text, APP_NAME_MISSING, APP_NOT_SAVED; AppExists."""
-        text = _text(body)
+    def deploy(self, body: bytes) -> Saved:
+        """Save a new app. Errors: those of the text, APP_NAME_MISSING, APP_NOT_SAVED; AppExists."""
+        text = text_of(body)
         name = self._preparation.name_of(text)
         with self._writing:
             if self._files.has(name):
                 raise AppExists(name)
             self._files.write(name, text)
         self._deployer.look()
-        return name
+        return Saved(name, existed=False)
 
-    def update(self, body: bytes) -> tuple[str, bool]:
-        """Save an app, new or not; -> its name, and whether there was one. Errors: those of the text, APP_NAME_MISSING, APP_NOT_SAVED."""
-        text = _text(body)
+    def update(self, body: bytes) -> Saved:
+        """Save an app, new or not. Errors: those of the text, APP_NAME_MISSING, APP_NOT_SAVED."""
+        text = text_of(body)
         name = self._preparation.name_of(text)
         with self._writing:
             existed = self._files.has(name)
             self._files.write(name, text)
         self._deployer.look()
-        return name, existed
+        return Saved(name, existed)
 
     def plan(self, body: bytes) -> dict[str, Any]:
         """What an update would do, without doing it. Errors: those of the text, APP_NAME_MISSING, those of the store of revisions."""
-        text = _text(body)
+        text = text_of(body)
         name = self._preparation.name_of(text)
         return described(name, self._node.plan_update(self._preparation.filled(text)))
 
@@ -97,7 +128,7 @@ class Apps:
 
     def names(self, active: bool | None = None) -> list[str]:
         """The names of all apps, or of those that are (not) active."""
-        return [s.name for s in self._deployer.all() if active is None or (s.state == ACTIVE) == active]
+        return names_of(self.statuses(), active)
 
     def statuses(self) -> list[AppStatus]:
         """All apps, by name."""
@@ -110,23 +141,7 @@ class Apps:
     def details(self, name: str) -> dict[str, Any] | None:
         """What is known of one app; None where there is none."""
         found = self.status(name)
-        if found is None:
-            return None
-        p = found.progress
-        return {
-            "name": name,
-            "status": found.state,
-            "reason": found.reason,
-            "deployed": found.since,
-            "batches": p.batches,
-            "eventsIn": dict(p.events_in),
-            "eventsOut": dict(p.events_out),
-            "errors": p.errors,
-            "rate": p.rate,
-            "restarts": p.restarts,
-            "lastError": p.last_error,
-            "stateBytes": p.state_bytes,
-        }
+        return None if found is None else detailed(found)
 
     def is_active(self, name: str) -> bool:
         """Whether an app of this name runs."""
@@ -135,17 +150,11 @@ class Apps:
 
     def ask(self, name: str, query: str) -> Found | None:
         """An on-demand query against an active app. Errors: those of `nadi.pipeline.ondemand.ask`, APP_NOT_RUNNING."""
-        live, begin = self.live(name), time.monotonic()
-        found = ask(live, query, ANSWERS_WITHIN)
-        self._asked(name, time.monotonic() - begin)
-        return found
+        return ask_timed(self.live(name), name, query, self._asked)
 
     def live(self, name: str) -> Live:
         """An active app as it runs. Errors: APP_NOT_RUNNING."""
-        live = read_live(self._home.state / name)
-        if live is None:
-            raise error("APP_NOT_RUNNING", app=name, folder=self._home.state)
-        return live
+        return live_in(self._home.state, name)
 
     # ---- readiness
 
@@ -159,7 +168,47 @@ class Apps:
         return self._deployer.starting()
 
 
-def _text(body: bytes) -> str:
+def names_of(statuses: Iterable[AppStatus], active: bool | None) -> list[str]:
+    """The names of all apps, or of those that are (not) active."""
+    return [s.name for s in statuses if active is None or (s.state == ACTIVE) == active]
+
+
+def live_in(state: Path, name: str) -> Live:
+    """An active app of the node on a state folder. Errors: APP_NOT_RUNNING."""
+    live = read_live(state / name)
+    if live is None:
+        raise error("APP_NOT_RUNNING", app=name, folder=state)
+    return live
+
+
+def ask_timed(live: Live, name: str, query: str, asked: Callable[[str, float], object]) -> Found | None:
+    """An on-demand query; `asked` hears how long (s) the answer took. Errors: those of `nadi.pipeline.ondemand.ask`."""
+    begin = time.monotonic()
+    found = ask(live, query, ANSWERS_WITHIN)
+    asked(name, time.monotonic() - begin)
+    return found
+
+
+def detailed(found: AppStatus) -> dict[str, Any]:
+    """What is known of an app, as JSON."""
+    p = found.progress
+    return {
+        "name": found.name,
+        "status": found.state,
+        "reason": found.reason,
+        "deployed": found.since,
+        "batches": p.batches,
+        "eventsIn": dict(p.events_in),
+        "eventsOut": dict(p.events_out),
+        "errors": p.errors,
+        "rate": p.rate,
+        "restarts": p.restarts,
+        "lastError": p.last_error,
+        "stateBytes": p.state_bytes,
+    }
+
+
+def text_of(body: bytes) -> str:
     """A body as text. Errors: APP_NOT_READABLE."""
     try:
         return body.decode("utf-8-sig")

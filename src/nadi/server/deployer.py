@@ -115,7 +115,7 @@ class Deployer:
         self._changed = threading.Condition()
         self._looking = threading.Lock()
         self._woken = threading.Event()
-        self._over = False
+        self._over = self._hurries = False
         self._told: Callable[[], object] = lambda: None
         self._workers = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="deploy")
         self._thread = threading.Thread(target=self._run, name="deployer", daemon=True)
@@ -198,6 +198,7 @@ class Deployer:
         """Look no more; what is under way is waited for."""
         with self._changed:
             self._over = True
+            self._changed.notify_all()
         self._woken.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -220,10 +221,16 @@ class Deployer:
         with self._changed:
             return [_status(name, entry) for name, entry in sorted(self._entries.items()) if entry.wanted is not None]
 
+    def hurry(self) -> None:
+        """What is under way is about to end: nobody waits for it in `settled` any more."""
+        with self._changed:
+            self._hurries = True
+            self._changed.notify_all()
+
     def settled(self, name: str, within: float) -> AppStatus | None:
         """Wait until an app is as its file says, or cannot be, for so many seconds; -> its status, None where it has gone."""
         with self._changed:
-            self._changed.wait_for(lambda: self._over or self._is_settled(name), within)
+            self._changed.wait_for(lambda: self._over or self._hurries or self._is_settled(name), within)
         return self.status(name)
 
     def note(self, progress: AppProgress) -> None:

@@ -8,7 +8,9 @@ from importlib import import_module
 from nadi.errors import NadiError, error
 from nadi.lang import settled
 from nadi.lang.refs import Refs
+from nadi.pipeline.apart import check_apart
 from nadi.pipeline.node import AppText, NodeOptions
+from nadi.pipeline.runnable import runnable
 from nadi.pipeline.spec import Connectors, Engine
 from nadi.plan.annotations import first
 from nadi.plan.nodes import App
@@ -16,26 +18,36 @@ from nadi.server.appfiles import AppFile, check_name
 
 
 class AppPreparation:
-    """For the apps of one node. `variables` are what `${name}` may stand for, `refs` what `ref='name'` may: only those that the operator has named."""
+    """For the apps of one node. `variables` are what `${name}` may stand for, `refs` what `ref='name'` may: only those that the operator has named. `runs`:
+    the apps run here, and not on other nodes, which have settings of their own."""
 
-    def __init__(self, options: NodeOptions, variables: Mapping[str, str], refs: Refs | None = None) -> None:
+    def __init__(
+        self, options: NodeOptions, variables: Mapping[str, str], refs: Refs | None = None, runs: bool = True
+    ) -> None:
         self._variables = dict(variables)
         self._refs = refs or {}
         self._engine: Engine = import_module(options.engine)
         self._registry: Connectors = import_module(options.connectors)
+        self._properties = options.settings().of_kernels()
+        self._runs = runs
 
     def name_of(self, text: str) -> str:
-        """The name of the app of a text that can run here. Errors: those of the text and its connectors, APP_NAME_MISSING, APP_NAME_INVALID."""
-        app = self._planned(text)
+        """The name of the app of a text that can run here. Errors: those of `nadi.pipeline.runnable`, APP_NAME_MISSING, APP_NAME_INVALID."""
+        if not self._runs:
+            return self._named(self._planned(text))
+        return self._named(runnable(self.filled(text), self._engine, self._registry, self._properties))
+
+    def _named(self, app: App) -> str:
         if first(app.annotations, "app:name") is None:
             raise error("APP_NAME_MISSING")
         return check_name(app.name)
 
     def checked(self, file: AppFile) -> AppText:
-        """The text of a file as it runs. Errors: as `name_of`; APP_NOT_READABLE, APP_FILE_MISNAMED."""
+        """The text of a file as it runs; the node that gets it makes its kernels next. Errors: those of the text and its connectors, APP_NAME_MISSING,
+        APP_NAME_INVALID, APP_NOT_READABLE, APP_FILE_MISNAMED."""
         if file.problem:
             raise error("APP_NOT_READABLE", reason=file.problem)
-        name = self.name_of(file.text)
+        name = self._named(self._planned(file.text))
         if name != file.name:
             raise error("APP_FILE_MISNAMED", path=f"{file.name}.siddhi", app=name)
         return self.filled(file.text, f"{file.name}.siddhi")
@@ -43,6 +55,17 @@ class AppPreparation:
     def filled(self, text: str, file: str = "") -> AppText:
         """A text with its variables and refs. Errors: VARIABLE_NOT_SET, VARIABLE_NOT_PLAIN, REF_UNKNOWN, REF_OF_ANOTHER_TYPE."""
         return AppText.of(text, self._variables, file, self._refs)
+
+    def name_in(self, text: AppText) -> str:
+        """The name of the app of a text that was checked. Errors: those of the text."""
+        return text.planned(self._engine).name
+
+    def check_apart(self, text: str) -> None:
+        """Whether an app can run where hosts are on other machines than its node, and have a journal and a state log that all of these reach.
+
+        Errors: those of the text and its connectors, NEEDS_STATE_FOLDER.
+        """
+        check_apart(self._planned(text), self._registry, journal=True)
 
     def with_variables(self, text: str) -> str:
         """A text with its variables but those of connections; refs stay. Errors: VARIABLE_NOT_SET, VARIABLE_NOT_PLAIN."""

@@ -9,13 +9,13 @@ from pathlib import Path
 from nadi.config.deployment import Deployment
 from nadi.config.metrics import CsvReporter, Reporter, Reservoir
 from nadi.databases import Address
-from nadi.metrics.filters import Filter
+from nadi.metrics.filters import Filter, Shown
 from nadi.metrics.registry import Registry, Snapshot
 from nadi.metrics.reporters import poll
 from nadi.metrics.reporters.poll import Polling
 from nadi.metrics.reservoirs import DecayingReservoir, SlidingReservoir, UniformReservoir
 from nadi.metrics.reservoirs import Reservoir as Sample
-from nadi.metrics.system import NodeGauges, Shown
+from nadi.metrics.system import NodeGauges
 from nadi.pipeline.jvmfacts import JvmFacts
 from nadi.pipeline.node import NodeOptions
 from nadi.server.statistics import Starts, Statistics
@@ -27,8 +27,9 @@ def statistics_for(deployment: Deployment, options: NodeOptions, home: Path) -> 
     """The statistics of a node. Nothing is connected, and no file is made, before they are started."""
     config = deployment.sections.metrics
     registry = Registry(partial(_sample, config.reservoir))
-    gauges = NodeGauges(JvmFacts(), Shown(config.levels.root, config.levels.levels))
-    return Statistics(options, registry, gauges, tuple(_reporters(deployment, home)), config.enabled)
+    shown = Shown(config.levels.root, config.levels.levels)
+    reporters = tuple(_reporters(deployment, home))
+    return Statistics(options, registry, NodeGauges(JvmFacts(), shown), reporters, config.enabled, shown)
 
 
 def _sample(config: Reservoir, now: float) -> Sample:
@@ -58,7 +59,7 @@ def _reporters(deployment: Deployment, home: Path) -> Iterator[Starts]:
             yield _starts(logged, logged.polling_period, partial(_log, logged.logger_name))
     for reporter, source, place in deployment.metrics_places:
         name = reporter.source or deployment.sections.carbon.id
-        address = Address(place.jdbc_url, place.username, place.password)
+        address = Address.of(place)
         days = source.cleanup.days_to_keep if source.cleanup.enabled else 0
         make = partial(_tables, address, name, days, source.cleanup.period)
         yield _starts(reporter, reporter.polling_period, make)

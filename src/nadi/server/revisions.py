@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nadi.errors import error
-from nadi.persistence.revisions import delete_revisions
+from nadi.errors import NadiError, error
+from nadi.persistence.contract import Store, time_of_name
+from nadi.persistence.revisions import delete_revisions, read_revision
 from nadi.persistence.stores import store_of
 from nadi.pipeline.node import AppText, NodeOptions
 from nadi.pipeline.revision.revisions import ask_for
@@ -36,6 +37,15 @@ class AppRevisions:
         if status is None or status.state != ACTIVE:  # nobody would answer
             raise error("APP_NOT_RUNNING", app=name, folder=self._options.state)
         return ask_for(self._options.state / name, MADE_WITHIN)
+
+    def of(self, name: str) -> list[dict[str, Any]]:
+        """The revisions of an app, oldest first; one that cannot be read says why. Errors: NO_PERSISTENCE_STORE, PERSISTENCE_STORE_FAILED; AppNotThere."""
+        self._check(name)
+        store = store_of(self._options.persistence, self._options.state)
+        try:
+            return [_told(store, name, revision) for revision in store.names(name)]
+        finally:
+            store.close()
 
     def restore(self, name: str, revision: str = "", reset: bool = False) -> str:
         """Stop an app, put a revision ("": the newest good one) into it, and start it again; the others go on. -> the name of the revision.
@@ -94,3 +104,11 @@ class AppRevisions:
             delete_revisions(store, name)
         finally:
             store.close()
+
+
+def _told(store: Store, app: str, revision: str) -> dict[str, Any]:
+    told: dict[str, Any] = {"revision": revision, "made": time_of_name(revision, app)}
+    try:
+        return told | {"cut": read_revision(store, app, revision).revision.meta.cut["n"]}
+    except NadiError as reason:
+        return told | {"damaged": reason.diagnostic.message}

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 
 import structlog
 
 from nadi.metrics import AppProgress
-from nadi.metrics.annotation import Statistics as Annotated
 from nadi.metrics.annotation import statistics_of
 from nadi.metrics.appmeters import AppMeters
+from nadi.metrics.filters import Shown
 from nadi.metrics.lastminutes import LastMinutes, Point
 from nadi.metrics.levels import Level, Levels
 from nadi.metrics.names import LATENCY, MetricName
@@ -34,12 +34,20 @@ Starts = Callable[[Callable[[], Snapshot]], Polling]
 
 @dataclass(slots=True)
 class _Entered:
-    """An app that the node has, or is about to get."""
+    """An app that the node has, or is about to get. `wanted` says of a whole name whether it has such a metric."""
 
     text: str
-    annotated: Annotated
+    wanted: Callable[[str], bool]
     meters: AppMeters
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How an app stands where it runs: how much is measured of it, and for how long (ms) it has run; None where only its status says that."""
+
+    level: Level = Level.OFF
+    age: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,8 @@ class WorkerMetrics:
 
 
 class Statistics:
-    """See the module's text; of one node, from any thread. `options.levels` is what hosts are told; `reporters` are started while metrics are enabled."""
+    """See the module's text; of one node, from any thread. `options.levels` is what hosts are told; `reporters` are started while metrics are enabled;
+    `shown` says which metrics there are."""
 
     def __init__(
         self,
@@ -62,11 +71,13 @@ class Statistics:
         gauges: NodeGauges,
         reporters: Sequence[Starts] = (),
         enabled: bool = True,
+        shown: Shown | None = None,
     ) -> None:
         self.levels: Levels = options.levels
         self._engine: Engine = import_module(options.engine)
         self._registry = registry
         self._gauges = gauges
+        self._shown = Shown() if shown is None else shown
         self._starts = tuple(reporters)
         self._reporters: list[Polling] = []
         self._minutes = LastMinutes()
@@ -75,6 +86,7 @@ class Statistics:
         self._reading = threading.Lock()
         self._enabled = enabled
         self._open = False
+        self._feeds: list[Callable[[Registry, float], None]] = []
         self._is_there: Callable[[str], bool] = lambda _app: True
         self.levels.mute(not enabled)
 
@@ -105,11 +117,15 @@ class Statistics:
         for reporter in ending:
             reporter.close()
 
+    def feed(self, feed: Callable[[Registry, float], None]) -> None:
+        """Have something feed metrics of the node whenever they are told; it is called with the time (s)."""
+        self._feeds.append(feed)
+
     # ---- apps
 
     def enter(self, text: AppText) -> None:
         """The node is about to get an app. One that comes again with the same text keeps its level. Errors: those of the text."""
-        app = self._engine.plan_app(text.text)
+        app = text.planned(self._engine)
         annotated = statistics_of(app.annotations)
         with self._switching:
             self._let_go()
@@ -119,8 +135,13 @@ class Statistics:
             for notice in annotated.notices:
                 log.info(notice, app=app.name)
             self._drop(app.name)
-            self._apps[app.name] = _Entered(text.text, annotated, AppMeters(app, annotated, self._registry))
+            wanted = self._wanted(annotated.includes)
+            self._apps[app.name] = _Entered(text.text, wanted, AppMeters(app, wanted, self._registry))
             self.levels.set(app.name, annotated.level)
+
+    def _wanted(self, includes: Callable[[str], bool]) -> Callable[[str], bool]:
+        """Which metrics there are of an app: those that its text and the levels of names leave."""
+        return lambda name: includes(name) and self._shown.of(name)
 
     def _let_go(self) -> None:
         """Forget apps that are not there any more."""
@@ -146,7 +167,7 @@ class Statistics:
         """An on-demand query was answered, which took so long."""
         entered = self._apps.get(name)
         metric = MetricName(name, "StoreQueries", "query", "", LATENCY)
-        if entered is not None and self.levels.of(name) >= metric.level and entered.annotated.includes(metric.full):
+        if entered is not None and self.levels.of(name) >= metric.level and entered.wanted(metric.full):
             self._registry.time(metric, [(seconds * 1000, 1)], time.monotonic())
 
     # ---- levels
@@ -171,6 +192,10 @@ class Statistics:
         """What an app was given."""
         return self.levels.given(name)
 
+    def standings_of(self, names: Collection[str]) -> Mapping[str, Standing]:
+        """What apps were given, by name."""
+        return {name: Standing(self.levels.given(name)) for name in names}
+
     def switch(self, name: str, level: Level) -> bool:
         """Give an app a level, from its next cut on; whether it had another one."""
         return self.levels.set(name, level)
@@ -180,14 +205,19 @@ class Statistics:
     def snapshot(self) -> Snapshot:
         """All metrics now: those of the node, and of each app those of its level."""
         self._let_go()
+        for feed in self._feeds:
+            feed(self._registry, time.monotonic())
         with self._reading:
             gauges = self._gauges.read()
         return self._registry.snapshot(
             int(time.time() * 1000),
             time.monotonic(),
-            lambda name: name.level <= self.levels.of(name.app),
+            self._is_told,
             gauges.items(),
         )
+
+    def _is_told(self, name: MetricName) -> bool:
+        return name.level <= self.levels.of(name.app) if name.app else self._shown.of(name.element)
 
     def worker_metrics(self) -> WorkerMetrics:
         """How the node is."""

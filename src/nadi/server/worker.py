@@ -8,49 +8,34 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
 
-from fastapi import FastAPI
-
-from nadi.config.deployment import Deployment, Listener, hidden
+from nadi.config.deployment import Deployment, Listener
 from nadi.io.httpserver import HttpServer
 from nadi.metrics import AppProgress
 from nadi.pipeline.node import ExitReport, NodeOptions
 from nadi.pipeline.run import Node
+from nadi.server import frontdoor
+from nadi.server.apperrors import AppErrors
 from nadi.server.appfiles import AppFiles
 from nadi.server.applog import AppLog
 from nadi.server.apps import Apps
 from nadi.server.deployer import Deployer
+from nadi.server.frontdoor import FrontDoor, Say
 from nadi.server.home import Home, make_folder
 from nadi.server.lastrevision import last_revision
 from nadi.server.measuredhost import MeasuredHost
 from nadi.server.preparation import AppPreparation
 from nadi.server.reporters import statistics_for
-from nadi.server.rest import (
-    elements,
-    login,
-    page,
-    permissions,
-    revisions,
-    siddhiapps,
-    simulation,
-    statistics,
-    storequery,
-)
-from nadi.server.rest.application import guarded, make_routes
-from nadi.server.rest.node import NodeFacts, health_routes, node_routes
+from nadi.server.rest import page, simulation
+from nadi.server.rest.node import NodeFacts
 from nadi.server.revisions import AppRevisions
-from nadi.server.security.attempts import Attempts
-from nadi.server.security.certificate import certificate_of, context_of
-from nadi.server.security.identity import Identity, make_identity
 from nadi.server.simulation.simulator import make_simulator
 from nadi.server.simulation.targets import AppTargets
+from nadi.server.workerapi import WorkerApi
 
 LARGEST_APP = 5_000_000  # bytes of a text
-OPEN = ("/health", "/health/*", "/login/*", "/logout/*", *page.OPEN)
-"""Paths that never want credentials: load balancers and browsers ask them, or they look at credentials themselves."""
-
-Say = Callable[[str], object]
+OPEN = (*frontdoor.OPEN, *page.OPEN)
+"""Paths that never want credentials."""
 
 
 class Worker:
@@ -62,11 +47,10 @@ class Worker:
         self._deployment = deployment
         self._home = home
         self._say = say
-        self._show = show or say
         home.make()
         for file in sections.datasources.files():  # SQLite makes its files, and not their folders
             make_folder(file.parent)
-        self._certificate = certificate_of(home.security, sections.own.tls, sections.carbon.id)
+        self._door = FrontDoor(deployment, home, say, show or say)
         options = NodeOptions(
             home.state,
             sections.spark.master,
@@ -75,13 +59,11 @@ class Worker:
             error_store=deployment.error_store,
             stays=True,
             updates=True,
-            certificate=self._certificate,
+            certificate=self._door.certificate,
         )
         self._statistics = statistics_for(deployment, options, home.folder)
         self._preparation = preparation = AppPreparation(options, sections.own.variables, deployment.refs)
         files = AppFiles(home.apps, LARGEST_APP)
-        self._identity = self._make_identity()
-        self._attempts = Attempts()
         self._app_log = AppLog()
         self._deployer = Deployer(files, preparation, sections.deployment.update_interval)
         first = self._deployer.first()
@@ -101,7 +83,7 @@ class Worker:
     def run(self) -> ExitReport:
         """Run until asked to stop. Errors: those of `Node.run`, SERVER_NOT_STARTED."""
         with contextlib.ExitStack() as started:
-            started.callback(self._identity.close)
+            started.callback(self._door.identity.close)
             self._simulator.start()
             started.callback(self._simulator.close)
             for what, listener, server in self._servers():
@@ -125,52 +107,20 @@ class Worker:
 
     def _servers(self) -> list[tuple[str, Listener, HttpServer]]:
         """The servers of all listeners, not started yet, and what they are for."""
-        identity = self._identity
         state, persistence = self._home.state, self._deployment.persistence
-        api = make_routes(
-            "nadi worker",
-            [
-                health_routes(self._apps),
-                statistics.app_routes(self._apps, self._statistics),  # before those of an app that has any name
-                revisions.routes(self._revisions),
-                elements.routes(self._apps, self._preparation, self._hide),
-                siddhiapps.routes(self._apps),
-                node_routes(self._facts),
-                login.routes(login.LoginApi(identity.provider, self._attempts, identity.sso, identity.grant)),
-                statistics.node_routes(self._statistics, lambda: last_revision(persistence, state)),
-                permissions.routes(identity.permissions, identity.provider),
-                simulation.routes(self._simulator),
-                page.routes(self._apps, self._facts, self._statistics.last_minutes),
-            ],
+        made = WorkerApi(
+            deployment=self._deployment,
+            door=self._door,
+            apps=self._apps,
+            revisions=self._revisions,
+            errors=AppErrors(state, self._deployment.error_store, self._apps),
+            preparation=self._preparation,
+            statistics=self._statistics,
+            facts=self._facts,
+            last_revision=lambda: last_revision(persistence, state),
         )
-        query = make_routes("nadi on-demand queries", [health_routes(self._apps), storequery.routes(self._apps)])
+        api, query = made.routes(simulation.routes(self._simulator)), made.queries()
         return [
-            *(("REST API", *one) for one in self._of(self._deployment.http, api)),
-            *(("on-demand queries", *one) for one in self._of(self._deployment.query, query)),
+            *(("REST API", *one) for one in self._door.servers(self._deployment.http, api, OPEN)),
+            *(("on-demand queries", *one) for one in self._door.servers(self._deployment.query, query, OPEN)),
         ]
-
-    def _of(self, listeners: Sequence[Listener], routes: FastAPI) -> Iterator[tuple[Listener, HttpServer]]:
-        """A server for each listener. Errors: KEY_STORE_OF_JAVA, CERTIFICATE_UNUSABLE."""
-        rest = self._deployment.sections.auth.rest
-        application = guarded(
-            routes,
-            self._identity.provider if rest.auth_enable else None,
-            self._attempts,
-            (*OPEN, *rest.exclude),
-            self._identity.grants,
-            self._identity.provider,
-        )
-        for listener in listeners:
-            tls = context_of(listener, self._certificate, self._home.folder)
-            yield listener, HttpServer(application, listener.host, listener.port, tls)
-
-    def _hide(self, text: str) -> str:
-        return hidden(text, self._deployment.secrets)
-
-    def _make_identity(self) -> Identity:
-        made = make_identity(self._home.security, self._deployment)
-        for notice in made.notices:
-            self._say(f"warning: {notice}")
-        if made.password:
-            self._show(f"user 'admin' was made, with the password {made.password} (it is not shown again)")
-        return made

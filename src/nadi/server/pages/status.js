@@ -1,24 +1,16 @@
-// The status page of a worker: what its apps do, and how the last minutes were.
+// The status page of a worker: what its apps do, and how the last minutes were. `login.js` goes before it.
 "use strict";
 
 const EVERY = 5000; // ms between two looks; none while nobody sees the page
-const LOGIN = "login/status"; // its cookie goes to paths below /status only
-const one = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-let token = ""; // the first half of it; the second one is in a cookie that this script cannot read
 let timer = 0;
 
 async function look() {
   clearTimeout(timer);
-  const answer = await fetch("status/apps", { headers: token ? { Authorization: `Bearer ${token}` } : {} });
-  if (answer.status === 400 || answer.status === 401) {
-    const text = await answer.text();
-    ask(token ? text : "");
-    return;
-  }
-  if (!answer.ok) throw new Error(`the worker answered ${answer.status}`);
+  const answer = await asked("status/apps");
+  if (answer === null) return;
   show(await answer.json());
   one("stale").textContent = "";
   wait();
@@ -38,47 +30,11 @@ async function refresh() {
   }
 }
 
-function ask(reason) {
-  token = "";
-  one("login").hidden = false;
-  one("apps").hidden = true;
-  one("leave").hidden = true;
-  one("refused").textContent = reason;
-}
-
-async function login(event) {
-  event.preventDefault();
-  const form = new FormData(one("login"));
-  const body = new URLSearchParams({ ...Object.fromEntries(form), grantType: "password", rememberMe: "false", appId: "status" });
-  one("refused").textContent = "";
-  try {
-    const answer = await fetch(LOGIN, { method: "POST", body });
-    if (!answer.ok) {
-      one("refused").textContent = answer.status === 429 ? "Too many wrong passwords: wait a little." : "The user name or the password is wrong.";
-      return;
-    }
-    token = (await answer.json()).PID;
-    one("login").reset();
-    await look();
-    if (!token) one("refused").textContent = "The browser did not keep the login: open this page over https.";
-  } catch (problem) {
-    one("refused").textContent = `No answer: ${problem.message}`;
-  }
-}
-
-async function leave() {
-  clearTimeout(timer);
-  const gone = token;
-  ask("");
-  await fetch("logout/status", { method: "POST", headers: { Authorization: `Bearer ${gone}` } });
-}
-
 function show(found) {
-  one("login").hidden = true;
-  one("apps").hidden = false;
-  one("leave").hidden = !token;
+  letIn();
   one("node").textContent = found.node.id;
   one("ready").textContent = `${found.node.ready ? "ready" : "starting"}, up for ${span(found.node.upSeconds)}`;
+  showPair(found.pair);
   const active = found.apps.filter((app) => app.status === "active").length;
   one("count").textContent = `${active} of ${found.apps.length} active`;
   one("rate").textContent = whole.format(found.apps.reduce((sum, app) => sum + app.rate, 0));
@@ -86,6 +42,24 @@ function show(found) {
   one("empty").hidden = found.apps.length > 0;
   one("table").hidden = found.apps.length === 0;
   one("table").tBodies[0].replaceChildren(...found.apps.map(row));
+}
+
+// Only a node of a pair has one.
+function showPair(pair) {
+  one("pair").hidden = !pair;
+  if (!pair) return;
+  one("role").textContent = pair.role;
+  one("group").textContent = pair.group;
+  one("partner").textContent = pair.partner ? pair.partner.id : "not there";
+  const since = pair.lastSync ? `, last at ${new Date(pair.lastSync).toLocaleTimeString()}` : "";
+  const why = pair.reason ? `: ${pair.reason}` : "";
+  const unready = pair.unready ? ` The passive one could not go on at once: ${pair.unready}.` : "";
+  one("sync").textContent = (pair.inSync ? `Both have the same${since}.` : `They do not have the same${why}${since}.`) + unready;
+  one("alarms").replaceChildren(...pair.alarms.map((alarm) => {
+    const made = document.createElement("li");
+    made.textContent = `${alarm.message}. ${alarm.next}`;
+    return made;
+  }));
 }
 
 function row(app) {
@@ -104,18 +78,11 @@ function row(app) {
   return made;
 }
 
-function cell(text, kind) {
-  const made = document.createElement("td");
-  made.textContent = text;
-  if (kind) made.className = kind;
-  return made;
-}
-
 function state(app) {
   const made = cell("");
   const word = document.createElement("span");
   word.textContent = app.status;
-  word.className = app.status === "active" ? "active" : "inactive";
+  word.className = ["active", "passive"].includes(app.status) ? app.status : "inactive";
   made.append(word);
   const why = app.reason || app.lastError;
   if (why) {
@@ -163,7 +130,4 @@ function span(seconds) {
   return seconds < 172800 ? `${whole.format(seconds / 3600)} h` : `${whole.format(seconds / 86400)} days`;
 }
 
-one("login").addEventListener("submit", login);
-one("leave").addEventListener("click", leave);
-document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : refresh()));
-refresh();
+begin({ main: "apps", refresh, rest: () => clearTimeout(timer) });

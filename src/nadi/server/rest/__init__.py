@@ -1,1 +1,4 @@
-"""The REST APIs of a worker."""
+"""The REST APIs of a worker.
+
+Start with `siddhiapps.routes`; `application.make_routes` puts the paths of a server together.
+"""

@@ -17,7 +17,7 @@ _MEANS = {
     403: "It cannot be done as things stand, or is too large",
     404: "It is not there",
     409: "It is there already, or in that state already",
-    429: "Too many wrong passwords; `Retry-After` says when to come back",
+    429: "Too many wrong passwords, or tokens that are not known; `Retry-After` says when to come back",
     500: "It failed; the body says why",
     503: "Not yet; `Retry-After` says when to ask again",
 }
@@ -63,6 +63,15 @@ async def send_coded(send: Send, status: int, code: int, reason: str, headers: M
     """As `coded`, likewise."""
     answer = coded(status, code, reason)
     await _send(send, status, "application/json", bytes(answer.body), headers or {})
+
+
+async def send_json(send: Send, status: int, body: bytes | None) -> None:
+    """A body that is JSON already, or none."""
+    if body is None:
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+    else:
+        await _send(send, status, "application/json", body, {})
 
 
 async def _send(send: Send, status: int, kind: str, body: bytes, headers: Mapping[str, str]) -> None:

@@ -11,7 +11,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from nadi.io.httpserver import Application
+from nadi.server.rest.answerheaders import AnswerHeaders
 from nadi.server.rest.answers import VALIDATION, coded, text
+from nadi.server.rest.bodies import JsonBodies, is_json
 from nadi.server.rest.limits import Limits, PlainPaths
 from nadi.server.rest.requestids import RequestIds
 from nadi.server.security.attempts import Attempts
@@ -24,10 +26,11 @@ ERROR = 1  # the code of what belongs to no API
 log = structlog.get_logger("nadi.server")
 
 
-def make_routes(title: str, routers: Iterable[APIRouter]) -> FastAPI:
+def make_routes(title: str, routers: Iterable[APIRouter], invalid: int = VALIDATION) -> FastAPI:
     """The routes of a server, with the OpenAPI document at `/openapi.json`. What goes wrong is answered in JSON, with a code; who may not, in a plain text.
 
-    A route that does not say what it needs (`nadi.server.security.permissions`) is for administrators.
+    A route that does not say what it needs (`nadi.server.security.permissions`) is for administrators. `invalid` is the code of a body that is not what it
+    should be.
     """
     made = FastAPI(
         title=title,
@@ -41,16 +44,18 @@ def make_routes(title: str, routers: Iterable[APIRouter]) -> FastAPI:
         made.include_router(router)
 
     @made.exception_handler(RequestValidationError)
-    async def malformed(_request: Request, problem: Exception) -> Response:
+    async def malformed(request: Request, problem: Exception) -> Response:
         assert isinstance(problem, RequestValidationError)
         first = problem.errors()[0]
+        if first["loc"] == ("body",) and isinstance(problem.body, bytes) and not is_json(request.scope["headers"]):
+            return coded(400, invalid, "The body is JSON: send it with 'Content-Type: application/json'.")
         where = ".".join(str(part) for part in first["loc"] if part != "body")
-        return coded(400, VALIDATION, f"{where}: {first['msg']}" if where else str(first["msg"]))
+        return coded(400, invalid, f"{where}: {first['msg']}" if where else str(first["msg"]))
 
     @made.exception_handler(HTTPException)
     async def refused(_request: Request, problem: Exception) -> Response:
         assert isinstance(problem, HTTPException)
-        code = VALIDATION if problem.status_code == 400 else ERROR
+        code = invalid if problem.status_code == 400 else ERROR
         return coded(problem.status_code, code, str(problem.detail), problem.headers)
 
     @made.exception_handler(NotPermitted)
@@ -77,8 +82,11 @@ def guarded(
 
     Without `grants` only administrators have permissions; without `tokens` only names and passwords are taken.
     """
-    limited = Limits(Changes(routes), little=("/login/*", "/logout/*"))
+    forms = ("/login/*", "/logout/*")
+    limited = Limits(
+        JsonBodies(Changes(routes), forms), little=forms, told=("/simulation/files", "/simulation/files/*")
+    )
     if users is None:
-        return PlainPaths(RequestIds(limited))
+        return PlainPaths(RequestIds(AnswerHeaders(limited)))
     guard = Guard(limited, users, tokens or NoTokens(), attempts, open_paths, grants or NoGrants())
-    return PlainPaths(RequestIds(guard))
+    return PlainPaths(RequestIds(AnswerHeaders(guard)))

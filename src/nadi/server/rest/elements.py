@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fastapi import APIRouter
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from nadi.errors import NadiError
-from nadi.server.apps import Apps
+from nadi.server.apps import NodeApps
 from nadi.server.elements import as_json, edges_of
 from nadi.server.preparation import AppPreparation
 from nadi.server.rest.answers import declared, no_app
 from nadi.server.security.permissions import SAPP, needs
 
 
-def routes(apps: Apps, preparation: AppPreparation, hide: Callable[[str], str]) -> APIRouter:
+def routes(apps: NodeApps, preparation: AppPreparation, hide: Callable[[str], str]) -> APIRouter:
     """The path. `hide` takes out of a text what is secret: the variables of an app may be."""
     found = APIRouter(
         prefix="/siddhi-apps",
@@ -26,21 +25,15 @@ def routes(apps: Apps, preparation: AppPreparation, hide: Callable[[str], str]) 
     )
 
     @found.get("/{app}/elements", summary="The design view: an object for each edge")
-    async def elements(app: str) -> Response:
+    def elements(app: str) -> Response:
         status = apps.status(app)
         if status is None:
             return no_app(app)
-        text = status.text
-
-        def view() -> Response:
-            try:
-                filled = preparation.with_variables(text)
-            except NadiError:  # it is inactive for that, and says so elsewhere
-                filled = text
-            edges = map(as_json, edges_of(filled, preparation.plan(text)))
-            shown = [{name: value and hide(value) for name, value in edge.items()} for edge in edges]
-            return JSONResponse(shown)
-
-        return await run_in_threadpool(view)
+        try:
+            filled = preparation.with_variables(status.text)
+        except NadiError:  # it is inactive for that, and says so elsewhere
+            filled = status.text
+        edges = map(as_json, edges_of(filled, preparation.plan(status.text)))
+        return JSONResponse([{name: value and hide(value) for name, value in edge.items()} for edge in edges])
 
     return found

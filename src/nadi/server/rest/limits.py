@@ -15,6 +15,8 @@ from nadi.server.rest.answers import VALIDATION, send_coded
 
 BODY = 10_000_000  # bytes
 LITTLE = 16_384  # bytes of what strangers may send
+TOO_LARGE = "too large"
+"""In the state of a request whose body was too large, for routes that answer it themselves: what they get is empty."""
 COMES_WITHIN = 30.0  # seconds from the first byte of a body to its last
 _SLASHES = re.compile("//+")
 
@@ -34,11 +36,15 @@ class PlainPaths:
 class Limits:
     """See the module's text. A body is read before the application sees it."""
 
-    def __init__(self, inner: Application, most: int = BODY, little: Iterable[str] = ()) -> None:
-        """`little` are patterns of paths that take no more than a form of a few fields."""
+    def __init__(
+        self, inner: Application, most: int = BODY, little: Iterable[str] = (), told: Iterable[str] = ()
+    ) -> None:
+        """`little` are patterns of paths that take no more than a form of a few fields, `told` those of paths that answer a body that is too large
+        themselves (`TOO_LARGE`)."""
         self._inner = inner
         self._most = most
         self._little = tuple(little)
+        self._told = tuple(told)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -48,12 +54,15 @@ class Limits:
             await drain(receive)
             await _refuse(send, 415, "Bodies are taken as they are, without Content-Encoding.")
             return
-        most = LITTLE if any(fnmatchcase(scope["path"], pattern) for pattern in self._little) else self._most
+        most = LITTLE if _is_one(scope["path"], self._little) else self._most
         try:
             body = await _body(receive, most)
         except TimeoutError:
             await _refuse(send, 408, f"The body did not come within {COMES_WITHIN:.0f} s.")
             return
+        if body is None and _is_one(scope["path"], self._told):
+            scope.setdefault("state", {})[TOO_LARGE] = True
+            body = b""
         if body is None:
             await _refuse(send, 413, f"A body may have {most:,} bytes.")
             return
@@ -62,6 +71,10 @@ class Limits:
 
 async def _refuse(send: Send, status: int, reason: str) -> None:
     await send_coded(send, status, VALIDATION, reason, {"connection": "close"})
+
+
+def _is_one(path: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in patterns)
 
 
 def plain_path(path: str) -> str:
@@ -78,7 +91,8 @@ async def _body(receive: Receive, most: int) -> bytes | None:
     parts: list[bytes] = []
     size, until = 0, time.monotonic() + COMES_WITHIN
     while True:
-        event = await asyncio.wait_for(receive(), until - time.monotonic())
+        async with asyncio.timeout(until - time.monotonic()):
+            event = await receive()
         part: bytes = event.get("body", b"")
         size += len(part)
         if size <= most:
@@ -92,7 +106,8 @@ async def drain(receive: Receive) -> None:
     until = time.monotonic() + COMES_WITHIN
     with contextlib.suppress(TimeoutError):
         while True:
-            event = await asyncio.wait_for(receive(), until - time.monotonic())
+            async with asyncio.timeout(until - time.monotonic()):
+                event = await receive()
             if not event.get("more_body"):
                 return
 

@@ -36,7 +36,7 @@ from nadi.server.security.attempts import Attempts
 from nadi.server.security.audit import Origin, note
 from nadi.server.security.entrance import Entrance, TooMany
 from nadi.server.security.permissions import EVERYBODY
-from nadi.server.security.providers import Login, Provider, SingleSignOn
+from nadi.server.security.providers import Login, Provider, SingleSignOn, Slower
 from nadi.server.security.requests import Bearer, authorization, cookie, is_foreign, only
 from nadi.server.security.sessions import Replayed
 
@@ -113,7 +113,7 @@ class LoginApi:
         if not first or not second:
             raise Refused(400, CREDENTIALS, NO_HEADER)
         try:
-            found = await run_in_threadpool(self._provider.renew, first + second, app)
+            found = await run_in_threadpool(self._provider.renew, first + second, app, _address(request))
         except Replayed as replayed:
             note("token", _origin(replayed.user, request), "replayed", grant="refresh_token")
             found = None
@@ -137,7 +137,7 @@ class LoginApi:
         if not state or not (code or "error" in request.query_params):
             raise Refused(400, REQUEST, "The parameters 'code' and 'state' are missing.")
         browser = cookie(request.scope["headers"], BROWSER)
-        found = await run_in_threadpool(self._sso.finish, app, code, state, browser)
+        found = await run_in_threadpool(self._sso.finish, app, code, state, browser, _address(request))
         if found is None:
             note("login", _origin("", request), "refused", grant="authorization_code")
             raise Refused(401, CREDENTIALS, "Unable to get the token from the returned code.")
@@ -172,7 +172,7 @@ class LoginApi:
     async def _end(self, app: str, token: str, request: Request, second: str) -> None:
         half = cookie(request.scope["headers"], second)
         for whole in (token + half, token) if half else (token,):
-            user = await run_in_threadpool(self._provider.end, whole, app)
+            user = await run_in_threadpool(self._provider.end, whole, app, _address(request))
             if user is not None:
                 note("logout", _origin(user, request), "ok")
                 return
@@ -214,6 +214,10 @@ async def _answered(answer: Any) -> Response:
         found: Response = await answer
     except Refused as refused:
         return refused.answer
+    except Slower as slower:
+        return Refused(
+            429, TOO_MANY, "Too many tokens that are not known.", {"Retry-After": str(slower.seconds)}
+        ).answer
     except NadiError as reason:
         log.error("a login failed", reason=str(reason))
         return Refused(500, INTERNAL, "The identity provider cannot be asked; the server's log has the reason.").answer
@@ -234,7 +238,11 @@ def _check_name(app: str) -> None:
 
 
 def _origin(user: str, request: Request) -> Origin:
-    return Origin(user, "" if request.client is None else request.client.host, request.url.path)
+    return Origin(user, _address(request), request.url.path)
+
+
+def _address(request: Request) -> str:
+    return "" if request.client is None else request.client.host
 
 
 def _bearer(request: Request) -> str:

@@ -6,7 +6,7 @@
 | `JID` | the same | `/logout/{app}` |
 | `ASID` | the second half of the refresh token, whose first is `LID` | `/login/{app}` |
 | `FID` | the second half of the id token, whose first is `IID` (single sign-on) | `/logout/slo/{app}` |
-| `USER_DTO` | the body of a login by single sign-on, JSON with percents, for scripts | `/{app}` |
+| `USER_DTO` | the body of a login by single sign-on, JSON with percents, for scripts | `/{app}`; of the page at `/`: that |
 | `LOGIN_STATE` | what a login on a page of the provider needs to be ended, sealed | `/login/callback/{app}` |
 """
 
@@ -20,7 +20,7 @@ import msgspec
 from starlette.responses import JSONResponse, Response
 
 from nadi.server.security.guard import ACCESS
-from nadi.server.security.providers import Login, Redirection
+from nadi.server.security.providers import PAGE, Login, Redirection
 from nadi.server.security.requests import set_cookie
 
 LOGOUT, REFRESH, ID_TOKEN, USER, BROWSER = "JID", "ASID", "FID", "USER_DTO", "LOGIN_STATE"
@@ -74,7 +74,7 @@ def logged_out(app: str, body: dict[str, str] | None = None) -> Response:
     answer.headers.update(NO_STORE)
     paths = {ACCESS: "", LOGOUT: "/logout", REFRESH: "/login", ID_TOKEN: "/logout/slo"}
     bakes = [set_cookie(name, "", f"{path}/{app}", seconds=0) for name, path in paths.items()]
-    return _baked(answer, [*bakes, set_cookie(USER, "", f"/{app}", seconds=0, script=True)])
+    return _baked(answer, [*bakes, set_cookie(USER, "", _shown_at(app), seconds=0, script=True)])
 
 
 def redirected(app: str, begun: Redirection) -> Response:
@@ -98,11 +98,16 @@ def come_back(app: str, login: Login, home: str) -> Response:
     return _baked(
         answer,
         [
-            set_cookie(USER, quote(msgspec.json.encode(body_of(login)), safe=""), f"/{app}", script=True),
+            set_cookie(USER, quote(msgspec.json.encode(body_of(login)), safe=""), _shown_at(app), script=True),
             set_cookie(ID_TOKEN, halves(login.id_token)[1], f"/logout/slo/{app}"),
             set_cookie(BROWSER, "", f"/login/callback/{app}", seconds=0, lax=True),
         ],
     )
+
+
+def _shown_at(app: str) -> str:
+    """The path of an application's pages."""
+    return "/" if app == PAGE else f"/{app}"
 
 
 def _baked(answer: Response, bakes: Iterable[str]) -> Response:

@@ -8,7 +8,7 @@ import platform
 import pwd
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -20,11 +20,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from nadi.pipeline.session import java
-from nadi.server.apps import Apps
-from nadi.server.rest.answers import declared, text
+from nadi.server.apps import NodeApps
+from nadi.server.rest.answers import VALIDATION, coded, declared, text
 from nadi.server.security.permissions import EVERYBODY, SAPP, needs
 
 RUNTIME = "worker"
+ACTIVE, PASSIVE = "active", "passive"
+"""The roles of a node of a pair. One that is alone does the work, too: it is active."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,23 @@ def java_properties() -> dict[str, str]:
     return {name: value for name, equals, value in pairs if equals}
 
 
-def health_routes(apps: Apps) -> APIRouter:
+def health_routes(apps: NodeApps, is_active: Callable[[], bool] = lambda: True) -> APIRouter:
     """What load balancers and containers ask; without credentials."""
     found = APIRouter(tags=["Health"], dependencies=[EVERYBODY])
 
-    @found.get("/health", summary="Whether the server answers")
-    async def health() -> dict[str, str]:
-        return {"status": "healthy"}
+    @found.get(
+        "/health",
+        responses=declared(400, 503),
+        summary="Whether the server answers; with `role=active` or `role=passive`, whether the node has that role: 503 where it has the other one",
+    )
+    async def health(role: str = "") -> Response:
+        wanted = role.strip().lower()
+        if wanted not in ("", ACTIVE, PASSIVE):
+            return coded(400, VALIDATION, f"'role' is '{ACTIVE}' or '{PASSIVE}'.")
+        has = ACTIVE if is_active() else PASSIVE
+        if not wanted:
+            return JSONResponse({"status": "healthy"})
+        return JSONResponse({"status": "healthy", "role": has}, 200 if has == wanted else 503)
 
     @found.get(
         "/health/ready",
@@ -87,13 +99,13 @@ def health_routes(apps: Apps) -> APIRouter:
     return found
 
 
-def node_routes(facts: NodeFacts) -> APIRouter:
-    """What dashboards ask."""
+def node_routes(facts: NodeFacts, profile: str = RUNTIME) -> APIRouter:
+    """What dashboards ask; `profile` is "worker" or "manager"."""
     found = APIRouter(tags=["Node"], dependencies=[needs(SAPP.view, SAPP.manage)], responses=declared(400, 401))
 
     @found.get("/nodeDetails/runTime", summary="The profile of this node")
     async def run_time() -> Response:
-        return text(200, RUNTIME)
+        return text(200, profile)
 
     @found.get("/system-details", summary="Facts about this node")
     async def details() -> dict[str, Any]:

@@ -6,7 +6,8 @@ The page itself is open to all and knows nothing; whoever logs in there sees wha
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -14,7 +15,7 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from nadi.metrics.lastminutes import Point
-from nadi.server.apps import Apps
+from nadi.server.apps import NodeApps
 from nadi.server.rest.answers import declared, text
 from nadi.server.rest.node import NodeFacts
 from nadi.server.security.permissions import EVERYBODY, SAPP, needs
@@ -23,11 +24,13 @@ OPEN = ("/", "/page/*")
 """What a browser may have before anybody has logged in."""
 
 KINDS = {
-    "status.css": "text/css; charset=utf-8",
-    "status.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
 }
 HTML = "text/html; charset=utf-8"
+LOGIN_FORM = b"  <!-- login.html -->\n"
+"""What stands in a page for the log-in form."""
 GUARDED = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -41,19 +44,13 @@ Lately = Callable[[str], Sequence[Point]]
 """The last minutes of an app, a point a second."""
 
 
-def routes(apps: Apps, facts: NodeFacts, lately: Lately) -> APIRouter:
+Pair = Callable[[], dict[str, Any]]
+"""A pair as its node sees it, as JSON."""
+
+
+def routes(apps: NodeApps, facts: NodeFacts, lately: Lately, pair: Pair | None = None) -> APIRouter:
     """The page, its files, and `/status/apps`."""
-    found = APIRouter(tags=["Status page"], responses=declared(400, 401))
-
-    @found.get("/", include_in_schema=False, dependencies=[EVERYBODY])
-    async def page() -> Response:
-        return Response(_content("status.html"), headers=GUARDED, media_type=HTML)
-
-    @found.get("/page/{name}", include_in_schema=False, dependencies=[EVERYBODY])
-    async def part(name: str) -> Response:
-        if name not in KINDS:
-            return text(404, f"The page has no file '{name}'.")
-        return Response(_content(name), headers=GUARDED, media_type=KINDS[name])
+    found = file_routes("status.html", ("login.js", "status.css", "status.js", "icon.svg"))
 
     @found.get(
         "/status/apps",
@@ -67,14 +64,32 @@ def routes(apps: Apps, facts: NodeFacts, lately: Lately) -> APIRouter:
             "ready": apps.is_open and not apps.starting(),
             "upSeconds": time.time() - facts.started,
         }
-        return JSONResponse(
-            {"node": node, "apps": [one for one in shown if one]}, headers={"Cache-Control": "no-store"}
-        )
+        told: dict[str, Any] = {"node": node, "apps": [one for one in shown if one]}
+        if pair is not None:
+            told["pair"] = pair()
+        return JSONResponse(told, headers={"Cache-Control": "no-store"})
 
     return found
 
 
-def _shown(apps: Apps, name: str, lately: Lately) -> dict[str, Any]:
+def file_routes(page: str, parts: Collection[str]) -> APIRouter:
+    """A page at `/`, and the files that it needs at `/page/…`."""
+    found = APIRouter(tags=["Status page"], responses=declared(400, 401))
+
+    @found.get("/", include_in_schema=False, dependencies=[EVERYBODY])
+    async def whole() -> Response:
+        return Response(whole_page(page), headers=GUARDED, media_type=HTML)
+
+    @found.get("/page/{name}", include_in_schema=False, dependencies=[EVERYBODY])
+    async def part(name: str) -> Response:
+        if name not in parts:
+            return text(404, f"The page has no file '{name}'.")
+        return Response(_content(name), headers=GUARDED, media_type=KINDS[name.rpartition(".")[2]])
+
+    return found
+
+
+def _shown(apps: NodeApps, name: str, lately: Lately) -> dict[str, Any]:
     """An app as the page has it; empty where it has just gone."""
     found = apps.details(name)
     if found is None:
@@ -86,6 +101,12 @@ def _shown(apps: Apps, name: str, lately: Lately) -> dict[str, Any]:
         "latency": [point.latency or None for point in points],  # a second without events has none
     }
     return {**found, "history": history}
+
+
+@cache
+def whole_page(name: str) -> bytes:
+    """A page with the log-in form, which all pages have, in its place."""
+    return _content(name).replace(LOGIN_FORM, _content("login.html"))
 
 
 def _content(name: str) -> bytes:

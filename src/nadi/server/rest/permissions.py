@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from nadi.errors import NadiError
 from nadi.server.rest.answers import declared, text
+from nadi.server.rest.bodies import Body
 from nadi.server.security.changes import about
 from nadi.server.security.grants import PermissionStore, Unknown, is_name
 from nadi.server.security.permissions import ADMINS, Permission
@@ -20,7 +20,7 @@ from nadi.server.security.providers import Provider
 FAILED, DONE = 1, 4  # the codes of this API
 
 
-class PermissionBody(BaseModel):
+class PermissionBody(Body):
     """A permission."""
 
     appName: str = ""  # noqa: N815 - the contract's name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
@@ -12,17 +12,27 @@ from starlette.responses import JSONResponse, Response
 from nadi.errors import NadiError
 from nadi.server.apps import AppNotThere
 from nadi.server.rest.answers import FILE_PROCESSING, coded, declared, message, no_app
-from nadi.server.revisions import AppRevisions
+from nadi.server.rest.siddhiapps import later, of_managers
 from nadi.server.security.permissions import SAPP, needs
 
 
-def routes(revisions: AppRevisions) -> APIRouter:
+class Revisions(Protocol):
+    """`nadi.server.revisions.AppRevisions`, and those of a node of a pair and of a worker of a cluster."""
+
+    def backup(self, name: str) -> str: ...
+    def of(self, name: str) -> list[dict[str, Any]]: ...
+    def restore(self, name: str, revision: str = "", reset: bool = False) -> str: ...
+    def clear(self, name: str, redeploy: bool) -> None: ...
+    def clear_all(self, redeploy: bool) -> None: ...
+
+
+def routes(revisions: Revisions) -> APIRouter:
     """The paths. They go before those of `nadi.server.rest.siddhiapps`: `revisions` would be the name of an app there."""
     found = APIRouter(
         prefix="/siddhi-apps",
         tags=["Revisions"],
         dependencies=[needs(SAPP.manage)],
-        responses=declared(400, 401, 404, 500),
+        responses=declared(400, 401, 403, 404, 500, 503),
     )
 
     @found.delete("/revisions", summary="Delete the revisions of all apps, and with redeployment their state")
@@ -32,6 +42,10 @@ def routes(revisions: AppRevisions) -> APIRouter:
             return message(200, "All revisions of all Siddhi Apps are cleared")
 
         return await _answered("", done)
+
+    @found.get("/{app}/revisions", summary="The revisions of an app, oldest first")
+    async def listed(app: str) -> Response:
+        return await _answered(app, lambda: JSONResponse(revisions.of(app)))
 
     @found.post("/{app}/backup", status_code=201, summary="Make a revision of an app")
     async def backup(app: str) -> Response:
@@ -69,5 +83,5 @@ async def _answered(app: str, done: Callable[[], Any]) -> Response:
     except AppNotThere:
         return no_app(app)
     except NadiError as reason:
-        return coded(500, FILE_PROCESSING, reason.diagnostic.message)
+        return of_managers(reason) or later(reason) or coded(500, FILE_PROCESSING, reason.diagnostic.message)
     return answer

@@ -21,9 +21,11 @@ from starlette.responses import JSONResponse, Response
 from nadi.databases.engines import Address
 from nadi.errors import NadiError, error
 from nadi.server.rest.answers import declared
+from nadi.server.rest.limits import TOO_LARGE
+from nadi.server.security.changes import changes
 from nadi.server.security.permissions import SIGNED_IN, SIM, needs
 from nadi.server.simulation.configuration import address_of, json_object
-from nadi.server.simulation.csvfiles import CsvFiles
+from nadi.server.simulation.csvfiles import LARGEST, CsvFiles
 from nadi.server.simulation.simulations import ACTIONS
 from nadi.server.simulation.simulator import Simulator
 from nadi.server.simulation.targets import send_single
@@ -75,6 +77,7 @@ def _single(found: APIRouter, simulator: Simulator) -> None:
     )
     async def single(request: Request) -> Response:
         body = await request.body()
+        changes(request, "an event")
         return await _answer(lambda: _send(simulator, body))
 
 
@@ -178,7 +181,7 @@ def _files(found: APIRouter, csv: CsvFiles) -> None:
     async def replace(file: str, request: Request) -> Response:
         try:
             await run_in_threadpool(csv.check_there, file)
-            _, data = await _uploaded(request)
+            _, data = await _uploaded(request, file)
         except NadiError as reason:
             return _failed(reason)
         return await _answer(_then(lambda: csv.replace(file, data), f"Successfully updated CSV file '{file}'"))
@@ -272,8 +275,10 @@ def _address(body: bytes) -> Address:
         raise error("SIMULATION_INVALID", reason=reason) from reason
 
 
-async def _uploaded(request: Request) -> tuple[str, bytes]:
-    """The name and content of the file of a form. Errors: CSV_NOT_TAKEN."""
+async def _uploaded(request: Request, name: str = "") -> tuple[str, bytes]:
+    """The name and content of the file of a form, which is to be the file `name`. Errors: CSV_NOT_TAKEN, CSV_TOO_LARGE."""
+    if TOO_LARGE in request.scope.get("state", {}):
+        raise error("CSV_TOO_LARGE", name=name, most=LARGEST)
     try:
         async with request.form(max_files=1, max_fields=10) as form:
             file = form.get("file")

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
+from nadi.errors import NadiError
 from nadi.metrics.levels import Level, read_level
 from nadi.metrics.reporters.exposition import CONTENT_TYPE, exposition
-from nadi.server.apps import Apps
-from nadi.server.deployer import ACTIVE
-from nadi.server.rest.answers import VALIDATION, coded, declared, message, no_app
+from nadi.server.apps import NodeApps
+from nadi.server.deployer import ACTIVE, AppStatus
+from nadi.server.rest.answers import FILE_PROCESSING, VALIDATION, coded, declared, message, no_app
+from nadi.server.rest.bodies import Body
+from nadi.server.rest.siddhiapps import later
 from nadi.server.security.permissions import SAPP, needs
-from nadi.server.statistics import Statistics
+from nadi.server.statistics import Standing, Statistics
 
 OK = 4  # the code of what went well, in answers about the node
 SINGLE = "Single Node Deployments"
 VIEW, MANAGE = [needs(SAPP.view, SAPP.manage)], [needs(SAPP.manage)]
 
 
-class Switch(BaseModel):
+class Switch(Body):
     """Either of the two; a level says more than whether there is to be one."""
 
     model_config = ConfigDict(populate_by_name=True)
@@ -41,7 +45,14 @@ class Switch(BaseModel):
         return None if self.enable is None else Level.DETAIL if self.enable else Level.OFF
 
 
-def app_routes(apps: Apps, statistics: Statistics) -> APIRouter:
+class Measured(Protocol):
+    """How much is measured of apps: `nadi.server.statistics.Statistics`, and on a manager `nadi.server.distributed.clusterstatistics.ClusterStatistics`."""
+
+    def standings_of(self, names: Collection[str]) -> Mapping[str, Standing]: ...
+    def switch(self, name: str, level: Level) -> bool: ...
+
+
+def app_routes(apps: NodeApps, statistics: Measured) -> APIRouter:
     """What is measured of the apps. To be included before the routes of `/siddhi-apps/{app}`."""
     found = APIRouter(prefix="/siddhi-apps", tags=["Statistics"], responses=declared(400, 401, 404))
 
@@ -50,18 +61,19 @@ def app_routes(apps: Apps, statistics: Statistics) -> APIRouter:
         dependencies=VIEW,
         summary="The state of all apps, of those that are active, or of those that are not",
     )
-    async def listed(isActive: str = "") -> Response:  # noqa: N803 - the contract's name
+    def listed(isActive: str = "") -> Response:  # noqa: N803 - the contract's name
         known = apps.statuses()
         if not known:
             return message(404, "There are no Siddhi Apps", "not-found")
         wanted = {"true": True, "false": False}.get(isActive.strip().lower())
+        standings = statistics.standings_of([status.name for status in known])
         now = int(time.time() * 1000)
         rows = [
             {
                 "appName": status.name,
                 "status": status.state,
-                "age": max(0, now - status.since) if status.since else 0,
-                "isStatEnabled": statistics.level(status.name).name,
+                "age": _age(status, standings[status.name], now),
+                "isStatEnabled": standings[status.name].level.name,
             }
             for status in known
             if wanted is None or (status.state == ACTIVE) == wanted
@@ -69,30 +81,49 @@ def app_routes(apps: Apps, statistics: Statistics) -> APIRouter:
         return JSONResponse(rows)
 
     @found.put("/statistics", dependencies=MANAGE, summary="How much is measured of all apps")
-    async def switch_all(switch: Switch) -> Response:
+    def switch_all(switch: Switch) -> Response:
         level = switch.wanted()
         if level is None:
             return _no_level()
-        for status in apps.statuses():
-            statistics.switch(status.name, level)
+        try:
+            for status in apps.statuses():
+                statistics.switch(status.name, level)
+        except NadiError as reason:
+            return _not_switched(reason)
         return message(200, f"Successfully set the statistics level of all Siddhi Apps to {level.name}")
 
     @found.put("/{app}/statistics", dependencies=MANAGE, summary="How much is measured of an app")
-    async def switch_one(app: str, switch: Switch) -> Response:
+    def switch_one(app: str, switch: Switch) -> Response:
         if apps.status(app) is None:
             return no_app(app)
         level = switch.wanted()
         if level is None:
             return _no_level()
-        if not statistics.switch(app, level):
+        try:
+            changed = statistics.switch(app, level)
+        except NadiError as reason:
+            return _not_switched(reason)
+        if not changed:
             return message(200, f"The statistics level of Siddhi App {app} is {level.name} already")
         return message(200, f"Successfully set the statistics level of Siddhi App {app} to {level.name}")
 
     return found
 
 
-def node_routes(statistics: Statistics, last_revision: Callable[[], int]) -> APIRouter:
-    """What is measured of the node; `last_revision` says when the last one was made (ms, 0: never)."""
+@dataclass(frozen=True, slots=True)
+class HaFacts:
+    """What statistics say of a node of a pair. `synced` is when both were last known to have the same (ms, 0: never)."""
+
+    group: str
+    active: bool
+    in_sync: bool
+    synced: int
+
+
+def node_routes(
+    statistics: Statistics, last_revision: Callable[[], int], pair: Callable[[], HaFacts] | None = None
+) -> APIRouter:
+    """What is measured of the node; `last_revision` says when the last one was made (ms, 0: never), `pair` what a node of a pair is."""
     found = APIRouter(tags=["Statistics"], responses=declared(400, 401))
 
     @found.get("/statistics", dependencies=VIEW, summary="How the node is")
@@ -108,6 +139,14 @@ def node_routes(statistics: Statistics, last_revision: Callable[[], int]) -> API
             "isInSync": False,
             "message": "" if statistics.is_enabled else "Metrics are disabled.",
         }
+        if pair is not None:
+            facts = pair()
+            body |= {
+                "haStatus": "Active" if facts.active else "Passive",
+                "clusterID": facts.group,
+                "lastSyncTime": _shown_time(facts.synced),
+                "isInSync": facts.in_sync,
+            }
         if measured is not None:
             body["workerMetrics"] = {
                 "processCPU": measured.process_cpu,
@@ -134,6 +173,16 @@ def node_routes(statistics: Statistics, last_revision: Callable[[], int]) -> API
         return Response(told, media_type=CONTENT_TYPE)
 
     return found
+
+
+def _age(status: AppStatus, standing: Standing, now: int) -> int:
+    if standing.age is not None:
+        return standing.age
+    return max(0, now - status.since) if status.since else 0
+
+
+def _not_switched(reason: NadiError) -> Response:
+    return later(reason) or coded(500, FILE_PROCESSING, str(reason))
 
 
 def _no_level() -> Response:

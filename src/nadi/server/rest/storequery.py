@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
-from pydantic import BaseModel
-from starlette.concurrency import run_in_threadpool
+from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from nadi.errors import NadiError
+from nadi.lang import parse_on_demand, tree
 from nadi.pipeline.ondemand import Found
-from nadi.server.apps import Apps
+from nadi.server.apps import NodeApps
 from nadi.server.rest.answers import coded, declared
+from nadi.server.rest.bodies import Body
+from nadi.server.security.changes import changes
 from nadi.server.security.permissions import SIGNED_IN
 
 FAILED = 1  # the only code of this API
 
 
-class Question(BaseModel):
+class Question(Body):
     """An on-demand query; `details` asks for the names and types of the columns."""
 
     query: str = ""
@@ -31,7 +32,7 @@ class StoreQuestion(Question):
     appName: str = ""  # noqa: N815 - the contract's name
 
 
-def routes(apps: Apps) -> APIRouter:
+def routes(apps: NodeApps) -> APIRouter:
     """The path."""
     found = APIRouter(prefix="/stores", tags=["On-demand queries"])
 
@@ -41,15 +42,22 @@ def routes(apps: Apps) -> APIRouter:
         dependencies=[SIGNED_IN],
         summary="Ask or change the tables, windows and aggregations of an app",
     )
-    async def query(question: StoreQuestion) -> Response:
+    def query(question: StoreQuestion, request: Request) -> Response:
+        note_change(request, question.appName.strip(), question)
         if not question.appName.strip():
             return coded(400, FAILED, "Siddhi app name cannot be empty or null")
-        return await run_in_threadpool(answered, apps, question.appName.strip(), question)
+        return answered(apps, question.appName.strip(), question)
 
     return found
 
 
-def answered(apps: Apps, app: str, question: Question) -> Response:
+def note_change(request: Request, app: str, question: Question) -> None:
+    """Have a query that changes something in the audit log: it takes no permission."""
+    if is_change(question.query):
+        changes(request, f"query {app}")
+
+
+def answered(apps: NodeApps, app: str, question: Question) -> Response:
     """Ask an app: 400 for an empty query, 404 where no active app has the name, 500 where it cannot be answered."""
     if not question.query.strip():
         return coded(400, FAILED, "Query cannot be empty or null")
@@ -60,6 +68,18 @@ def answered(apps: Apps, app: str, question: Question) -> Response:
     except NadiError as reason:
         return coded(500, FAILED, f"Cannot query: {reason}")
     return JSONResponse(_body(found, question.details))
+
+
+def is_change(query: str) -> bool:
+    """Whether an on-demand query changes something. A text that cannot be read changes nothing.
+
+    >>> is_change("from T select a"), is_change("delete T on T.a == 1"), is_change("remove T")
+    (False, True, False)
+    """
+    try:
+        return not isinstance(parse_on_demand(query).output, tree.Return)
+    except NadiError:
+        return False
 
 
 def _body(found: Found | None, details: bool) -> dict[str, Any]:

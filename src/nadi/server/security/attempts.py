@@ -1,4 +1,8 @@
-"""Wrong passwords are counted by user and by address; after a few of them the next attempt has to wait, longer each time."""
+"""Wrong passwords are counted by user and address, and by address alone; after some of them the next attempt has to wait.
+
+A user who is tried from one address waits longer each time. An address that tries one password on many users has an allowance of wrong ones; who has come with
+the right password from there within a day is not held up by the others.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nadi.server.security.allowances import Allowance
+
 FREE = 5  # wrong passwords in a row that cost nothing
 FIRST, LONGEST = 1.0, 60.0  # seconds that the one after has to wait, and at most; each time twice as long
 FORGOTTEN = 900.0  # seconds without an attempt
 REMEMBERED = 10_000  # names and addresses
+OF_ADDRESS = 100  # wrong passwords of an address in a quarter of an hour
+KNOWN_FOR = 86_400.0  # seconds in which a user is known at an address after a right password
 
 
 @dataclass(slots=True)
@@ -21,32 +29,57 @@ class _Count:
     seen: float = 0.0
 
 
-class Attempts:
-    """See the module's text."""
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt that may be made where `wait` is 0; else after so many seconds."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    user: str
+    address: str
+    wait: float
+    is_known: bool = False
+
+
+class Attempts:
+    """See the module's text. From any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, of_address: int = OF_ADDRESS) -> None:
+        """`of_address` 0: addresses are not counted."""
         self._clock = clock
         self._counts: OrderedDict[str, _Count] = OrderedDict()
+        self._known: OrderedDict[str, float] = OrderedDict()
+        self._addresses = Allowance(of_address, clock)
         self._lock = threading.Lock()
 
-    def wait(self, user: str, address: str) -> float:
-        """Seconds until this user may be tried again from this address; 0: now.
+    def begin(self, user: str, address: str) -> Attempt:
+        """An attempt, to be ended by `end` or `leave` where it may be made.
 
         >>> attempts = Attempts(lambda: 0.0)
-        >>> for _ in range(6): attempts.note("admin", "10.0.0.1", right=False)
-        >>> attempts.wait("admin", "10.0.0.1"), attempts.wait("admin", "10.0.0.2"), attempts.wait("other", "10.0.0.2")
-        (1.0, 0.0, 0.0)
+        >>> for _ in range(6): attempts.end(attempts.begin("admin", "10.0.0.1"), right=False)
+        >>> [attempts.begin(*who).wait for who in (("admin", "10.0.0.1"), ("admin", "10.0.0.2"), ("other", "10.0.0.1"))]
+        [1.0, 0.0, 0.0]
         """
+        key, now = _key(user, address), self._clock()
         with self._lock:
-            count = self._counts.get(_key(user, address))
-            return 0.0 if count is None else max(0.0, count.until - self._clock())
+            count = self._counts.get(key)
+            wait = 0.0 if count is None else max(0.0, count.until - now)
+            is_known = self._known.get(key, 0.0) > now
+        if wait == 0.0 and not is_known:
+            # taken before it is known to be wrong: those who try at the same time would all see the same count
+            wait = self._addresses.take(address)
+        return Attempt(user, address, wait, is_known)
 
-    def note(self, user: str, address: str, right: bool) -> None:
+    def end(self, attempt: Attempt, right: bool) -> None:
         """An attempt was made."""
-        now, key = self._clock(), _key(user, address)
+        now, key = self._clock(), _key(attempt.user, attempt.address)
+        if right:
+            self.leave(attempt)
         with self._lock:
             if right:
                 self._counts.pop(key, None)
+                self._known[key] = now + KNOWN_FOR
+                self._known.move_to_end(key)
+                while len(self._known) > REMEMBERED:
+                    self._known.popitem(last=False)
                 return
             count = self._counts.setdefault(key, _Count())
             if now - count.seen > FORGOTTEN:
@@ -57,6 +90,11 @@ class Attempts:
             self._counts.move_to_end(key)
             while len(self._counts) > REMEMBERED:
                 self._counts.popitem(last=False)
+
+    def leave(self, attempt: Attempt) -> None:
+        """Nobody could say whether the password was right; or it was."""
+        if not attempt.is_known:
+            self._addresses.give_back(attempt.address)
 
 
 def _key(user: str, address: str) -> str:

@@ -5,7 +5,7 @@ note("login", Origin("ada", "10.0.0.1", "/login/portal"), "ok", grant="password"
 | event | outcomes |
 |---|---|
 | `login` | `ok`, `refused`, `too many`, `failed` (the identity provider did not answer) |
-| `token` | `refused`: one that is not known, has expired, or was used before |
+| `token` | `refused`: one that is not known, has expired, or was used before; `too many`: of those that are not known |
 | `logout` | `ok` |
 | `not permitted` | `refused` |
 | `foreign origin` | `refused`: a page of another site asked in a user's name |

@@ -1,6 +1,7 @@
 """Notes in the audit log what users change: every request that is more than a question, to a route that needs a permission, with its answer.
 
-A route can say what it was about, where the path does not: `about(request, "Orders")`.
+A route can say what it was about, where the path does not: `about(request, "Orders")`. One that needs no permission says itself when it changes something:
+`changes(request, "query Orders")`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,18 @@ from nadi.server.security.audit import Origin, note
 from nadi.server.security.permissions import CALLER, NEEDED, Caller, Needed
 from nadi.server.security.requests import SAFE
 
-_ABOUT = "about"
+_ABOUT, _CHANGES = "about", "changes"
 
 
 def about(request: Request, subject: str) -> None:
     """What a request is about: the name of an app, a permission."""
     request.scope.setdefault("state", {})[_ABOUT] = subject
+
+
+def changes(request: Request, subject: str) -> None:
+    """A request that takes no permission is more than a question; what it is about."""
+    about(request, subject)
+    request.scope["state"][_CHANGES] = True
 
 
 class Changes:
@@ -44,7 +51,7 @@ class Changes:
 
     def _note(self, scope: Scope, state: dict[str, Any], status: int) -> None:
         needed: Needed | None = state.get(NEEDED)
-        if needed is None or needed.lets != "administrators":
+        if _CHANGES not in state and (needed is None or needed.lets != "administrators"):
             return  # nothing that takes a permission; or refused, which is noted where it happens
         caller: Caller | None = state.get(CALLER)
         user = "" if caller is None else caller.user.name

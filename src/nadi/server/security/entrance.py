@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TooMany:
-    """Too many wrong passwords: the next may be tried after some seconds."""
+    """Too many wrong passwords, for this user or from this address: the next may be tried after some seconds."""
 
     seconds: int
 
@@ -41,16 +41,17 @@ class Entrance:
 
     def _enter(self, origin: Origin, grant: str, check: Callable[[], T | None]) -> T | TooMany | None:
         # looked at here and not before: those who wait for a thread would all see the same count
-        wait = self._attempts.wait(origin.user, origin.address)
-        if wait > 0:
+        attempt = self._attempts.begin(origin.user, origin.address)
+        if attempt.wait > 0:
             note("login", origin, "too many", grant=grant)
-            return TooMany(int(wait) + 1)
+            return TooMany(int(attempt.wait) + 1)
         try:
             found = check()
         except NadiError as reason:
+            self._attempts.leave(attempt)
             note("login", origin, "failed", grant=grant, reason=reason.condition)
             raise
-        self._attempts.note(origin.user, origin.address, found is not None)
+        self._attempts.end(attempt, found is not None)
         if found is None:
             note("login", origin, "refused", grant=grant)
         elif grant != BASIC or self._is_new(origin):

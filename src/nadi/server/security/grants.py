@@ -234,7 +234,7 @@ def open_permissions(folder: Path, source: DataSource | None) -> PermissionStore
 def engine_of(file: Path, source: DataSource | None) -> Engine:
     """The database of a data source, or else a file of SQLite. Errors: DATABASE_UNKNOWN, FOLDER_NOT_MADE."""
     if source is not None:
-        return connect(Address(source.jdbc_url, source.username, source.password))
+        return connect(Address.of(source))
     try:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT, OWN_FILE))
     except OSError as reason:

@@ -5,7 +5,7 @@
 | 400 | no header `Authorization`, one that cannot be read, or a scheme other than Basic and Bearer |
 | 401 | nobody has this name and password; the token is not known, or has expired |
 | 403 | a page of another origin wants to change something with what the browser of a user keeps |
-| 429 | too many wrong passwords for this name from this address; `Retry-After` says when to come back |
+| 429 | too many wrong passwords for this name or from this address, or tokens that an identity provider does not know; `Retry-After` says when to come back |
 | 500 | the identity provider cannot be asked |
 
 `Bearer` takes a whole token, or its first half where the cookie `HID` has the second. Paths that match a pattern of `restAPIAuthConfigs.exclude` and those
@@ -30,6 +30,7 @@ from nadi.server.security.attempts import Attempts
 from nadi.server.security.audit import Origin, note
 from nadi.server.security.entrance import BASIC, Entrance, TooMany
 from nadi.server.security.permissions import CALLER, Caller, Grants
+from nadi.server.security.providers import Slower
 from nadi.server.security.requests import SAFE, Basic, Bearer, authorization, cookie, is_foreign
 from nadi.server.security.users import User
 
@@ -48,14 +49,14 @@ class Passwords(Protocol):
 class Tokens(Protocol):
     """Knows users by access tokens."""
 
-    def user_of(self, token: str) -> User | None:
-        """The user that a token belongs to; None where it is not known or has expired. May wait. Errors: PROVIDER_UNAVAILABLE."""
+    def user_of(self, token: str, address: str) -> User | None:
+        """The user that a token from an address belongs to; None where it is not known or has expired. May wait. Errors: PROVIDER_UNAVAILABLE; Slower."""
 
 
 class NoTokens:
     """There are no tokens."""
 
-    def user_of(self, token: str) -> User | None:
+    def user_of(self, token: str, address: str) -> User | None:
         return None
 
 
@@ -143,7 +144,11 @@ class Guard:
     async def _by_token(self, token: str, scope: Scope, origin: Origin) -> User | Refusal:
         half = cookie(scope["headers"], ACCESS)
         for whole in (token + half, token) if half else (token,):
-            user = await run_in_threadpool(self._tokens.user_of, whole)
+            try:
+                user = await run_in_threadpool(self._tokens.user_of, whole, origin.address)
+            except Slower as slower:
+                note("token", origin, "too many")
+                return Refusal(429, "Too many tokens that are not known.", {"Retry-After": str(slower.seconds)})
             if user is not None:
                 return user
         note("token", origin, "refused")

@@ -18,8 +18,6 @@ REMEMBERED = 300.0  # seconds that a password which was right is not checked aga
 REMEMBERED_AT_MOST = 1_000  # … of so many
 
 _HASHER = PasswordHasher()
-_NOBODY = _HASHER.hash(secrets.token_hex(16))
-"""Of a password that nobody knows: a user that is not there takes as long as one that is."""
 
 
 def new_password() -> str:
@@ -53,6 +51,20 @@ def from_base64(text: str) -> str | None:
         return None
 
 
+def _of_nobody() -> str:
+    """The form of a hash, with random bytes: no password is known for it, and each is checked against it as long as against any other. None is computed."""
+    salt, digest = (_unpadded(secrets.token_bytes(size)) for size in (_HASHER.salt_len, _HASHER.hash_len))
+    return f"$argon2id$v=19$m={_HASHER.memory_cost},t={_HASHER.time_cost},p={_HASHER.parallelism}${salt}${digest}"
+
+
+def _unpadded(content: bytes) -> str:
+    return base64.b64encode(content).decode().rstrip("=")
+
+
+NOBODY = _of_nobody()
+"""What stands for the hash of a user that is not there, who takes as long as one that is."""
+
+
 class PasswordCheck:
     """Checks passwords against hashes, few at a time. One that was right a moment ago is known by a digest whose key ends with the process."""
 
@@ -68,7 +80,7 @@ class PasswordCheck:
         if self._is_remembered(mark):
             return True
         with self._turns:
-            right = _matches(password, hash_ or _NOBODY)
+            right = _matches(password, hash_ or NOBODY)
         if not right or hash_ is None:
             return False
         self._remember(mark)

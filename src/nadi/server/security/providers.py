@@ -9,6 +9,9 @@ from typing import Protocol
 from nadi.server.security.sessions import Sessions
 from nadi.server.security.users import User, Users
 
+PAGE = "status"
+"""The application that the worker's own page at `/` is. Its cookies go to what the page asks: `/status/apps`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Login:
@@ -21,8 +24,19 @@ class Login:
     id_token: str = field(default="", repr=False)
 
 
+class Slower(Exception):
+    """An address has asked about too many tokens and codes that came to nothing; `seconds` until the next."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = int(seconds) + 1
+
+
 class Provider(Protocol):
-    """Errors of every method: PROVIDER_UNAVAILABLE, where the users are elsewhere and it cannot be asked. All may wait for an answer."""
+    """Errors of every method: PROVIDER_UNAVAILABLE, where the users are elsewhere and it cannot be asked. All may wait for an answer.
+
+    `address` is where a token comes from. Errors of the methods that take one: Slower, where each costs a question to somebody else.
+    """
 
     @property
     def roles(self) -> Mapping[str, str]:
@@ -31,16 +45,16 @@ class Provider(Protocol):
     def login(self, name: str, password: str) -> User | None:
         """The user of this name and password; None where there is none."""
 
-    def user_of(self, token: str) -> User | None:
+    def user_of(self, token: str, address: str) -> User | None:
         """The user that an access token belongs to; None where it is not known or has expired."""
 
     def begin(self, name: str, password: str, app: str, app_id: str) -> Login | None:
         """Log a user in to an application; None where there is no user of this name and password."""
 
-    def renew(self, refresh: str, app: str) -> Login | None:
+    def renew(self, refresh: str, app: str, address: str) -> Login | None:
         """New tokens for a refresh token, which is worth nothing after it; None where it is not known or has expired. Errors: Replayed."""
 
-    def end(self, access: str, app: str) -> str | None:
+    def end(self, access: str, app: str, address: str) -> str | None:
         """End the session of an access token; -> the name of its user where it is known."""
 
     def close(self) -> None:
@@ -61,7 +75,7 @@ class LocalProvider:
     def login(self, name: str, password: str) -> User | None:
         return self._users.login(name, password)
 
-    def user_of(self, token: str) -> User | None:
+    def user_of(self, token: str, address: str) -> User | None:
         name = self._sessions.user_of(token)
         return None if name is None else self._users.user(name)
 
@@ -72,14 +86,14 @@ class LocalProvider:
         tokens = self._sessions.begin(user.name, app_id)
         return Login(user.name, tokens.access, tokens.refresh, tokens.valid)
 
-    def renew(self, refresh: str, app: str) -> Login | None:
+    def renew(self, refresh: str, app: str, address: str) -> Login | None:
         found = self._sessions.renew(refresh)
         if found is None:
             return None
         name, tokens = found
         return Login(name, tokens.access, tokens.refresh, tokens.valid)
 
-    def end(self, access: str, app: str) -> str | None:
+    def end(self, access: str, app: str, address: str) -> str | None:
         return self._sessions.end(access)
 
     def close(self) -> None:
@@ -108,8 +122,8 @@ class SingleSignOn(Protocol):
     def start(self, app: str) -> Redirection | None:
         """Begin a login; None for an application that the provider does not know as one."""
 
-    def finish(self, app: str, code: str, state: str, browser: str) -> Login | None:
-        """The login that a browser comes back from; None where it is not one that it began, or the provider refuses the code."""
+    def finish(self, app: str, code: str, state: str, browser: str, address: str) -> Login | None:
+        """The login that a browser comes back from; None where it is not one that it began, or the provider refuses the code. Errors: Slower."""
 
     def home(self, app: str) -> str:
         """The address of an application, to go to after a login."""

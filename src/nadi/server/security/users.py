@@ -15,6 +15,7 @@ import msgspec
 
 from nadi.config.auth import UserManager
 from nadi.errors import error
+from nadi.received import read_json
 from nadi.server.security.passwords import PasswordCheck, from_base64, hash_password, is_hash, new_password
 
 ADMIN, ADMIN_ROLE_ID = "admin", "1"
@@ -125,7 +126,7 @@ def _hashed(name: str, password: str, at: int) -> tuple[str, str]:
 
 def _read(file: Path) -> dict[str, _Kept] | None:
     try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, _Kept])
+        return read_json(file.read_bytes(), dict[str, _Kept])
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as reason:

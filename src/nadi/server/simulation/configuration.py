@@ -10,6 +10,7 @@ import msgspec
 
 from nadi.databases.engines import Address
 from nadi.errors import error
+from nadi.received import read_json
 from nadi.server.simulation.events import UNSET
 from nadi.server.simulation.shelf import is_name
 
@@ -122,8 +123,8 @@ def configuration_of(body: bytes, kept: Json | None = None) -> Configuration:
 def json_object(body: bytes) -> Json:
     """A JSON object that is not nested more than DEPTH deep. Errors: SIMULATION_INVALID."""
     try:
-        found = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as reason:
+        found = read_json(body)
+    except msgspec.DecodeError as reason:
         raise error("SIMULATION_INVALID", reason=f"it is no JSON: {reason}") from reason
     if not isinstance(found, dict):
         raise error("SIMULATION_INVALID", reason="it is no JSON object")

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from nadi.config.ownership import OWN_FOLDER
 from nadi.errors import error
-from nadi.io.staging import sync_folder, write_atomically
+from nadi.io.durablefiles import sync_folder, write_atomically
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\- ]{0,99}")
 

@@ -25,6 +25,7 @@ from nadi.config.ownership import OWN_FILE
 from nadi.databases import make_tables, translated
 from nadi.errors import error
 from nadi.server.security.external.service import Client, Service
+from nadi.server.security.providers import PAGE
 
 DEFAULT = "sp"
 KEY = "oauth.key"
@@ -76,6 +77,7 @@ class Applications:
         self._box = box
         self._base = given.base_url
         self._given = {
+            PAGE: Client("nadi_status_page", given.page_client_id, given.page_client_secret),
             DEFAULT: Client("sp", given.sp_client_id, given.sp_client_secret),
             given.portal_context: Client("sp_portal", given.portal_client_id, given.portal_client_secret),
             given.status_context: Client("sp_status_dashboard", given.status_client_id, given.status_client_secret),
@@ -97,6 +99,10 @@ class Applications:
     def callback(self, app: str) -> str:
         """Where the provider sends a browser after a login to an application."""
         return f"{self._base}/login/callback/{app}"
+
+    def home(self, app: str) -> str:
+        """The address of an application, to go to after a login."""
+        return f"{self._base}/" if app == PAGE else f"{self._base}/{app}"
 
     def client(self, app: str) -> Client:
         """What nadi is to the provider for an application; one that is none of its own is `sp`. The first time it may have to be registered."""

@@ -15,6 +15,7 @@ import msgspec
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
 from nadi.config.auth import Auth
+from nadi.received import read_json
 from nadi.server.security.external.applications import Applications, SecretBox
 from nadi.server.security.external.idtokens import IdTokens
 from nadi.server.security.external.provider import ExternalProvider
@@ -84,7 +85,7 @@ class CodeFlow:
         sealed = self._box.sealed(_SEAL, msgspec.json.encode(begun).decode())
         return Redirection(client.id, url, callback, f"{url}?{urlencode(asked)}", sealed, WITHIN)
 
-    def finish(self, app: str, code: str, state: str, browser: str) -> Login | None:
+    def finish(self, app: str, code: str, state: str, browser: str, address: str) -> Login | None:
         begun = self._begun(browser)
         if begun is None or begun.app != app or not secrets.compare_digest(begun.state.encode(), state.encode()):
             return None
@@ -98,7 +99,7 @@ class CodeFlow:
             "redirect_uri": self._applications.callback(app),
             "code_verifier": begun.verifier,
         }
-        granted = self._service.grant(client, grant)
+        granted = self._provider.asked(address, lambda: self._service.grant(client, grant))
         if granted is None:
             return None
         claims = self._tokens.checked(granted.id_token, client.id, begun.nonce, granted.access)
@@ -110,7 +111,7 @@ class CodeFlow:
         return login
 
     def home(self, app: str) -> str:
-        return f"{self._given.base_url}/{app}"
+        return self._applications.home(app)
 
     def sign_out(self, app: str, id_token: str) -> str | None:
         client = self._applications.client(app)
@@ -129,6 +130,6 @@ class CodeFlow:
     def _begun(self, browser: str) -> _Begun | None:
         opened = self._box.opened(_SEAL, browser)
         try:
-            return None if opened is None else msgspec.json.decode(opened, type=_Begun)
+            return None if opened is None else read_json(opened, _Begun)
         except msgspec.MsgspecError:
             return None

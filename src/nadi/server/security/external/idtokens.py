@@ -52,7 +52,7 @@ class IdTokens:
             }
             claims = CodeIDToken(read.claims, read.header, options, params)
             claims.validate(int(claims["iat"]) if now is None else now, LEEWAY)
-        except (JoseError, ValueError, ArithmeticError, KeyError, TypeError):
+        except (JoseError, ValueError, ArithmeticError, KeyError, TypeError, RecursionError):
             return None
         return dict(claims)
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from nadi.config.auth import Auth
+from nadi.errors import NadiError
+from nadi.server.security.allowances import Allowance
 from nadi.server.security.external.applications import DEFAULT, Applications
 from nadi.server.security.external.remembered import Remembered
 from nadi.server.security.external.service import Granted, Service, plain_name
-from nadi.server.security.providers import Login
+from nadi.server.security.providers import Login, Slower
 from nadi.server.security.users import User
 
 ROLES_FOR = 60.0  # seconds in which a change of a user's roles may not be seen
 PASSWORD_FOR = 300.0  # seconds in which a password that was right is not asked about again
+ASKED_AT_A_TIME = 16  # questions of strangers: a provider that hangs would otherwise take all threads of the worker
+UNKNOWN_FOR = 10.0  # seconds in which a token that is not known is not asked about again …
+UNKNOWN = 1_000  # … and how many of them are remembered: strangers do not fill the place of users
 ACCESS = frozenset({"bearer", "access_token"})
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,9 @@ class ExternalProvider:
         self._applications = applications
         self._clock = clock
         self._tokens: Remembered[_Token] = Remembered(clock)
+        self._unknown: Remembered[bool] = Remembered(clock, UNKNOWN)
+        self._strangers = Allowance(auth.rest.unknown_tokens, clock)
+        self._turns = threading.BoundedSemaphore(ASKED_AT_A_TIME)
         self._passwords: Remembered[str] = Remembered(clock)
         self._users: Remembered[User] = Remembered(clock)
         self._roles: Remembered[dict[str, str]] = Remembered(clock)
@@ -61,8 +73,8 @@ class ExternalProvider:
             self._passwords.put(pair, known, min(PASSWORD_FOR, self._given.cache_timeout))
         return self._user(known)
 
-    def user_of(self, token: str) -> User | None:
-        name = self._owner(token)
+    def user_of(self, token: str, address: str) -> User | None:
+        name = self._owner_for(token, address)
         return self._user(name) if name else None
 
     def begin(self, name: str, password: str, app: str, app_id: str) -> Login | None:
@@ -72,12 +84,13 @@ class ExternalProvider:
         grant = {"grant_type": "password", "username": name, "password": password}
         return self.logged_in(self._service.grant(client, grant))
 
-    def renew(self, refresh: str, app: str) -> Login | None:
+    def renew(self, refresh: str, app: str, address: str) -> Login | None:
         client = self._applications.client(app)
-        return self.logged_in(self._service.grant(client, {"grant_type": "refresh_token", "refresh_token": refresh}))
+        grant = {"grant_type": "refresh_token", "refresh_token": refresh}
+        return self.logged_in(self.asked(address, lambda: self._service.grant(client, grant)))
 
-    def end(self, access: str, app: str) -> str | None:
-        name = self._owner(access)
+    def end(self, access: str, app: str, address: str) -> str | None:
+        name = self._owner_for(access, address)
         if not name:
             return None
         self.refuse(access)  # first: whether or not the provider hears of it, it is worth nothing here
@@ -107,16 +120,50 @@ class ExternalProvider:
         """Take a token no longer, whatever the provider says of it; a token or its mark."""
         self._tokens.put(access, _Token(""), max(self._given.cache_timeout, self._given.session_timeout))
 
+    def asked(self, address: str, ask: Callable[[], T | None]) -> T | None:
+        """What the provider answers to what anybody may send; an address may have so many answers of None, and few ask at a time.
+
+        Errors: Slower, PROVIDER_UNAVAILABLE.
+        """
+        if not self._turns.acquire(blocking=False):
+            raise Slower(1.0)
+        try:
+            wait = self._strangers.take(address)
+            if wait > 0:
+                raise Slower(wait)
+            try:
+                found = ask()
+            except NadiError:
+                self._strangers.give_back(address)
+                raise
+            if found is not None:
+                self._strangers.give_back(address)
+            return found
+        finally:
+            self._turns.release()
+
     def _owner(self, token: str) -> str:
         """The name of the user that a token belongs to, "" where it is not one that counts."""
         known = self._tokens.get(token)
         if known is None:
             found = self._service.introspect(token)
             known = _Token("" if found is None else self._name(found))
-            # of what is refused nothing is kept: strangers would fill the place of users
+            # of what is refused nothing is kept here: strangers would fill the place of users
             if known.user and found is not None:
                 self._tokens.put(token, known, self._for(found))
         return known.user
+
+    def _owner_for(self, token: str, address: str) -> str:
+        """The same, for a token that a stranger may have made up. Errors: Slower."""
+        known = self._tokens.get(token)
+        if known is not None:
+            return known.user
+        if self._unknown.get(token):
+            return ""
+        name = self.asked(address, lambda: self._owner(token) or None)
+        if name is None:
+            self._unknown.put(token, True, UNKNOWN_FOR)
+        return name or ""
 
     def _name(self, found: Mapping[str, Any]) -> str:
         """The user of an active token; "" where it was not given to nadi, is not for requests, or its time has not come or has gone."""

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import msgspec
 
 from nadi.config.auth import AuthProperties
 from nadi.errors import NadiError, error
+from nadi.received import read_json
 
 LARGEST = 5_000_000  # bytes of an answer
 AT_A_TIME = 1_000  # groups in one answer
@@ -208,8 +210,8 @@ def _trust(certificates: str) -> ssl.SSLContext | bool:
 def _object(answer: httpx.Response) -> dict[str, Any]:
     """The body of an answer; empty where it is no object of JSON."""
     try:
-        found = answer.json()
-    except (ValueError, RecursionError):
+        found = read_json(answer.content)
+    except msgspec.DecodeError:
         return {}
     return found if isinstance(found, dict) else {}
 
