@@ -104,16 +104,17 @@ class Child:
 
 
 @contextlib.contextmanager
-def broker(folder: Path) -> Iterator[str]:
+def broker(folder: Path, synced: bool = False) -> Iterator[str]:
     """A NATS server on loopback with JetStream on disk, for the time of a block; -> its URL.
 
     It acknowledges before the disk has the data, as brokers do by default. The node's own server, which keeps journals, syncs first: some hundred to
-    some thousand appends a second, so one message per event would measure that disk and nothing else.
+    some thousand appends a second, so one message per event would measure that disk and nothing else. `synced`: as that of a cluster is.
     """
     folder.mkdir(parents=True, exist_ok=True)
     port, config = free_port(), folder / "nats.conf"
     config.write_text(
-        f'listen: "127.0.0.1:{port}"\nmax_pending: 67108864\njetstream {{ store_dir: "{folder}/data" }}\n'
+        f'listen: "127.0.0.1:{port}"\nmax_pending: 67108864\nmax_payload: 8MB\n'
+        f'jetstream {{ store_dir: "{folder}/data"{", sync_interval: always" if synced else ""} }}\n'
     )
     server = guarded([binary(), "-c", str(config)], folder / "nats.log")
     try:

@@ -27,7 +27,7 @@ from nadi.kernel.columns.mixed import MixedKernel
 from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch, Kernel, Outputs
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.plan import plan_app
-from nadi.plan.islands import Islands, islands
+from nadi.plan.columns.islands import Islands, islands
 from nadi.plan.nodes import App
 
 BATCHES = (100_000, 1_000)

@@ -37,8 +37,6 @@ class LooseKernel(timed.TimedKernel):
 class LooseKafkaSink:
     """Sends and forgets."""
 
-    guarantee = "none"
-
     def __init__(self, connector: Connector) -> None:
         options = connector.options
         self._topic = options["topic"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.apps import APPS
+from bench.distributed import SCALES, WAYS
 from bench.kafka import HALVES
 from bench.kernel import KERNEL_APPS
 from bench.latency import APPS as LATENCY_APPS
@@ -14,6 +15,7 @@ from bench.live import SECONDS, WARM
 from bench.many import APPS as APPS_OF_A_NODE
 from bench.many import SECONDS as NODE_SECONDS
 from bench.many import STAGES
+from bench.pair import PAIR_STAGES
 from bench.peers import FEW
 from bench.peers import REPEAT as PEER_REPEAT
 from bench.peers_apps import SHAPES
@@ -36,8 +38,11 @@ EVENTS = {
     "peers": FEW,
     "node": AGAINST_EVENTS,
     "http": 0,
+    "fleet": 0,
+    "distributed": 1_000_000,
+    "ha": 0,
 }
-REPEAT = {"rows": 5, "kernel": 5, "sweep": 3, "delivery": 3, "kafka": 3, "peers": PEER_REPEAT}
+REPEAT = {"rows": 5, "kernel": 5, "sweep": 3, "delivery": 3, "kafka": 3, "peers": PEER_REPEAT, "ha": 20}
 KAFKA = "kafka"  # what `--only` calls plain Spark over Kafka
 STATE = "state"  # what `--only` calls the bytes of state per key
 
@@ -50,12 +55,14 @@ def arguments() -> argparse.Namespace:
         "--seconds",
         type=float,
         help="of the latency measurement, after the warm-up (20, suite latency 30; 0: none); suite node: of idling, and of an event a second (60); "
-        "suite http: of a load (20)",
+        "suites http, ha: of a load (20)",
     )
     options.add_argument(
         "--warm", type=float, help="seconds of sending, after the first row, that do not count (15, suite latency 30)"
     )
-    options.add_argument("--rate", type=int, default=5_000, help="events/s of the latency measurement")
+    options.add_argument(
+        "--rate", type=int, help="events/s of the latency measurement (5,000, suite distributed 1,000)"
+    )
     options.add_argument(
         "--events",
         type=int,
@@ -64,19 +71,37 @@ def arguments() -> argparse.Namespace:
     options.add_argument(
         "--repeat",
         type=int,
-        help="runs of each app of the suite rows (5; the fastest counts), of kernel (5) or delivery (3; the median counts)",
+        help="runs of each app of the suite rows (5; the fastest counts), of kernel (5) or delivery (3; the median counts); suite ha: kills, and switches (20)",
     )
     options.add_argument("--at-most", type=float, default=45.0, help="seconds of a throughput run (0: to its end)")
     options.add_argument(
         "--only",
         choices=tuple(
-            dict.fromkeys([*APPS, *ROWS_APPS, *KERNEL_APPS, *SWEEPS, STATE, *HALVES, *BODIES, *SHAPES, KAFKA])
+            dict.fromkeys(
+                [
+                    *APPS,
+                    *ROWS_APPS,
+                    *KERNEL_APPS,
+                    *SWEEPS,
+                    STATE,
+                    *HALVES,
+                    *BODIES,
+                    *SHAPES,
+                    KAFKA,
+                    *WAYS,
+                    *SCALES,
+                    *PAIR_STAGES,
+                ]
+            )
         ),
         action="append",
         help="this app (of the pipeline identity, too); may be given again",
     )
     options.add_argument(
-        "--size", type=int, action="append", help=f"MB of state (suite state; may be given again); by default {SIZES}"
+        "--size",
+        type=int,
+        action="append",
+        help=f"MB of state (suite state; may be given again); by default {SIZES}; suite ha: of the app that is taken over (0)",
     )
     options.add_argument(
         "--direct", action="store_true", help="suite state without Spark: batches over all sizes in turn"
@@ -140,6 +165,9 @@ def arguments() -> argparse.Namespace:
         "peers": (*SHAPES, KAFKA),
         "node": (),
         "http": (),
+        "fleet": (),
+        "distributed": (*WAYS, *SCALES),
+        "ha": PAIR_STAGES,
     }[asked.suite]
     if strange := [app for app in asked.only or () if app not in known]:
         options.error(f"the suite {asked.suite} has no {strange[0]}: it has {', '.join(known) or 'one app'}")
@@ -152,6 +180,8 @@ def arguments() -> argparse.Namespace:
         asked.events = AGAINST_EVENTS if asked.against else EVENTS[asked.suite]
     if asked.repeat is None:
         asked.repeat = REPEAT.get(asked.suite, AGAINST_REPEAT if asked.against else 1)
+    if asked.rate is None:
+        asked.rate = 1_000 if asked.suite == "distributed" else 5_000
     live = asked.suite == "latency"
     asked.warm = (WARM if live else 15.0) if asked.warm is None else asked.warm
     usual = NODE_SECONDS if asked.suite == "node" else SECONDS if live else 20.0

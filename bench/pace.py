@@ -87,7 +87,7 @@ class PacedCutMaker(CutMaker):
         waiting = self._waiting(start)
         if self._room > 0:
             return super()._next(start, current)
-        self._report(start, waiting)
+        self._report(start, waiting, drained=False)
         return None
 
     def _waiting(self, start: Cut) -> list[Waiting]:

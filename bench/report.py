@@ -12,7 +12,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.report_cells import Table, of, ratio
+from bench.report_cluster import distributed_table, fleet_tables
 from bench.report_many import idle_table, memory_table, node_table, reasons_table
+from bench.report_pair import pair_tables
 from bench.report_posts import posts_cores, posts_goals, posts_more
 from bench.report_public import asked_of, floor_table, latency_sides_table, rate_sides_table, side_cores_table
 from bench.report_state import (
@@ -293,6 +295,12 @@ def tables(result: dict[str, Any]) -> list[Table]:
         return [peers_table(result)]
     if result.get("suite") == "http":
         return [t for t in (f(result) for f in (posts_goals, posts_more, posts_cores)) if t[2]]
+    if result.get("suite") == "fleet":
+        return fleet_tables(result)
+    if result.get("suite") == "distributed":
+        return [distributed_table(result)]
+    if result.get("suite") == "ha":
+        return pair_tables(result)
     if result.get("suite") == "node":
         return [t for t in (f(result) for f in (node_table, idle_table, memory_table, reasons_table)) if t[2]]
     if result["settings"].get("against"):
@@ -342,6 +350,14 @@ def facts(result: dict[str, Any]) -> str:
         )
     if result.get("suite") in ("kernel", "rows", "sweep"):
         return f"{where}Python {m['python']}. {s['events']:,} events, {s['repeat']} runs each.{state}"
+    if result.get("suite") == "ha":
+        what = f"loads of {s['seconds']:.0f} s."
+        return f"{where}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}. {what}{state}"
+    if result.get("suite") == "fleet":
+        return f"{where}Python {m['python']}.{state}"
+    if result.get("suite") == "distributed":
+        what = f"{s['events']:,} events; latency at {s['rate']:,} events/s for {s['seconds']:.0f} s after {s['warm']:.0f} s."
+        return f"{where}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}. {what}{state}"
     if result.get("suite") in ("delivery", "kafka"):
         what = f"{s['events']:,} events, {s['repeat']} runs each."
         return f"{where}Java {m['java']}, Python {m['python']}, pyspark {m['pyspark']}. {what}{state}"

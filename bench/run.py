@@ -1,7 +1,7 @@
 """Measures the pipeline, its latency, the rows or columns kernel alone, batches over states of several sizes, what exactly-once delivery costs, an http
-source of a worker, or nadi beside its peers.
+source of a worker, a manager with a fleet, an app over channels, a pair, or nadi beside its peers.
 
-`python bench/run.py --suite pipeline|latency|node|http|rows|kernel|sweep|state|delivery|kafka|peers --json FILE`, see README.md.
+`python bench/run.py --suite pipeline|latency|node|http|fleet|distributed|ha|rows|kernel|sweep|state|delivery|kafka|peers --json FILE`, see README.md.
 
 Exit status: 0, 1 where an app put out something wrong or did not run, 130 after Ctrl-C (the file then holds what was measured, marked as incomplete).
 """
@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -23,7 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.checkouts import checkouts
 from bench.children import ChildFailedError, broker
 from bench.delivery import KEYS, DeliverySetting, kafka, measure_delivery
+from bench.distributed import SCALES, WAYS, DistributedSetting, measure_distributed, measure_scale
 from bench.events import make_events, write_file
+from bench.fleet import FleetSetting, measure_decisions, measure_heartbeats, measure_placement
 from bench.kafka import HALVES, KafkaSetting, measure_courses
 from bench.kernel import BATCHES, KERNEL_APPS, measure_kernel
 from bench.latency import APPS as LATENCY_APPS
@@ -33,6 +36,7 @@ from bench.many_beside import measure_beside
 from bench.many_run import measure_node
 from bench.measure import Setting, measure
 from bench.options import KAFKA, STATE, arguments, chosen_apps, conf_of
+from bench.pair import PAIR_STAGES, PairSetting, measure_pair
 from bench.peers import NoPeersError, find_peers, measure_peers, prepare
 from bench.peers_apps import SHAPES
 from bench.peers_kafka import EVENTS as KAFKA_EVENTS
@@ -210,6 +214,50 @@ def run_http(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     return measured(asked, screen, work, commits={checkout.label: checkout.commit})
 
 
+def run_fleet(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure what a fleet of workers costs a manager; -> exit status."""
+    setting = FleetSetting(folder, seconds=asked.seconds)
+
+    def work(result: Result) -> None:
+        result.add("decisions", measure_decisions(setting, screen.show))
+        result.add("placement", measure_placement(replace(setting, folder=folder / "placement"), screen.show))
+        result.add("heartbeats", measure_heartbeats(replace(setting, folder=folder / "heartbeats"), screen.show))
+
+    return measured(asked, screen, work)
+
+
+def run_distributed(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure an app of three groups over channels; -> exit status."""
+    (checkout,) = checkouts(None)
+
+    def work(result: Result) -> None:
+        bounds = (asked.events, asked.rate, asked.warm, asked.seconds)
+        setting = DistributedSetting(folder, checkout, *bounds, conf_of(asked))
+        ways = [way for way in asked.only or WAYS if way in WAYS]
+        for way, told in measure_distributed(setting, ways, screen.say) if ways else ():
+            result.add(way, told)
+        if set(asked.only or SCALES) & set(SCALES):
+            for way, told in measure_scale(setting, screen.say):
+                result.add(way, told)
+
+    return measured(asked, screen, work, commits={checkout.label: checkout.commit})
+
+
+def run_pair(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
+    """Measure a pair; -> exit status."""
+    (checkout,) = checkouts(None)
+    size = (asked.size or [0])[0]
+    conf = {"spark.master": asked.master, **conf_of(asked)}
+    stages = tuple(stage for stage in PAIR_STAGES if stage in (asked.only or PAIR_STAGES))
+    setting = PairSetting(folder, checkout, asked.seconds, asked.repeat, asked.repeat, size, conf)
+
+    def work(result: Result) -> None:
+        for name, told in measure_pair(setting, stages, screen.say):
+            result.add(name, told)
+
+    return measured(asked, screen, work, commits={checkout.label: checkout.commit})
+
+
 def run_peers(asked: argparse.Namespace, folder: Path, screen: Screen) -> int:
     """Measure nadi beside Siddhi and plain Spark; -> exit status, 2 where there are none."""
     try:
@@ -357,6 +405,12 @@ def main() -> int:
                 return run_http(asked, folder, screen)
             if asked.suite == "node":
                 return run_node(asked, folder, screen)
+            if asked.suite == "fleet":
+                return run_fleet(asked, folder, screen)
+            if asked.suite == "distributed":
+                return run_distributed(asked, folder, screen)
+            if asked.suite == "ha":
+                return run_pair(asked, folder, screen)
             if asked.against is not None:
                 return run_against(asked, folder, screen)
             if asked.suite == "latency":

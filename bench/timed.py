@@ -222,10 +222,6 @@ class TimedSink:
     def __init__(self, inner: Sink) -> None:
         self._inner = inner
 
-    @property
-    def guarantee(self) -> str:
-        return self._inner.guarantee
-
     def write(self, delivery: Delivery) -> Receipt:
         size = bytes_of(delivery.payloads)
         return stopwatch().call("write", lambda: self._inner.write(delivery), lambda _: {"bytes": size})

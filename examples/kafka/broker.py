@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nadi.io.guard import Guarded, guarded
+from nadi.io.natsserver import free_port
 
 POM = Path(__file__).with_name("pom.xml")
 CLUSTER = base64.urlsafe_b64encode(b"nadi-example-bkr").decode().rstrip("=")
@@ -95,7 +96,10 @@ def start(folder: Path, port: int = 0, java_options: Sequence[str] = QUICK) -> B
         raise NotPossible("the broker needs Java 17 or newer, and there is no java: run `make java`")
     jars = classpath()
     folder.mkdir(parents=True, exist_ok=True)
-    port, controller = port or _free_port(), _free_port()
+    # None of those that the system gives to connections that go out: it would be taken, or answer to ourselves, before the broker has it.
+    port = port or free_port()
+    while (controller := free_port()) == port:
+        continue
     config, log = folder / "server.properties", folder / "broker.log"
     config.write_text(PROPERTIES.format(port=port, controller=controller, data=folder / "data"))
     if not (folder / "data" / "meta.properties").exists():
@@ -116,13 +120,6 @@ def start(folder: Path, port: int = 0, java_options: Sequence[str] = QUICK) -> B
             time.sleep(0.1)
     guard.stop()
     raise NotPossible(f"the broker did not start on port {port}, see {log}")
-
-
-def _free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
 
 
 def main() -> int:
