@@ -1,4 +1,4 @@
-"""Writes what the pages take from the code: `docs/language/errors.md` and the marked tables of other pages.
+"""Writes what the pages take from the code: `docs/language/errors.md`, the picture `docs/internals/architecture.svg`, and the marked tables of other pages.
 
 .venv/bin/python docs/generate.py           # write
 .venv/bin/python docs/generate.py --check   # exit status 1 where a page is not current (a test does this)
@@ -9,9 +9,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+import packages
+import picture
 
 from nadi.config import settings_table
 from nadi.errors import Condition, conditions, exceptions
@@ -127,6 +131,11 @@ SECTIONS: dict[str, Sections] = {
     "language/windows.md": {"windows": windows},
     "language/stream-functions.md": {"stream functions": stream_functions},
     "operations/run.md": {"settings": settings},
+    "internals/architecture.md": {
+        "floors": packages.floors_table,
+        "others": packages.others_table,
+        **{name: partial(packages.inner_table, name) for name in packages.LARGE},
+    },
 }
 
 
@@ -186,7 +195,8 @@ def pages() -> dict[Path, str]:
     made = {
         HERE / name: marked((HERE / name).read_text(encoding="utf-8"), sections) for name, sections in SECTIONS.items()
     }
-    return {**made, HERE / "language" / "errors.md": errors()}
+    drawn = {HERE / "internals" / "architecture.svg": picture.drawing()}
+    return {**made, **drawn, HERE / "language" / "errors.md": errors()}
 
 
 def main() -> int:
