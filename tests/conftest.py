@@ -3,8 +3,13 @@ kernel in one, too."""
 
 from __future__ import annotations
 
+import gc
+import signal
+
+import httpx
 import pytest
 from hypothesis import settings
+from naming import again, short
 from servers.emptydatabase import database, database_server
 
 __all__ = ["database", "database_server"]  # fixtures for all
@@ -25,8 +30,50 @@ def _group(item: pytest.Item) -> str:
     return "columns" if "columns" in (item.path.parent.name, item.path.stem.rpartition("_")[2]) else ""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--seed", type=int, default=None, help="what the dice of the kill tests and of the simulation begin with"
+    )
+    parser.addoption(
+        "--examples", type=int, default=None, help="how many apps are generated whose parts are run as a cluster"
+    )
+
+
+def pytest_configure() -> None:
+    # httpx waits for five seconds where nobody says how long, and a busy machine may take longer. nadi itself says it everywhere.
+    patience = httpx.Client.__init__.__kwdefaults__["timeout"]
+    patience.connect = patience.read = patience.write = patience.pool = 60.0
+    # A shell lets what it runs behind ignore Ctrl-C, and processes hand that on: those that tests interrupt would not end.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.hookimpl(tryfirst=True)  # before the plugin reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if group := _group(item):
             item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_collectstart() -> None:
+    gc.disable()  # until all tests are collected: what they import stays
+
+
+def pytest_collection_finish() -> None:
+    # Python would go through all modules and 11,000 tests again and again while tests run, and find that nothing of it is garbage.
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    return short(val)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How each test that failed is run again, alone."""
+    failed = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
+    commands = {again(one.nodeid, one.keywords) for one in failed if isinstance(one, pytest.TestReport)}
+    if commands:
+        terminalreporter.section("run again")
+        for command in sorted(commands):
+            terminalreporter.write_line(command)

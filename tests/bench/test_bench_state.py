@@ -79,6 +79,7 @@ def test_output_is_compared_row_by_row(tmp_path: Path) -> None:
         compare(rows, read_output(out))
 
 
+@pytest.mark.slow
 def test_sizes_are_measured_in_turn_without_spark_and_come_back_after_a_kill(tmp_path: Path) -> None:
     found = dict(measure_direct(tmp_path, ["flat"], [1, 4], 3, lambda _line: None))
     assert list(found) == ["flat direct, 1 MB", "flat direct, 4 MB"]
@@ -92,6 +93,7 @@ def test_sizes_are_measured_in_turn_without_spark_and_come_back_after_a_kill(tmp
     assert "| flat direct, 4 MB |" in markdown({**told, "started": "now", "complete": True})
 
 
+@pytest.mark.slow
 def test_both_apps_are_measured_without_spark_where_both_are_asked_for(tmp_path: Path) -> None:
     found = dict(measure_direct(tmp_path, ["flat", "keyed"], [1], 2, lambda _line: None))
     assert list(found) == ["flat direct, 1 MB", "keyed direct, 1 MB"]

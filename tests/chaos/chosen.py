@@ -131,13 +131,16 @@ def move(world: World, dice: random.Random) -> Fault:
         want(world, step, "")
         app = asked(world, "other hosts" if step == "raised" else "move", dice.sample(NAMES, len(NAMES)))
         held = come(world, step)
+    hosts = hosts_of(world)
+    if victim == "host" and not hosts:  # what died before has not been replaced yet
+        victim = "driver"
     what = f"{victim} at '{step}' of {app}"
     if victim == "node":
         return kill_node(world, "move", what)
     if victim == "driver":
         return restarted(world, "move", [held], what)
     try:
-        host = dice.choice(hosts_of(world))
+        host = dice.choice(hosts)
         return host_killed(world, "move", what, host, _index(world, host))
     finally:
         held.send(signal.SIGCONT)

@@ -29,7 +29,8 @@ from strikes import ROUNDS  # noqa: E402 (the folder had to be added first)
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("chaos")
     group.addoption("--rounds", type=int, default=None, help="kill so many times")
-    group.addoption("--seed", type=int, default=None, help="what the dice of the kill test begin with")
+    group.addoption("--kinds", default="", help="only these faults, with commas (of a cluster or a pair)")
+    group.addoption("--load", type=int, default=None, help="events a second that a pair is sent")
     group.addoption("--pools", choices=("true", "false", "both"), default="both", help="whether apps share queries")
 
 
@@ -64,6 +65,12 @@ def rounds(request: pytest.FixtureRequest) -> int:
 def seed(request: pytest.FixtureRequest) -> int:
     given: int | None = request.config.getoption("seed", None)
     return int(time.time()) if given is None else given
+
+
+@pytest.fixture
+def kinds(request: pytest.FixtureRequest) -> list[str]:
+    given: str = request.config.getoption("kinds", "")
+    return [kind for kind in given.split(",") if kind]
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from nadi.io import staging
+from nadi.io import durablefiles
 from nadi.pipeline.coordinator.coordinator import Coordinator
 from nadi.pipeline.coordinator.group import Group
 from nadi.pipeline.coordinator.run import QueryRun
@@ -47,7 +47,7 @@ AT_MOVES = ("moves", "raised", "enters")
 
 _appending = threading.local()
 _moving: set[str] = set()
-_put, _append, _write = FolderStore.put, CommitLog.append, staging.write
+_put, _append, _write = FolderStore.put, CommitLog.append, durablefiles.write
 _wanted, _move, _stay, _left, _enter = (
     Placement.wanted,
     Placement.move,
@@ -78,7 +78,7 @@ def install() -> None:
     """Have this process, and the children that it forks, hold at their moments."""
     FolderStore.put = _put_object  # type: ignore[method-assign]
     CommitLog.append = _append_commit  # type: ignore[method-assign]
-    staging.write = _write_some
+    durablefiles.write = _write_some
     Placement.wanted = _want_place  # type: ignore[method-assign]
     Placement.move = _move_place  # type: ignore[method-assign]
     Placement.stay = _stay_there  # type: ignore[method-assign]

@@ -27,11 +27,12 @@ from nodes import TRACE, Late
 from piling import files, left_over, more_memory, too_many
 from report import Report
 from revisions import Asking
+from servers.ports import free_port
 from sides import AWAY, Judge, Sides
 from strikes import deck, strike
 from world import World
 
-from nadi.io.natsserver import NatsServer, free_port
+from nadi.io.natsserver import NatsServer
 
 pytestmark = [pytest.mark.spark]
 

@@ -78,6 +78,23 @@ def test_each_app_is_told_of_as_it_is_taken_and_one_that_is_refused_keeps_no_oth
     assert [text.file for text in made.added] == [str(p) for p in paths]
 
 
+def test_refs_stand_for_what_the_deployment_has_and_their_options_are_not_in_the_text(tmp_path: Path):
+    (path,) = files(tmp_path, "One")
+    path.write_text(path.read_text().replace("define", "@sink(ref='out', @map(type='json')) define"))
+    config = tmp_path / "deployment.yaml"
+    options = "{publisher.url: 'http://127.0.0.1:1/', basic.auth.username: u, basic.auth.password: s3cret}"
+    config.write_text(f"siddhi.refs: [{{ref: {{name: out, type: http, properties: {options}}}}}]")
+    with node(tmp_path / "state") as made:
+        unknown = nadi("app", "add", path, "--state-dir", tmp_path / "state")
+        done = nadi("app", "add", path, "--state-dir", tmp_path / "state", "--config", config)
+    assert isinstance(unknown.exception, NadiError)
+    assert unknown.exception.condition == "REF_UNKNOWN"
+    assert done.exit_code == 0, done.exception
+    (text,) = made.added
+    assert "s3cret" not in text.text
+    assert "s3cret" in text.filled
+
+
 def test_an_app_is_removed_by_its_name(tmp_path: Path):
     with node(tmp_path / "state") as made:
         done = nadi("app", "remove", "One", "--state-dir", tmp_path / "state")

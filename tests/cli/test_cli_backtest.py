@@ -61,6 +61,16 @@ def test_both_versions_must_have_the_streams(app: Path, tmp_path: Path):
     assert "'Totals'" in str(failure)
 
 
+def test_refs_stand_for_what_the_deployment_has(app: Path, tmp_path: Path):
+    """Both versions get past their text; what is wrong is the column of the time, which only the ref could name."""
+    app.write_text(f"@source(ref='in', @map(type='json')) {APP}")
+    config = tmp_path / "deployment.yaml"
+    config.write_text("siddhi.refs: [{ref: {name: in, type: inMemory, properties: {topic: t, event.time: n}}}]")
+    options = ("--input", f"In={tmp_path}/none.csv", "--stream", "Nothing", "--against", str(app))
+    failures = [backtest(app, *options, *more).exception for more in ((), ("--config", str(config)))]
+    assert [f.condition for f in failures if isinstance(f, NadiError)] == ["REF_UNKNOWN", "STREAM_NOT_DEFINED"]
+
+
 def test_differences_stand_side_by_side():
     rows = ((1_000, '{"n": 1}', ""), (2_000, '{"n": 20000}', '{"n": 3}'), (2_000, "", '{"n": 4}'))
     found = {"A": Difference(5, 2, 2, rows), "B": Difference(7), "C": Difference(columns="n int and n bigint")}

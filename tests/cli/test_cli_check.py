@@ -96,3 +96,92 @@ def test_no_error_shows_the_value_of_a_connection(written, capsys):
     said = capsys.readouterr().out
     assert "${P}" in said
     assert "S3cret" not in said
+
+
+WRONG = """@app:name('Sent')
+@source(type='htpp', receiver.url='http://127.0.0.1:8006/in', @map(type='jsn'))
+define stream In (a int);
+@sink(type='kafka', topik='x', bootstrap.servers='localhost:9092', @map(type='json'))
+define stream Out (a int);
+@store(type='rdbm', jdbc.url='jdbc:mysql://db/x')
+define table T (a int);
+from In join T on In.a == T.a select In.a as a insert into Out;
+"""
+
+
+def test_types_and_options_of_connectors_are_checked_each_at_its_place(written, capsys):
+    path = written("a.siddhi", WRONG)
+    assert check([path], False) == 1
+    assert (
+        capsys.readouterr().out
+        == f"""{path}:2:9: [EXTENSION_NOT_FOUND] 'htpp' is not a type of source (did you mean 'http'?)
+    @source(type='htpp', receiver.url='http://127.0.0.1:8006/in', @map(type='jsn'))
+            ^^^^^^^^^^^
+{path}:2:68: [EXTENSION_NOT_FOUND] 'jsn' is not a type of mapper (did you mean 'json'?)
+    @source(type='htpp', receiver.url='http://127.0.0.1:8006/in', @map(type='jsn'))
+                                                                       ^^^^^^^^^^
+{path}:4:21: [OPTION_UNKNOWN] @sink of Out (kafka) has no option 'topik' (did you mean 'topic'?)
+    @sink(type='kafka', topik='x', bootstrap.servers='localhost:9092', @map(type='json'))
+                        ^^^^^^^^^
+{path}:6:8: [EXTENSION_NOT_FOUND] 'rdbm' is not a type of store (known: inmemory)
+    @store(type='rdbm', jdbc.url='jdbc:mysql://db/x')
+           ^^^^^^^^^^^
+4 errors in 1 of 1 app
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "kind"), [("file.uri='/x/{{a}}.txt'", "text"), ("dir.uri='s3://x'", "csv"), ("file.uri='/x'", "parquet")]
+)
+def test_what_a_file_sink_cannot_do_is_told_at_the_option_that_asks_for_it(written, capsys, option, kind):
+    start = f"@sink(type='file', {option}, @map(type='{kind}')) "
+    path = written("a.siddhi", start + "define stream S (a int);\nfrom S select a insert into T;\n")
+    assert check([path], True) == 1
+    (record,) = json.loads(capsys.readouterr().out)
+    assert record["condition"] == "NOT_SUPPORTED"
+    assert start[record["column"] - 1 : record["endColumn"] - 1] == option
+
+
+def test_refs_stand_for_what_a_deployment_says_and_errors_stand_where_the_app_has_them(written, capsys):
+    config = written(
+        "deployment.yaml",
+        'siddhi.refs:\n  - ref: {name: orders, type: http, properties: {receiver.url: "http://127.0.0.1:8006/in"}}\n',
+    )
+    good = written("a.siddhi", "@source(ref='orders', @map(type='json')) define stream S (a int);\n")
+    assert check([good], False, config=config) == 0
+    assert check([good], False) == 1
+    told = capsys.readouterr().out
+    assert "[REF_UNKNOWN] 'orders' is no ref of siddhi.refs" in told
+    assert told.endswith("1 error in 1 of 1 app\n")
+    path = written("b.siddhi", "@source(ref='orders', @map(type='jsn')) define stream S (a int);\n")
+    assert check([path], False, config=config) == 1
+    assert (
+        capsys.readouterr().out
+        == f"""{path}:1:28: [EXTENSION_NOT_FOUND] 'jsn' is not a type of mapper (did you mean 'json'?)
+    @source(ref='orders', @map(type='jsn')) define stream S (a int);
+                               ^^^^^^^^^^
+1 error in 1 of 1 app
+"""
+    )
+
+
+def test_no_error_of_an_option_shows_a_password_that_a_variable_has(written, capsys):
+    text = "@sink(type='http', publisher.url='http://ada:${P}@localhost:x/in', basic.auth.password='${P}') define stream S (a int);"
+    path = written("a.siddhi", text)
+    assert check([path], False, ["P=S3cret"]) == 1
+    said = capsys.readouterr().out
+    assert "[OPTION_INVALID]" in said
+    assert "S3cret" not in said
+
+
+def test_settings_of_the_node_count_as_they_do_for_run(written, capsys):
+    text = (
+        "define stream S (a int);\n@PartitionById define aggregation G from S select sum(a) as n aggregate every sec;\n"
+    )
+    path = written("a.siddhi", text)
+    assert check([path], False) == 1
+    assert "the property shardId" in capsys.readouterr().out
+    assert check([path], False, conf=["nadi.properties.shardId=1"]) == 0
+    with pytest.raises(NadiError, match="INVALID_SETTING"):
+        check([path], False, conf=["nadi.no.such=1"])

@@ -47,7 +47,7 @@ ROWS = (
 def filled(state: Path, settings: ErrorStoring) -> None:
     (state / "A" / "cuts").mkdir(parents=True)
     store = error_store(state / "A", "A", settings)
-    note_store(state / "A", store, settings)
+    note_store(state / "A", store)
     errorstore.stage(state / "A", 1, 0, ROWS)
     store.commit(1, [0])
 

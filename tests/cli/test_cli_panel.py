@@ -11,7 +11,7 @@ from rich.console import Console
 
 from nadi.cli import query
 from nadi.cli.panel import Lines, LivePanel, Screen, panel, plain
-from nadi.metrics import AppProgress, Circuit
+from nadi.metrics import AppProgress, Circuit, Said
 from nadi.pipeline.ondemand import Found
 
 EVIL = "\x1b[31m\u009b2J \u202e [/red] "
@@ -21,7 +21,7 @@ PROGRESS = AppProgress(
     circuits=(Circuit("sink http of Out", "open", 1_000, 3, EVIL),),
     warnings=(EVIL,),
     last_error=EVIL,
-    said=(f"INFO {EVIL}\nINFO a second line",),
+    said=(Said(f"INFO {EVIL}\nINFO a second line"),),
 )
 SHOWN = "\\u001b[31m\\u009b2J \\u202e [/red]"
 

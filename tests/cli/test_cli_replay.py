@@ -77,6 +77,21 @@ def test_a_changed_text_shows_what_it_would_have_emitted(app: Path):
     assert "where the replay gives" in answer.output
 
 
+def test_refs_stand_for_what_the_deployment_has(app: Path):
+    out = app.parent / "out.jsonl"
+    written = f"type='file', file.uri='{out}'"
+    assert written in app.read_text()
+    app.write_text(app.read_text().replace(written, "ref='out'"))
+    config = app.parent / "deployment.yaml"
+    config.write_text(f"siddhi.refs: [{{ref: {{name: out, type: file, properties: {{file.uri: {out}}}}}}}]")
+    answer = replay(app, "--config", str(config))
+    assert answer.exit_code == 0, answer.exception
+    assert "equal to what was emitted" in answer.output
+    failure = replay(app).exception
+    assert isinstance(failure, NadiError)
+    assert failure.condition == "REF_UNKNOWN"
+
+
 def test_a_stretch_without_cuts_is_said(app: Path):
     assert "no cut lies there" in replay(app, "--from", "50").output
 

@@ -145,6 +145,19 @@ def test_a_folder_without_tests_is_an_error(tmp_path):
     assert answer.exit_code == 1
 
 
+def test_an_app_gets_no_variable_of_the_environment_that_is_not_named(folder, monkeypatch):
+    monkeypatch.setenv("SPAN", "1 min")
+    place = str(folder(good=GOOD.removeprefix("variables: {SPAN: 1 min}\n")))
+    refused = CliRunner().invoke(cli, ["test", place])
+    assert (refused.exit_code, "[VARIABLE_NOT_SET]" in refused.output) == (1, True)
+    assert CliRunner().invoke(cli, ["test", place, "--env", "SPAN"]).output.endswith("2 scenarios passed\n")
+    assert CliRunner().invoke(cli, ["test", place, "--env", "SPAN=1 min"]).exit_code == 0
+
+
+def test_a_file_goes_before_what_the_command_says(folder):
+    assert CliRunner().invoke(cli, ["test", str(folder(good=GOOD)), "--env", "SPAN=1 millisec"]).exit_code == 0
+
+
 def test_a_file_that_cannot_be_read_fails_and_the_others_run(folder, capsys):
     place = folder(plain=GOOD, broken="scenarios:\n  - nmae: x\n", lost="app: lost.siddhi\nscenarios: []\n")
     status, out = _printed(capsys, [place], "", False)

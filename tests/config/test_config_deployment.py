@@ -22,6 +22,15 @@ def refused(content: dict[str, Any]) -> dict[str, Any]:
     return dict(raised.value.parameters)
 
 
+def test_a_number_can_be_a_name_and_an_empty_part_of_a_section_is_none():
+    content = yaml.safe_load(
+        "wso2.carbon:\n  id: 5\n  ports:\ncluster.config:\n  groupId: 7\nauth.configs:\n  restAPIAuthConfigs:\nwso2.datasources:\n  dataSources:\n"
+    )
+    found = deployment_of(content).sections
+    assert (found.carbon.id, found.cluster.group) == ("5", "7")
+    assert found.datasources == deployment_of({}).sections.datasources
+
+
 def test_an_empty_file_gives_a_working_node(tmp_path: Path):
     path = tmp_path / "deployment.yaml"
     path.write_text("")

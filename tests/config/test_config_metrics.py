@@ -46,15 +46,13 @@ def test_without_sections_the_node_measures_and_nobody_is_told():
         1_028,
     )
     reporting = metrics.reporting
-    assert [(r.name, r.enabled) for r in (*reporting.jmx, *reporting.console, *reporting.csv, *reporting.slf4j)] == [
-        ("JMX", True),
+    assert [(r.name, r.enabled) for r in (*reporting.console, *reporting.csv, *reporting.slf4j)] == [
         ("Console", False),
         ("CSV", False),
         ("SLF4J", False),
     ]
     assert {r.polling_period for r in (*reporting.console, *reporting.csv, *reporting.slf4j)} == {60}
     assert reporting.slf4j[0].logger_name == "metrics"
-    assert reporting.jmx[0].domain == "org.wso2.carbon.metrics"
     assert found.metrics_places == ()
     assert found.sections.own.otlp.endpoint == ""
 
@@ -97,6 +95,41 @@ def test_what_has_no_effect_is_noted():
     assert "nadi has no HDR_HISTOGRAM" in notice
     (notice,) = of("wso2.metrics: {reporting: {console: [{enabeld: true}]}}").notices
     assert "did you mean 'enabled'" in notice
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("wso2.metrics: {jmx: {registerMBean: true}}", "wso2.metrics.jmx"),
+        ("wso2.metrics: {jmx: {registerMBean: false, name: 'x:type=Y'}}", "wso2.metrics.jmx"),
+        ("wso2.metrics: {reporting: {jmx: {enabled: true}}}", "wso2.metrics.reporting.jmx"),
+        ("wso2.metrics: {reporting: {jmx: [{name: JMX, domain: x}]}}", "wso2.metrics.reporting.jmx"),
+        ("wso2.metrics.prometheus: {reporting: {prometheus: [{enabled: true}]}}", "wso2.metrics.prometheus"),
+        ("wso2.metrics.das: {reporting: {das: [{enabled: true}]}}", "wso2.metrics.das"),
+        (
+            "wso2.metrics: {reservoir: {parameters: {numberOfSignificantValueDigits: 3}}}",
+            "wso2.metrics.reservoir.parameters.numberOfSignificantValueDigits",
+        ),
+        (
+            "wso2.metrics: {reservoir: {parameters: {resetOnSnapshot: true}}}",
+            "wso2.metrics.reservoir.parameters.resetOnSnapshot",
+        ),
+        ("wso2.metrics: {reservoir: {parameters: {window: 5}}}", "wso2.metrics.reservoir.parameters.window"),
+        (
+            "wso2.metrics.jdbc: {dataSource: [{dataSourceName: M, lookupDataSource: false}]}",
+            "wso2.metrics.jdbc.dataSource[0].lookupDataSource",
+        ),
+    ],
+)
+def test_a_key_of_the_reference_that_nadi_does_not_use_is_noted(text: str, path: str):
+    (notice,) = of(text).notices
+    assert notice.startswith(f"'{path}' has no effect: ")
+    assert "nothing reads it" not in notice
+
+
+def test_parameters_of_a_reservoir_as_they_are_shipped_ask_for_nothing():
+    shipped = "{size: 1028, window: 1, windowUnit: SECONDS, numberOfSignificantValueDigits: 2, resetOnSnapshot: false}"
+    assert of(f"wso2.metrics: {{reservoir: {{parameters: {shipped}}}}}").notices == ()
 
 
 @pytest.mark.parametrize(

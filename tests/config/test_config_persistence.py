@@ -63,6 +63,20 @@ def test_the_incremental_stores_are_these_stores(tmp_path):
     assert (found.store, store_of(found, tmp_path).name) == (FILES, "/srv/r")
 
 
+def test_a_location_may_be_the_url_of_an_object_store_or_of_a_folder(tmp_path):
+    s3 = "s3://key:sesame@bucket/r?endpoint_override=h:1&scheme=http"
+    found = read(tmp_path, f"state.persistence: {{config: {{location: '{s3}'}}}}")
+    assert (found.store, store_of(found, tmp_path).name) == (FILES, "s3://bucket/r")
+    assert "sesame" not in repr(found)
+    assert store_of(Persistence(location="file:///srv/r%20s"), tmp_path).name == "/srv/r s"
+
+
+def test_a_url_that_nobody_knows_is_refused_without_its_password(tmp_path):
+    with pytest.raises(NadiError, match=r"state\.persistence\.config\.location.*gopher://host/log") as caught:
+        store_of(Persistence(location="gopher://user:sesame@host/log?key=sesame"), tmp_path)
+    assert (caught.value.condition, "sesame" in str(caught.value)) == ("INVALID_SETTING", False)
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -81,7 +81,14 @@ def test_a_value_under_another_name_or_a_damaged_file_is_refused(folder: Path):
     content["secrets"]["b"] = content["secrets"]["a"]
     path.write_text(json.dumps(content))
     assert condition(kept.value, "b")[0] == "SECRETS_KEY_WRONG"
-    for text in ("{", "[]", '{"version": 2, "secrets": {}}', '{"version": 1, "secrets": {"a": 1}}'):
+    for text in (
+        "{",
+        "[" * 100_000,
+        '{"version": ' + "[" * 100_000,
+        "[]",
+        '{"version": 2, "secrets": {}}',
+        '{"version": 1, "secrets": {"a": 1}}',
+    ):
         path.write_text(text)
         assert condition(kept.aliases)[0] == "SECRETS_DAMAGED"
 

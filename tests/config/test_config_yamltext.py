@@ -29,12 +29,44 @@ BOMBS = {
     "levels": "\n".join(" " * i + f"a{i}:" for i in range(500)),
     "characters": "a: " + "x" * 2_000_000,
 }
+NO_VALUES = {
+    "digits": "a: " + "9" * 5_000,
+    "a number to the base of 60": "a: 1" + ":59" * 200_000,
+    "a date with many digits": "a: 2001-01-01 10:10:10." + "1" * 200_000,
+    "a month that no year has": "a: 2001-13-45",
+    "no number": "a: !!int x",
+    "no truth": "a: !!bool x",
+    "no date": "a: !!timestamp x",
+    "no bytes": "a: !!binary \u00e9",
+    "a list as a key": "? [a]\n: b",
+}
+"""YAML that is read, and whose values cannot be made."""
 
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_an_error_of_yaml(name: str) -> None:
     with pytest.raises(yaml.YAMLError):
         read(BOMBS[name])
+
+
+@pytest.mark.parametrize("name", NO_VALUES)
+def test_a_value_that_cannot_be_made_is_an_error_of_yaml_and_a_named_one_in_a_deployment(
+    name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(yaml.YAMLError):
+        read(NO_VALUES[name])
+    (tmp_path / "deployment.yaml").write_text(NO_VALUES[name])
+    with pytest.raises(NadiError, match="INVALID_SETTING") as failed:
+        read_deployment(tmp_path / "deployment.yaml")
+    assert len(str(failed.value)) < 2_000
+
+
+def test_a_number_of_many_digits_in_a_test_file_is_a_text() -> None:
+    assert read_yaml("a: " + "9" * 5_000).value == {"a": "9" * 5_000}
+
+
+def test_a_long_text_is_a_text() -> None:
+    assert read("a: " + "x" * 100_000 + "\nb: '" + "9" * 5_000 + "'")["b"] == "9" * 5_000
 
 
 @pytest.mark.parametrize("name", BOMBS)

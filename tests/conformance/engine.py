@@ -34,10 +34,12 @@ _PARSERS: dict[str, Callable[[str], object]] = {
 class Engine:
     """One case's engine: several runtimes on one clock and broker."""
 
+    caches_last = True
+
     def __init__(self) -> None:
         self.check: Any = sys.modules["check"]
         self._manager: RuntimeManager | None = None
-        self._registry = registry()
+        self._registry = registry(self.caches_last)
         self._runtimes: dict[int, Runtime] = {}
         self._revisions: dict[str, bytes] = {}
         self._snapshots: dict[str, bytes] = {}
@@ -195,6 +197,8 @@ def _stays(annotation: Annotation) -> bool:
 
 class Restarting(Engine):
     """After each step every app gets a new kernel, from the last dump and the deltas since: results must not change."""
+
+    caches_last = False
 
     def __init__(self) -> None:
         super().__init__()

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+AT_THE_ROOT = tuple(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"))
+IN_THE_SITE = tuple(sorted((ROOT / "docs").rglob("*.md")))
+PAGES = (*AT_THE_ROOT, *IN_THE_SITE)
 _FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"(?:--|#) (\S+\.(?:siddhi|yaml))\n")
 

@@ -9,13 +9,14 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from docpages import ALL, PAGES, ROOT, Block, blocks, examples, of_kind
+from docpages import ALL, IN_THE_SITE, PAGES, ROOT, Block, blocks, examples, of_kind
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -34,6 +35,7 @@ from nadi.io.registry import (
     sink_kind,
     source_kind,
 )
+from nadi.kernel.rows.windows import WINDOWS
 from nadi.pipeline.engine import plan_on_demand
 from nadi.plan import plan_app
 from nadi.runtime import Runtime
@@ -184,6 +186,12 @@ def session() -> Iterator[Any]:
     end_driver(15)
 
 
+def _put_back(windows: dict[str, Any]) -> None:
+    """Leave the table of windows as it was."""
+    WINDOWS.clear()
+    WINDOWS.update(windows)
+
+
 @pytest.mark.parametrize("page", _programs())
 def test_the_programs_of_a_page_run_and_print_what_is_shown(page: Path, request, tmp_path, monkeypatch):
     found = [b for b in blocks(page) if b.kind in ("python", "output")]
@@ -191,6 +199,7 @@ def test_the_programs_of_a_page_run_and_print_what_is_shown(page: Path, request,
         request.getfixturevalue("session")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
+    request.addfinalizer(partial(_put_back, dict(WINDOWS)))  # a page may add a window
     for block, after in zip(found, [*found[1:], None], strict=True):
         if block.kind != "python":
             continue
@@ -225,7 +234,7 @@ def test_links_lead_to_pages_and_headings_that_exist(page: Path):
 
 def test_every_page_is_in_the_navigation():
     listed = re.findall(r":\s+(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(listed) == sorted(str(p.relative_to(ROOT / "docs")) for p in PAGES[1:])
+    assert sorted(listed) == sorted(str(p.relative_to(ROOT / "docs")) for p in IN_THE_SITE)
 
 
 def test_what_is_made_from_the_code_is_current():
@@ -268,7 +277,7 @@ def test_the_options_of_a_sink_are_those_of_the_code(name: str):
     assert sorted(told) == sorted(o.name for o in sink_kind(name).options)
 
 
-@pytest.mark.parametrize("name", ["json", "csv", "text", "arrow"])
+@pytest.mark.parametrize("name", ["json", "csv", "text", "xml", "arrow"])
 def test_the_options_of_a_mapper_are_those_of_the_code(name: str):
     rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", _section(IO_PAGE, f"Mapper {name}"), re.MULTILINE)
     told = {(option, direction.strip()) for option, both in rows for direction in both.split(",")}

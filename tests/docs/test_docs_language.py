@@ -246,5 +246,8 @@ def _options() -> set[str]:
 
 def test_every_option_of_an_annotation_that_planning_asks_for_is_told():
     page = (PAGES / "annotations.md").read_text(encoding="utf-8")
+    page += (ROOT / "docs" / "operations" / "io.md").read_text(
+        encoding="utf-8"
+    )  # options of sources that a plan looks at
     assert {"idle.time", "execGroup", "action"} <= _options()
     assert sorted(o for o in _options() if not re.search(rf"(?<![\w.]){re.escape(o)}(?![\w.])", page)) == []

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 from docpages import ROOT, blocks
-from test_docs_worker import Shell, free_ports, replaced, walk
+from servers.ports import free_ports
+from test_docs_worker import Shell, replaced, walk
 
+from nadi.config.auth import RestAuth
 from nadi.config.deployment import deployment_of
 from nadi.server.security.grants import permission_id
 from nadi.server.security.permissions import SAPP
@@ -46,7 +48,8 @@ def test_the_id_that_is_shown_is_that_of_the_permission():
 
 
 def test_the_deployment_of_a_provider_that_is_shown_is_one_without_notices():
-    (block,) = (b for b in blocks(PAGE) if b.kind == "yaml")
-    found = deployment_of(yaml.safe_load(block.text))
-    assert found.notices == ()
+    bounds, provider = (deployment_of(yaml.safe_load(b.text)) for b in blocks(PAGE) if b.kind == "yaml")
+    assert bounds.notices == provider.notices == ()
+    assert bounds.sections.auth.rest == RestAuth()  # what is shown is what it is without
+    found = provider
     assert found.sections.auth.properties.issuer == "https://idp.example:9443/oauth2/token"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 from docpages import ROOT, blocks
-from test_docs_worker import Shell, free_ports, walk
+from servers.ports import free_ports
+from test_docs_worker import Shell, walk
 
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema

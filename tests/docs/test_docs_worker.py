@@ -5,27 +5,28 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 import yaml
 from docpages import ROOT, blocks
+from servers.ports import free_ports
 
 from nadi.config.deployment import deployment_of
 
 PAGE = ROOT / "docs" / "operations" / "worker.md"
+LOGS = ("worker.log", "errors")
 WITHIN = 180.0  # seconds for what comes by itself: a start of Spark, an output
 
 
 class Shell:
     """A bash that commands are typed into."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, variables: Mapping[str, str] | None = None) -> None:
         self._said = folder / "said"
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         self._errors = (folder / "errors").open("wb")
@@ -35,7 +36,7 @@ class Shell:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             cwd=folder,
-            env={**os.environ, "PATH": path, "NO_COLOR": "1"},
+            env={**os.environ, "PATH": path, "NO_COLOR": "1", **(variables or {})},
         )
 
     def run(self, command: str) -> str:
@@ -59,14 +60,6 @@ class Shell:
         self._process.wait()
         self._process.stdout.close()
         self._errors.close()
-
-
-def free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    found = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return found
 
 
 def commands(page: Path = PAGE) -> Iterator[tuple[str, str]]:
@@ -93,14 +86,14 @@ def replaced(command: str, changes: Mapping[str, str]) -> str:
     return command
 
 
-def walk(page: Path, shell: Shell, folder: Path, changed: Callable[[str], str]) -> int:
+def walk(page: Path, shell: Shell, folder: Path, changed: Callable[[str], str], logs: Sequence[str] = LOGS) -> int:
     """Run the commands of a page in order, as `changed` makes them, each until it prints what is shown; -> how many there were."""
     ran = 0
     for command, shown in commands(page):
         command = changed(command)
         until = time.monotonic() + WITHIN
         while not matches(shown, printed := shell.run(command)):
-            said = "\n".join((folder / name).read_text() for name in ("worker.log", "errors"))
+            said = "\n".join((folder / name).read_text() for name in logs if (folder / name).exists())
             assert time.monotonic() < until, f"{command}\nprinted {printed}\nshown {shown}\n{said}"
             time.sleep(0.2)
         ran += 1

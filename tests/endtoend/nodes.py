@@ -20,7 +20,7 @@ from typing import Any
 
 MARK = "NADI_ENDTOEND"
 PATIENCE = 400.0  # seconds: the machine of the tests may be busy with something else
-LOOK = 0.02
+LOOK = 0.05  # seconds: a look takes milliseconds, of the processors that nodes need
 COMMAND = (sys.executable, "-m", "nadi")
 TRACE = "Traceback (most recent call last)"
 
@@ -86,8 +86,14 @@ class Node:
             return {}
         return found
 
+    def read_to(self, app: str) -> int:
+        """Up to which position the first input was read by cuts that are done, over all partitions."""
+        done = self.progress(app).get("n", -1)
+        ends = next((cut["ends"] for cut in reversed(self.cuts(app)) if cut["n"] <= done), {})
+        return sum(ends.get("0", {}).values())
+
     def taken(self, app: str) -> int:
-        """Events of all inputs so far, over all runs."""
+        """Events of all inputs so far, over all runs, as the node shows it. Killed directly behind a commit it forgets those of that cut (`read_to`)."""
         found = self.progress(app)
         parts = [found[part]["events_in"] for part in ("before", "counts")] if found else []
         return sum(n for part in parts for n in part.values())

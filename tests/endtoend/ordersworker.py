@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
-import secrets
-import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
-from nodes import COMMAND, MARK, Node, environment
-from workernode import free_ports
+from nodes import Node, lines
+from servers import asking
+from servers.ports import free_ports
+from workernode import is_ready, started
 
 ORDERS = """@App:name('Orders')
 @source(type='http', receiver.url='http://127.0.0.1:{port}/orders', @map(type='json'))
@@ -44,34 +45,18 @@ class Worker:
         self.node = self.started()
 
     def started(self) -> Node:
-        mark, screen = secrets.token_hex(8), self.folder / "screen"
-        command = [*COMMAND, "worker", "--conf", str(self.folder / "deployment.yaml"), "--home", str(self.home)]
-        with screen.open("wb") as out:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-                env=environment(**{MARK: mark}),
-            )
-        node = Node(process, mark, self.home / "state", screen)
-        node.until(self.is_ready)
-        if made := re.search(r"the password (\S+)", node.said()):
-            self.password = made[1]
+        node, made = started(self.folder, self.ports["http"], {}, adding=False)
+        self.password = made or self.password
         return node
 
     def is_ready(self) -> bool:
-        try:
-            return httpx.get(self.url("/health/ready")).status_code == 200
-        except httpx.TransportError:
-            return False
+        return is_ready(self.ports["http"])
 
     def url(self, path: str, kind: str = "http") -> str:
         return f"http://127.0.0.1:{self.ports[kind]}{path}"
 
     def ask(self, method: str, path: str, kind: str = "http", **given: Any) -> httpx.Response:
-        return httpx.request(method, self.url(path, kind), auth=("admin", self.password), timeout=60, **given)
+        return asking.request(method, self.url(path, kind), auth=("admin", self.password), timeout=60, **given)
 
     def text(self, **changes: str) -> str:
         text = ORDERS.format(port=self.ports["orders"], out=self.out)
@@ -84,12 +69,21 @@ class Worker:
 
     def feed(self, symbol: str, volume: int) -> None:
         body = {"event": {"symbol": symbol, "volume": volume}}
-        assert httpx.post(self.url("/orders", "orders"), json=body).status_code == 202
+        assert asking.post(self.url("/orders", "orders"), json=body).status_code == 202
 
     def totals(self) -> list[int]:
-        if not self.out.exists():
-            return []
-        return [json.loads(line)["event"]["total"] for line in self.out.read_text().splitlines()]
+        return [json.loads(line)["event"]["total"] for line in lines(self.out)]
 
     def query(self, query: str, **given: Any) -> httpx.Response:
         return self.ask("POST", "/stores/query", "query", json={"appName": "Orders", "query": query, **given})
+
+
+@contextmanager
+def working(folder: Path) -> Iterator[Worker]:
+    """A worker, which is ended with all its processes whatever happens."""
+    made = Worker(folder)
+    try:
+        yield made
+    finally:
+        made.node.kill_tree()
+        made.node.process.wait()

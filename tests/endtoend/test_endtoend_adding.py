@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from httpclient import post
 from nodes import TRACE, events, nadi, running
+from servers.ports import free_port
 from test_endtoend_crashes import jvm
 
-from nadi.io.natsserver import free_port
 from nadi.pipeline.node import is_locked
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -129,5 +129,5 @@ def test_a_text_that_is_wrong_is_told_as_nadi_run_tells_it_before_a_node_is_look
     done = nadi("app", "add", tmp_path / "wrong.siddhi", "--state-dir", tmp_path / "state")
     run = nadi("run", tmp_path / "wrong.siddhi", "--state-dir", tmp_path / "state")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "line 1:52: [STREAM_NOT_DEFINED]" in done.stderr
+    assert f"{tmp_path}/wrong.siddhi:1:52: [STREAM_NOT_DEFINED]" in done.stderr
     assert done.stderr.strip() in run.stdout + run.stderr

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 from nodes import TRACE, Node, events, running
+from servers.ports import free_port
 from sums import APP, expected, made, per_key
 
-from nadi.io.natsserver import NatsServer, free_port
+from nadi.io.natsserver import NatsServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 

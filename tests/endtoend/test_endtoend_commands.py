@@ -14,6 +14,15 @@ from nodes import TRACE, nadi
 from nadi.cli.main import main
 
 PLACES = ["--env", "FLIGHTS=a", "--env", "WEATHER=b", "--env", "ALERTS=c"]
+VARIABLES = [
+    "SOURCE_PORT=8006",
+    "DATABASE=jdbc:sqlite:/d",
+    "DATABASE_USER=u",
+    "DATABASE_PASSWORD=p",
+    "WEST=w",
+    "EAST=e",
+    "OUTPUT=o",
+]
 WRONG = """@app:name('Wrong')
 define stream Readings (machine string, degrees double);
 from Readings[degree > 10.0]
@@ -47,7 +56,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 def test_check_says_that_the_examples_have_no_errors():
     examples = sorted(DEMO.parents[1].glob("*/*.siddhi"))
     assert len(examples) >= 3
-    done = nadi("check", *examples, *PLACES)
+    done = nadi("check", *examples, *PLACES, *[word for one in VARIABLES for word in ("--env", one)])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{len(examples)} apps checked, no errors\n"
 

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import pytest
-from nodes import COMMAND, nadi
-from workernode import WorkerNode, free_ports, working
+from nodes import COMMAND, lines, nadi
+from servers import asking
+from servers.ports import free_ports
+from workernode import WorkerNode, working
 
 from tests.servers.databases import Database, NotPossible, mariadb, postgres
 
@@ -72,23 +73,6 @@ cluster.config:
     heartbeatInterval: 1000
     heartbeatMaxRetry: 2
     eventPollingInterval: 1000
-deployment.config:
-  type: ha
-  eventByteBufferQueueCapacity: 20000
-  byteBufferExtractorThreadPoolSize: 5
-  eventSyncServer:
-    host: 0.0.0.0
-    port: 9893
-    advertisedHost: 127.0.0.1
-    advertisedPort: 9893
-    bossThreads: 10
-    workerThreads: 10
-  eventSyncClientPool:
-    maxActive: 10
-    maxTotal: 10
-    maxIdle: 10
-    maxWait: 60000
-    minEvictableIdleTimeMillis: 120000
 wso2.datasources:
   dataSources:{sources}
 """
@@ -196,20 +180,19 @@ def worker(databases: SetUp, tmp_path: Path) -> Iterator[WorkerNode]:
 
 
 def totals(out: Path) -> list[int]:
-    return [json.loads(line)["event"]["total"] for line in out.read_text().splitlines()] if out.exists() else []
+    return [json.loads(line)["event"]["total"] for line in lines(out)]
 
 
 def test_a_worker_keeps_its_revisions_in_the_databases_of_the_guides(databases: SetUp, worker: WorkerNode):
     said = worker.node.said()
-    assert "'deployment.config' has no effect: THIS NODE RUNS ALONE" in said
-    assert "'cluster.config' has no effect: THIS NODE RUNS ALONE" in said
+    assert "'cluster.config' has no effect: THIS NODE RUNS ALONE" in said  # the guides' pair has tests of its own
     (port,) = free_ports(1)
     out = worker.folder / "out.jsonl"
     worker.deploy("Sums", APP.format(port=port, out=out))
 
     def feed(n: int) -> None:
         event = {"event": {"k": "a", "n": n}}
-        assert httpx.post(f"http://127.0.0.1:{port}/in", json=event).status_code == 202
+        assert asking.post(f"http://127.0.0.1:{port}/in", json=event).status_code == 202
 
     feed(1)
     feed(2)

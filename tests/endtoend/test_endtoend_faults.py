@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from httpclient import post
 from nodes import TRACE, events, lines, nadi, running
-
-from nadi.io.natsserver import free_port
+from servers.ports import free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

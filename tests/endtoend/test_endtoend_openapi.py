@@ -7,27 +7,23 @@ from collections.abc import Iterator
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
-from ordersworker import Worker
+from ordersworker import Worker, working
 from schemathesis import Case
 from schemathesis.schemas import BaseSchema
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 EXAMPLES = 20  # requests of each operation and run; the dice are others in each run
 MANY = settings(max_examples=EXAMPLES, deadline=None, derandomize=False, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    made = Worker(tmp_path_factory.mktemp("worker"))
-    try:
+    with working(tmp_path_factory.mktemp("worker")) as made:
         assert made.ask("POST", "/siddhi-apps", content=made.text()).status_code == 201
         made.node.until(lambda: made.active("Orders"))
         yield made
         assert made.is_ready(), made.node.said()
         assert "Traceback" not in made.node.said()
-    finally:
-        made.node.kill_tree()
-        made.node.process.wait()
 
 
 @pytest.fixture(scope="module")

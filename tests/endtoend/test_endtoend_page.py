@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from nodes import until
-from ordersworker import Worker
+from ordersworker import Worker, working
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from servers.browser import browser, complaints
@@ -18,12 +18,8 @@ HOSTILE = "@App:name('Hostile') define stream In (a int); from <img src=x onerro
 
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    made = Worker(tmp_path_factory.mktemp("worker"))
-    try:
+    with working(tmp_path_factory.mktemp("worker")) as made:
         yield made
-    finally:
-        made.node.kill_tree()
-        made.node.process.wait()
 
 
 @pytest.fixture

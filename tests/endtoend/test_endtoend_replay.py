@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from httpclient import post
 from nodes import COMMAND, environment, events, lines, nadi, running
+from servers.ports import free_port
 from sums import APP
-
-from nadi.io.natsserver import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
 

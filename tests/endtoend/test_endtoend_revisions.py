@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from httpclient import post
 from nodes import events, nadi, running
+from servers.ports import free_port
 
-from nadi.io.natsserver import free_port
 from nadi.runtime import Runtime
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]

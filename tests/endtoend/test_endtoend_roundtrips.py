@@ -15,11 +15,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from httpclient import Sender
 from nodes import Node, events, running, until
+from servers.ports import free_port
 from sums import APP, Given, expected, made, per_key
 
 from nadi.io.jetstream import Outgoing, Stream, publish_all
 from nadi.io.natsclient import NatsClient
-from nadi.io.natsserver import NatsServer, free_port
+from nadi.io.natsserver import NatsServer
 from nadi.io.sources.nats import stream_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -75,7 +76,7 @@ def test_every_acknowledged_http_event_is_in_the_result_exactly_once(tmp_path: P
             node.kill_tree()
         with running(text, **options) as node:
             node.until(lambda: len(sender.acknowledged) == len(requests))
-            node.until(lambda: node.taken("Sums") >= COUNT)
+            node.until(lambda: node.read_to("Sums") >= len(requests))
             node.until(lambda: sender.acknowledged <= {r["request"] for r in events(out)})
             stop(node)
     assert sender.refused == []
@@ -141,7 +142,7 @@ def test_kafka_to_kafka_is_exactly_once(broker: Any, tmp_path: Path):
         node.until(lambda: node.taken("Sums") >= 60_000)
         node.kill_tree()
     with running(text, **options) as node:
-        node.until(lambda: node.taken("Sums") >= COUNT)
+        node.until(lambda: node.read_to("Sums") >= COUNT)
         stop(node)
     assert per_key(_consumed(address)) == expected(given)
 
@@ -204,7 +205,7 @@ def test_nats_to_nats_loses_and_doubles_nothing(tmp_path: Path):
             node.until(lambda: node.taken("Sums") >= 60_000)
             node.kill_tree()
         with running(text, **options) as node:
-            node.until(lambda: node.taken("Sums") >= COUNT)
+            node.until(lambda: node.read_to("Sums") > len(bodies))  # its server counts from 1
             stop(node)
         until(lambda: server.pid)
         assert server.starts == 2

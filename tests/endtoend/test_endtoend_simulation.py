@@ -11,7 +11,8 @@ from typing import Any
 
 import httpx
 import pytest
-from ordersworker import Worker
+from nodes import lines
+from ordersworker import Worker, working
 
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.history.replay import Inputs, Replayer, logged
@@ -31,17 +32,13 @@ end;
 
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    made = Worker(tmp_path_factory.mktemp("simulation"))
-    try:
+    with working(tmp_path_factory.mktemp("simulation")) as made:
         yield made
-    finally:
-        made.node.kill_tree()
-        made.node.process.wait()
 
 
 def rows(worker: Worker) -> list[dict[str, Any]]:
     path = worker.folder / "counts.jsonl"
-    return [json.loads(line)["event"] for line in path.read_text().splitlines()] if path.exists() else []
+    return [json.loads(line)["event"] for line in lines(path)]
 
 
 def numbers(worker: Worker) -> list[int]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from httpclient import post
 from nodes import events, running, steady
+from servers.ports import free_port
 
-from nadi.io.natsserver import free_port
 from nadi.runtime.runtime import Runtime
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
-import httpx
 import pytest
-from workernode import WorkerNode, free_ports, working
+from nodes import lines
+from servers import asking
+from servers.ports import free_ports
+from workernode import WorkerNode, working
 
 pytestmark = pytest.mark.spark
 
@@ -34,12 +37,10 @@ class Fed:
         worker.deploy(name, APP.format(name=name, port=port, out=self.out))
 
     def feed(self, n: int) -> None:
-        assert httpx.post(f"http://127.0.0.1:{self.port}/in", json={"event": {"n": n}}).status_code == 202
+        assert asking.post(f"http://127.0.0.1:{self.port}/in", json={"event": {"n": n}}).status_code == 202
 
     def totals(self) -> list[int]:
-        if not self.out.exists():
-            return []
-        return [json.loads(line)["event"]["total"] for line in self.out.read_text().splitlines()]
+        return [json.loads(line)["event"]["total"] for line in lines(self.out)]
 
     def wait(self, *totals: int) -> None:
         self.worker.node.until(lambda: self.totals() == list(totals))
@@ -145,18 +146,22 @@ def test_the_design_view_of_a_running_app(worker: WorkerNode, apps: tuple[Fed, F
 def test_the_log_in_json_has_an_object_a_line_with_app_and_batch_and_no_password(
     worker: WorkerNode, apps: tuple[Fed, Fed]
 ):
-    records = [json.loads(line) for line in worker.node.said().splitlines()]
-    worker.node.until(lambda: '"logger": "nadi.app"' in worker.node.said())
-    seen = [r for r in records if r.get("logger") == "nadi.app" and "seen" in r["event"]]
-    assert {r["app"] for r in seen} == {"Sums", "Other"}
-    assert all(r["group"] == r["app"] and r["batch"] > 0 and r["timestamp"].endswith("Z") for r in seen)
+    def seen() -> list[dict[str, Any]]:
+        records = map(json.loads, lines(worker.node.screen))
+        return [r for r in records if r.get("logger") == "nadi.app" and "seen" in r["event"]]
+
+    for app in apps:
+        app.feed(0)
+    worker.node.until(lambda: {r["app"] for r in seen()} == {"Sums", "Other"})
+    records = [json.loads(line) for line in lines(worker.node.screen)]
+    assert all(r["group"] == r["app"] and r["batch"] > 0 and r["timestamp"].endswith("Z") for r in seen())
     changes = [r for r in records if r.get("logger") == "nadi.audit" and r["event"] == "change"]
     assert changes
     assert all(r["user"] == "admin" and re.fullmatch("[0-9a-f]{16}", r["request"]) for r in changes)
     assert sum(worker.password in json.dumps(r) for r in records) == 1  # where it was made
     hosts = list((worker.home / "state/logs").glob("host-*.log"))
     assert hosts
-    for line in (line for file in hosts for line in file.read_text().splitlines()):
+    for line in (line for file in hosts for line in lines(file)):
         assert "event" in json.loads(line)
 
 

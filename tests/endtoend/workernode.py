@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
-import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any
 
 import httpx
 from nodes import COMMAND, MARK, Node, environment
+from servers import asking
+from servers.ports import free_ports
 
 LISTENERS = """
 wso2.transport.http: {{listenerConfigurations: [{{id: a, port: {http}}}]}}
@@ -22,13 +23,32 @@ spark: {{master: "local[2,4]"}}
 """
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody has now."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    found = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return found
+def started(folder: Path, port: int, variables: Mapping[str, str], adding: bool = True) -> tuple[Node, str]:
+    """A worker with the deployment.yaml of a folder, which serves REST on this port, once it is ready; the password that it made, if it made one. What it says
+    goes into the file `screen`, behind what one before it has said (`adding`), or instead of that."""
+    home, mark, screen = folder / "home", secrets.token_hex(8), folder / "screen"
+    command = [*COMMAND, "worker", "--conf", str(folder / "deployment.yaml"), "--home", str(home)]
+    with screen.open("ab" if adding else "wb") as out:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            env=environment(**{MARK: mark}, **variables),
+        )
+    node = Node(process, mark, home / "state", screen)
+    node.until(lambda: is_ready(port))
+    made = re.search(r"the password (\S+)", node.said())
+    return node, "" if made is None else made[1]
+
+
+def is_ready(port: int) -> bool:
+    """Whether a worker that serves REST on this port is there."""
+    try:
+        return asking.get(f"http://127.0.0.1:{port}/health/ready").status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 @dataclass
@@ -54,31 +74,12 @@ class WorkerNode:
 
     def start(self) -> None:
         """Start it, or start it again, and wait until it is ready."""
-        mark, screen = secrets.token_hex(8), self.folder / "screen"
-        command = [*COMMAND, "worker", "--conf", str(self.folder / "deployment.yaml"), "--home", str(self.home)]
-        with screen.open("ab") as out:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-                env=environment(**{MARK: mark}, **self.variables),
-            )
-        self.node = Node(process, mark, self.home / "state", screen)
-        self.node.until(self.is_ready)
-        if made := re.search(r"the password (\S+)", self.node.said()):
-            self.password = made[1]
-
-    def is_ready(self) -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{self.http}/health/ready").status_code == 200
-        except httpx.TransportError:
-            return False
+        self.node, made = started(self.folder, self.http, self.variables)
+        self.password = made or self.password
 
     def ask(self, method: str, path: str, **given: Any) -> httpx.Response:
         url = f"http://127.0.0.1:{self.http}/siddhi-apps{path}"
-        return httpx.request(method, url, auth=("admin", self.password), timeout=300, **given)
+        return asking.request(method, url, auth=("admin", self.password), timeout=300, **given)
 
     def deploy(self, app: str, text: str) -> None:
         assert self.ask("POST", "", content=text).status_code == 201

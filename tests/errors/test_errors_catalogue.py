@@ -66,6 +66,8 @@ def test_an_error_survives_the_way_to_another_process() -> None:
         ("SYMBOL", ["symbol", "price"], "did you mean 'symbol'?"),
         ("xyz", ["symbol", "price"], "known: price, symbol"),
         ("xyz", [], "none is defined"),
+        ("string:concat", ["str:concat", "math:ceil"], "did you mean 'str:concat'?"),
+        ("sentiment:getRate", ["time:extract"], "known: time:extract"),
     ],
 )
 def test_the_nearest_known_name_is_offered(name: str, known: list[str], said: str) -> None:

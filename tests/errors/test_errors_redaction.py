@@ -10,6 +10,7 @@ from nadi.config.deployment import as_yaml, deployment_of
 from nadi.errors import error
 from nadi.errors.redaction import covered, is_secret, redacted
 from nadi.functions import default_registry
+from nadi.io import registry as connectors
 from nadi.plan import diagnose, explained, plan_app
 
 
@@ -79,7 +80,7 @@ def test_explain_shows_no_option_of_a_connection() -> None:
         "@source(type='nats', destination='d', bootstrap.servers='nats://u:S3cret@h', @map(type='json')) define stream T (a int);"
         "from T select a insert into S;"
     )
-    assert "S3cret" not in explained(plan_app(text, default_registry()))
+    assert "S3cret" not in explained(plan_app(text, default_registry()), connectors)
 
 
 def test_the_settings_that_are_listed_have_no_value_of_a_variable_and_no_credentials() -> None:

@@ -1,4 +1,4 @@
-"""Java's numbers (language text §4)."""
+"""Java's numbers (semantics/expressions.md#numbers)."""
 
 from __future__ import annotations
 
@@ -113,18 +113,66 @@ def test_a_float_is_written_shorter_than_the_double_it_is() -> None:
     assert a.java_text(a.to_float32(0.1), Type.DOUBLE) == "0.10000000149011612"
 
 
-@pytest.mark.parametrize("text", ["", " 5", "5.0", "0x5", "2147483648", "five", "١"])
+def test_maps_and_lists_are_written_as_java_writes_them() -> None:
+    value = {"a": [1, None, 2.0], "on": True, "in": {7: "x"}, "none": {}}
+    assert a.java_text(value) == "{a=[1, null, 2.0], on=true, in={7=x}, none={}}"
+    assert a.java_text((1, "x")) == "[1, x]"
+
+
+@pytest.mark.parametrize("text", ["", " 5", "5.0", "0x5", "2147483648", "five", "𝟘", "-", "１_0"])
 def test_text_that_is_no_int_parses_to_null(text: str) -> None:
     assert a.parse_int(text) is None
 
 
-@pytest.mark.parametrize(("text", "value"), [("5", 5), ("-2147483648", -(2**31)), ("+7", 7)])
+@pytest.mark.parametrize(("text", "value"), [("5", 5), ("-2147483648", -(2**31)), ("+7", 7), ("١٢", 12), ("-１2", -12)])
 def test_text_that_is_an_int_parses(text: str, value: int) -> None:
     assert a.parse_int(text) == value
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [(" 5.5 ", 5.5), ("1e3", 1000.0), (".5", 0.5), ("5d", 5.0), ("NaNf", None), ("x", None)]
+    ("text", "value"),
+    [
+        (" 5.5 ", 5.5),
+        ("1e3", 1000.0),
+        (".5", 0.5),
+        ("5d", 5.0),
+        ("NaNf", None),
+        ("x", None),
+        ("\x00\t5\x1f", 5.0),
+        ("\xa05", None),
+        ("١", None),
+        ("0x1.8p1", 3.0),
+        ("-0X.8P+3D", -4.0),
+        ("0x1.f", None),
+        ("0xp1", None),
+        ("0x1p1f", 2.0),
+        ("0x1p1024", math.inf),
+        ("-0x1p99999999999999999999", -math.inf),
+        ("0x1p-99999999999999999999", 0.0),
+        ("0x1p-1074", 5e-324),
+    ],
 )
 def test_doubles_are_parsed_in_javas_forms(text: str, value: float | None) -> None:
     assert a.parse_double(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1.000000059604644775390625", 1.0),
+        ("1.00000005960464477539062500001", 1.0000001192092896),
+        ("-1.00000005960464477539062500001", -1.0000001192092896),
+        ("1.00000017881393432617187499999", 1.0000001192092896),
+        ("0x1.00000100000000000001p0", 1.0000001192092896),
+        ("7.0064923216240853546186479164495e-46", 0.0),
+        ("7.0064923216240853546186479164496e-46", 1.401298464324817e-45),
+        ("3.4028235e38", 3.4028234663852886e38),
+        ("3.4028235677973366e38", 3.4028234663852886e38),
+        ("-3.4028235677973366e38", -3.4028234663852886e38),
+        ("3.4028235677973367e38", math.inf),
+        ("1e39", math.inf),
+        ("NaNf", None),
+    ],
+)
+def test_a_float_is_rounded_once_from_its_text(text: str, value: float | None) -> None:
+    assert a.parse_float(text) == value

@@ -1,4 +1,4 @@
-"""The core functions: what they return, what they refuse (language text §4)."""
+"""The core functions: what they return, what they refuse (semantics/expressions.md#functions)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ REGISTRY = default_registry()
 
 
 def _argument(given: object) -> Argument:
+    if isinstance(given, Argument):
+        return given
     if isinstance(given, Type):
         return Argument(given, attribute="x")
     kinds = {bool: Type.BOOL, int: Type.INT, float: Type.DOUBLE, str: Type.STRING}
     return Argument(kinds[type(given)], True, given)  # type: ignore[arg-type,index]
+
+
+def _long(value: int) -> Argument:
+    return Argument(Type.LONG, True, value)
 
 
 def _returns(name: str, *given: object) -> Type:
@@ -74,6 +80,12 @@ def test_maximum_starts_at_the_smallest_positive_double() -> None:
     assert _call("maximum", (Type.INT, Type.INT, Type.INT), 4, None, 9) == 9
 
 
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_of_one_argument_it_is_the_greatest_and_the_least(name: str) -> None:
+    assert _call(name, (Type.INT,), -5) == -5
+    assert _call(name, (Type.DOUBLE,), None) is None
+
+
 def test_minimum_leaves_nulls_out() -> None:
     assert _call("minimum", (Type.LONG, Type.LONG), None, -3) == -3
     assert _call("minimum", (Type.INT, Type.INT), None, None) == 2147483647
@@ -117,6 +129,7 @@ def test_the_same_call_gets_the_same_uuid_and_another_one_another() -> None:
         ("coalesce", (Type.INT, Type.LONG), "all parameters must be of one type, found int and long"),
         ("default", (Type.INT, Type.INT), "must be a constant"),
         ("cast", (Type.INT, "number"), "'number' is not a type"),
+        ("cast", (Type.INT, "object"), "nothing is cast to object"),
         ("convert", (Type.OBJECT, "int"), "an object converts to string only"),
         ("maximum", (Type.STRING,), "must be int or long or float or double"),
         ("sizeOfSet", (), "takes (<object> set), found no parameters"),
@@ -153,8 +166,10 @@ def test_aggregators_tell_their_types() -> None:
         ("length", (-1,), "'window.length' must not be negative, it is -1"),
         ("timeBatch", (0,), "'window.time' must be greater than 0"),
         ("externalTime", (Type.INT, 5), "parameter 1, 'timestamp', must be long"),
-        ("session", (5, Type.STRING, 6), "must not be greater than 'window.session'"),
-        ("session", (5, Type.INT), "parameter 2, 'window.key', must be string"),
+        ("session", (5,), "parameter 1, 'window.session', must be long, not the int constant 5"),
+        ("session", (_long(5), Type.STRING, 5), "parameter 3, 'window.allowed.latency', must be long"),
+        ("session", (_long(5), Type.STRING, _long(6)), "must not be greater than 'window.session'"),
+        ("session", (_long(5), Type.INT), "parameter 2, 'window.key', must be string"),
         ("sort", (5,), "needs at least one attribute"),
         ("sort", (5, Type.INT, "up"), "'asc' or 'desc', found 'up'"),
         ("sort", (5, Type.BOOL), "sorts by numbers and texts, not by a bool as 'x'"),
@@ -180,8 +195,9 @@ def test_windows_name_the_argument_that_does_not_fit(name: str, given: tuple[obj
         ("timeBatch", (5, True)),
         ("externalTimeBatch", (Type.LONG, 5, Type.LONG, 3, True)),
         ("batch", ()),
-        ("session", (5, Type.STRING, 5)),
+        ("session", (_long(5), Type.STRING, _long(5))),
         ("sort", (5, Type.INT, "asc", Type.STRING, Type.STRING, "desc")),
+        ("sort", (5, Type.INT, "ASC", Type.STRING, "Desc")),
         ("frequent", (5, Type.INT, Type.STRING)),
         ("lossyFrequent", (0.5, 0.1, Type.INT)),
         ("lossyFrequent", (0.5,)),

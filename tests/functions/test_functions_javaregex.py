@@ -121,3 +121,33 @@ def test_replacements_name_groups_as_in_java() -> None:
 )
 def test_splitting_leaves_out_empty_parts_at_the_end(pattern: str, text: str, parts: list[str]) -> None:
     assert split(compiled(pattern), text) == parts
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        (r"(?U)\p{Alpha}+", "αβγ漢", True),
+        (r"(?U)\p{ALNUM}+", "é٣", True),
+        (r"(?U)\p{Lower}", "П", False),
+        (r"(?U)\p{XDigit}+", "١Ｆ", True),
+        (r"(?U)\p{Print}+", "a b", True),
+        (r"(?U)\p{Graph}+", "a b", False),
+        (r"\p{Alpha}", "é", False),
+        (r"\p{IsAlphabetic}+", "Ⅷ\u0903Ⓐ", True),
+        (r"(?U)\w+", "Ⅷ\u200d", True),
+        (r"(?i)\p{Lu}+", "é", True),
+        (r"\p{Lu}+", "é", False),
+        (r"(?i)\p{IsUppercase}+", "ǅé", True),
+        (r"(?iU)\p{Lower}+", "ПП", True),
+        (r"[a&&]+", "aa", True),
+        (r"[&&a]+", "aa", True),
+    ],
+)
+def test_properties_mean_what_java_means_where_flags_change_them(pattern: str, text: str, matches: bool) -> None:
+    assert (compiled(pattern).fullmatch(text) is not None) is matches
+
+
+@pytest.mark.parametrize("pattern", ["[a&&&b]", "[&&]", r"\p{IsGreek}", r"(?<=fo*)bar", r"\p{cased}", r"\p{Isalnum}"])
+def test_what_would_match_otherwise_than_in_java_is_refused(pattern: str) -> None:
+    with pytest.raises(PatternError, match="cannot be used"):
+        compiled(pattern)

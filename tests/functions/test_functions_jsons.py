@@ -27,6 +27,26 @@ def call(name: str, *values: Any) -> Any:
     return function.make(args, function.returns(args))(*values)
 
 
+@pytest.mark.parametrize("piece", ["\\'", "'[", '\\"', '"[', "'\\", "[", '{"a":', "{'a':", "1", "1e"])
+def test_no_text_takes_long_or_breaks_the_reader(piece: str) -> None:
+    """A scan that began anew at each quote would take hours for this."""
+    for start in ("", "'", '"'):
+        with pytest.raises(ValueError, match="is not JSON"):
+            jsontext.parse(start + piece * 300_000)
+
+
+@pytest.mark.parametrize("text", ["'abc", "'abc\\'", "{'a': 'b", "'\\"])
+def test_a_text_without_an_end_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="is not JSON"):
+        jsontext.parse(text)
+
+
+def test_how_deep_a_value_may_be_does_not_depend_on_who_asks() -> None:
+    assert jsontext.parse("[" * 100 + "]" * 100)
+    with pytest.raises(ValueError, match="too deep"):
+        jsontext.parse("[" * 101 + "]" * 101)
+
+
 @pytest.mark.parametrize(
     ("path", "found"),
     [
@@ -105,6 +125,7 @@ def test_lax_json_and_great_numbers_are_read() -> None:
         "on": True,
         "n": [None],
     }
+    assert jsontext.parse("{'a': 1e3, b: [2.5E-1, -1e+2], e5: 1}") == {"a": 1000.0, "b": [0.25, -100.0], "e5": 1}
     assert jsontext.parse("[9223372036854775808, 9223372036854775807]") == [
         9.223372036854775807e18,
         9223372036854775807,

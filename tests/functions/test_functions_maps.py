@@ -45,6 +45,10 @@ def test_a_change_makes_a_copy() -> None:
         ("createFromJSON", ("[1]",)),
         ("createFromJSON", ("{",)),
         ("createFromXML", ("<a>",)),
+        ("createFromXML", ("<a>" * 100_000,)),
+        ("createFromXML", ("<a>" * 102 + "</a>" * 102,)),
+        ("createFromXML", ("<a>" * 100_000 + "</a>" * 100_000,)),
+        ("createFromJSON", ('{"a":' * 100_000,)),
         ("createFromXML", ("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>",)),
     ],
 )
@@ -97,3 +101,25 @@ def test_several_maps_are_tokenized_together() -> None:
     runtime.start()
     runtime.send("In", [(None, (5,))])
     assert found == [("a", [1, None]), ("b", [None, 5])]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        ("2.0", "2"),
+        ("100.0", "100"),
+        ("1.25", "1.25"),
+        ("1.0E7", "1.0E7"),
+        ("1.0E-7", "1.0E-7"),
+        ("math:abs(-0.0)", "0"),
+    ],
+)
+def test_a_double_in_json_of_a_map_has_no_zeros_behind_its_point_as_in_siddhi(number: str, text: str) -> None:
+    heard: list[Any] = []
+    runtime = Runtime(
+        f"define stream S (a int); from S select map:toJSON(map:create('k', {number})) as j insert into Out;"
+    )
+    runtime.on_stream("Out", lambda events: heard.extend(event.row for event in events))
+    runtime.start()
+    runtime.send("S", [(1,)])
+    assert heard == [(f'{{"k":{text}}}',)]

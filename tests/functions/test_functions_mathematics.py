@@ -56,6 +56,7 @@ def call(name: str, *values: Any, kind: Type | None = None) -> Any:
         ("getExponent", (0.0,), -1023),
         ("getExponent", (INF,), 1024),
         ("getExponent", (8,), 3),
+        ("getExponent", (1e-40,), -133),
         ("bin", (-1,), "1" * 32),
         ("oct", (-1,), "37777777777"),
         ("hex", (1.0,), "0x1.0p0"),
@@ -81,7 +82,6 @@ def test_the_sign_of_zero_is_kept() -> None:
 
 def test_floats_have_their_own_width() -> None:
     assert call("hex", 2.0**-149, kind=Type.FLOAT) == "0x0.000002p-126"
-    assert call("getExponent", 2.0**-149, kind=Type.FLOAT) == -127
     assert call("round", 1e30, kind=Type.FLOAT) == 2**31 - 1
     assert call("hex", -1, kind=Type.LONG) == "f" * 16
 
@@ -150,3 +150,16 @@ def test_a_percentile_follows_its_window() -> None:
     assert aggregator is not None
     with pytest.raises(SignatureError, match="at most 100"):
         aggregator.returns((Argument(Type.INT), Argument(Type.DOUBLE, True, 0.0)))
+
+
+def test_whole_numbers_have_a_floor_and_no_ceiling() -> None:
+    assert call("floor", 5) == 5.0
+    assert type(call("floor", 5)) is float
+    assert call("floor", 2**63 - 1, kind=Type.LONG) == 2.0**63
+    with pytest.raises(SignatureError):
+        call("ceil", 5)
+
+
+@pytest.mark.parametrize(("value", "exponent"), [(0.0, -1023), (1.401298464324817e-45, -149), (INF, 1024), (8.0, 3)])
+def test_the_exponent_of_a_float_is_that_of_the_double_it_becomes(value: float, exponent: int) -> None:
+    assert call("getExponent", value, kind=Type.FLOAT) == exponent

@@ -49,6 +49,7 @@ def test_null_is_an_error_that_names_function_and_parameter(name: str, values: t
 
 def test_some_functions_take_nulls() -> None:
     assert call("contains", None, "a") is False
+    assert call("contains", None, None) is False
     assert call("equalsIgnoreCase", "a", None) is False
     assert call("concat", "a", None, "b") == "ab"
     assert call("coalesce", None, "b") == "b"

@@ -312,9 +312,15 @@ def _free(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tuple[str,
         kinds = [m.one("plain", "count", "and", "or", "not", "away", "not for") for _ in range(m.one(1, 1, 2))]
         kinds += m.one(["plain"], ["away"], ["away"])
         kinds = _parted(kinds)
+    if kinds[-1] == "optional" and kinds[:-1] != ["plain"]:
+        kinds[-1] = "plain"  # a match that does not come there from a plain first element goes on rows
     units, named = _units(m, streams, kinds, timed)
     text = " -> ".join(units)
-    match m.number(0, 5):
+    form = m.number(0, 5)
+    away = {"not", "not for"} & set(kinds[:-1])
+    if away and {"count", "optional", "and", "or", "not", "not for"} & set(kinds[1:]):
+        form = 5  # copies that keep what counted or logical elements bound go on rows
+    match form:
         case 0 | 1:
             text = " -> ".join([f"every {units[0]}", *units[1:]])
         case 2:
@@ -334,7 +340,7 @@ def _free(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tuple[str,
         case _:
             pass
     within = m.one("", "", " within 30 milliseconds", " within 100 milliseconds", " within 1 sec")
-    return text + within, named
+    return text + (within if form < 2 or kinds[-1] != "optional" else ""), named
 
 
 def _parted(kinds: list[str]) -> list[str]:
@@ -378,6 +384,8 @@ def _succession(m: Maker, streams: tuple[str, ...], timed: bool = False) -> tupl
         kinds[m.number(0, len(kinds) - 1)] = m.one(*logical)
     units, named = _units(m, streams, kinds, timed, ("+", "<1:2>", "<2:3>", "<1:3>"), ("*", "?", "<0:2>"))
     every = m.one("every ", "every ", "every ", "")
+    if kinds[0] in ("not", "not for") and {"count", "optional", *logical, "not for"} & set(kinds[1:]):
+        every = ""  # copies that keep what counted or logical elements bound go on rows
     within = m.one("", "", " within 30 milliseconds", " within 100 milliseconds", " within 1 sec")
     return every + ", ".join(units) + within, named
 

@@ -90,7 +90,8 @@ def shown(m: Maker, source: str, target: str) -> str:
     )
     asked = "[l >= -9L and l < 900000L]" if "(l" in window else ""
     made = [_aggregate(m, i) for i in range(m.number(0, 2))]
-    made = [one.replace("distinctCount(", "count(") if "atch(" in window else one for one in made]
+    if "atch(" in window:
+        made = [one.replace("distinctCount(", "count(").replace("Forever(", "(") for one in made]
     extra = m.one("k", "v", "k, b", f"{number(m, 'int', clocks=False)} as w", "'same' as s, d", *([""] if made else []))
     extra = extra if made else m.one(extra, "str:concat(k, v) as t, f")
     group = m.one("", "", " group by k", " group by v", " group by k, b")

@@ -17,7 +17,7 @@ from nadi.kernel.contract import ARRIVAL_COLUMNS, GROUP, ArrivalBatch
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.memorystore import MemoryStore
 from nadi.lang import parse_on_demand
-from nadi.pipeline.inputs.bucketing import make_splitter
+from nadi.pipeline.inputs.splitters import Splitter, make_splitter
 from nadi.plan import plan_app
 from nadi.plan.nodes import App, Script
 from nadi.plan.on_demand import bind_on_demand
@@ -68,6 +68,7 @@ class Feeding:
         for kernel in self.kernels:
             kernel.start(0)
         self.fed = 0
+        self._splitters: dict[tuple[str, int], Splitter] = {}  # by stream and number of buckets
         self.rows: dict[str, list[str]] = {}
         self.by_group: dict[tuple[str, int], list[str]] = {}
         self.failures: Counter[str] = Counter()
@@ -81,8 +82,13 @@ class Feeding:
         for bucket, kernel in enumerate(self.kernels):
             out = kernel.process(list(self._batches(messages, bucket)), until)
             for stream, batch in out.batches.items():
-                for row in batch.to_pylist():
-                    text = str(tuple(row.values()))  # as text: NaN is itself
+                orders = out.orders[stream].tolist()
+                assert len(orders) == batch.num_rows
+                assert orders == sorted(orders)
+                if self.plan.playback is not None:
+                    orders = [0] * len(orders)  # on columns as of the end of the batch
+                for order, row in zip(orders, batch.to_pylist(), strict=True):
+                    text = str((*row.values(), order))  # as text: NaN is itself
                     self.rows.setdefault(stream, []).append(text)
                     self.by_group.setdefault((stream, row[GROUP]), []).append(text)
             self.failures.update(map(str, out.failures))
@@ -98,9 +104,10 @@ class Feeding:
         events = pa.RecordBatch.from_pylist(
             [dict(zip(attributes.names, row)) for _ts, row in message.events], schema=arrow_schema(attributes)
         )
-        split = make_splitter(self.plan, stream, attributes, len(self.kernels))(
-            events, np.zeros(events.num_rows, np.int64), 0
-        )
+        where = stream, len(self.kernels)
+        if where not in self._splitters:
+            self._splitters[where] = make_splitter(self.plan, stream, attributes, len(self.kernels))
+        split = self._splitters[where](events, np.zeros(events.num_rows, np.int64), 0)
         mine = np.flatnonzero(split.buckets == bucket)
         chosen = split.kept[mine]
         kept = events.take(pa.array(chosen))

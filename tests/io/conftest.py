@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from centre_brokers import Centres, KafkaCentres, NatsCentres
 
 from nadi.io.natsserver import NatsServer
 
@@ -46,3 +47,25 @@ def kafka(broker_module: Any, tmp_path_factory: pytest.TempPathFactory) -> Itera
         pytest.skip(str(reason))
     yield running.address
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def centre_brokers(broker_module: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCentres]:
+    """Kafka in two data centres."""
+    try:
+        made = KafkaCentres(tmp_path_factory.mktemp("centres"), broker_module)
+    except broker_module.NotPossible as reason:
+        pytest.skip(str(reason))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(params=["nats", pytest.param("kafka", marks=pytest.mark.slow)])
+def centres(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Centres]:
+    """Two data centres, of each kind."""
+    if request.param == "kafka":
+        yield request.getfixturevalue("centre_brokers").renamed()
+        return
+    made = NatsCentres(tmp_path)
+    yield made
+    made.stop()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 
-def eventually(holds: Callable[[], object], seconds: float = 20.0) -> None:
+def eventually(holds: Callable[[], object], seconds: float = 60.0) -> None:
     """Return as soon as `holds()` is true; fail after `seconds`."""
     until = time.monotonic() + seconds
     while not holds():

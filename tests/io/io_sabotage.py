@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nadi.io import staging
+from nadi.io import durablefiles
 
 STEPS = ("write", "sync", "rename", "truncate", "remove")
 
@@ -25,9 +25,9 @@ class Saboteur:
         self.at, self.how = at, how
         for name in STEPS:
             real = (
-                getattr(staging, name) if name != "sync" else lambda _descriptor: None
+                getattr(durablefiles, name) if name != "sync" else lambda _descriptor: None
             )  # no power fails here: quicker
-            patch.setattr(staging, name, self._wrapped(name, real))
+            patch.setattr(durablefiles, name, self._wrapped(name, real))
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def step(*given: Any) -> Any:

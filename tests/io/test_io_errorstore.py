@@ -15,7 +15,7 @@ import pytest
 from io_sabotage import Crash, Saboteur
 
 from nadi.errors import NadiError, error
-from nadi.io import errorstore, linefile, staging
+from nadi.io import durablefiles, errorstore, linefile
 from nadi.io.errorfile import FileErrorStore
 from nadi.io.errorstore import Wanted, payload_of, row_of
 
@@ -63,7 +63,7 @@ def test_what_a_commit_that_died_has_written_is_not_there_yet(tmp_path: Path, mo
     store = put(tmp_path, 1, row(1))
     errorstore.stage(tmp_path, 2, 0, [row(2), row(2)])
     with monkeypatch.context() as dying:
-        dying.setattr(staging, "rename", _crash)  # before the ledger is replaced
+        dying.setattr(durablefiles, "rename", _crash)  # before the ledger is replaced
         with pytest.raises(Crash):
             store.commit(2, [0])
     assert len((tmp_path / "errors.jsonl").read_bytes().splitlines()) == 3

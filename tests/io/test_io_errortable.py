@@ -102,10 +102,10 @@ def test_the_state_folder_says_which_database_has_its_rows_and_no_password(tmp_p
     chosen = settings(database)
     store = error_store(tmp_path, "A", chosen)
     assert noted_store(tmp_path) == ""
-    note_store(tmp_path, store, chosen)
+    note_store(tmp_path, store)
     assert noted_store(tmp_path) == store.name
     assert database.address.password not in store.name or not database.address.password
-    note_store(tmp_path, FileErrorStore(tmp_path), ErrorStoring())
+    note_store(tmp_path, FileErrorStore(tmp_path))
     assert noted_store(tmp_path) == ""
 
 

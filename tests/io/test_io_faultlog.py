@@ -13,7 +13,7 @@ from io_sabotage import Crash, Saboteur
 from log_contract import check_log
 
 from nadi.errors import NadiError
-from nadi.io import faultlog, segmentedlines, staging
+from nadi.io import durablefiles, faultlog, segmentedlines
 from nadi.io.faultlog import Fault, fault_log
 from nadi.io.linelog import LINES_PER_PIECE
 from nadi.io.segmentedlines import SegmentLog
@@ -68,7 +68,7 @@ def test_what_a_commit_that_died_has_written_is_not_read_and_is_replaced(
         def die(path: Path, data: bytes) -> None:
             raise KeyboardInterrupt
 
-        dying.setattr(staging, "write_atomically", die)  # the lines are in the file, the ledger is not
+        dying.setattr(durablefiles, "write_atomically", die)  # the lines are in the file, the ledger is not
         with pytest.raises(KeyboardInterrupt):
             faultlog.commit(tmp_path, 2, [0])
     log = fault_log(tmp_path)

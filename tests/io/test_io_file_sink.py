@@ -11,7 +11,7 @@ from io_sabotage import Crash, Saboteur
 
 from nadi.errors import NadiError
 from nadi.io.contract import Connector, Delivery, Place, Receipt
-from nadi.io.registry import make_sink_mapper, open_sink
+from nadi.io.registry import ask_sink, make_sink_mapper, open_sink
 from nadi.io.sinks import appender
 from nadi.io.sinks.log import new_lines
 
@@ -177,7 +177,8 @@ def run_with_one_failure(work: list[Callable[[], None]], at: int, how: str) -> i
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
+    """The files; where the lines of a log are is for who looks on, and may be told twice or, after a crash, not."""
+    return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file() and p.name != "cuts"}
 
 
 @both
@@ -279,15 +280,15 @@ def test_events_are_shown_as_siddhi_shows_them(tmp_path: Path) -> None:
     target.commit(1, [target.write(Delivery(0, 1, batch, [], []))])
     lines, seen = new_lines(tmp_path, {})
     assert lines == [
-        "INFO app : S : Event{timestamp=0, data=[1, x], isExpired=false}",
-        "INFO app : S : Event{timestamp=0, data=[null, null], isExpired=false}",
+        ("INFO app : S : Event{timestamp=0, data=[1, x], isExpired=false}", 1),
+        ("INFO app : S : Event{timestamp=0, data=[null, null], isExpired=false}", 1),
     ]
     other = connector(COLUMNS, "json", type_="log", options={"prefix": "P", "priority": "warn"}, ordinal=1)
     target = open_sink(other, place)
     payloads, firsts = make_sink_mapper(other).encode(batch)
     target.commit(2, [target.write(Delivery(0, 2, batch, payloads, firsts))])
     lines, seen = new_lines(tmp_path, seen)
-    assert lines == ['WARN P : {"event":{"a":1,"s":"x"}}', 'WARN P : {"event":{"a":null,"s":null}}']
+    assert lines == [('WARN P : {"event":{"a":1,"s":"x"}}', 2), ('WARN P : {"event":{"a":null,"s":null}}', 2)]
     assert new_lines(tmp_path, seen) == ([], seen)
 
 
@@ -299,7 +300,7 @@ def test_finding_10_an_event_is_one_line_of_the_log(tmp_path: Path, kind: str) -
     payloads, firsts = make_sink_mapper(chosen).encode(batch) if kind != "passThrough" else ([], [])
     target = open_sink(chosen, Place("app", tmp_path))
     target.commit(1, [target.write(Delivery(0, 1, batch, payloads, firsts))])
-    (line,), _ = new_lines(tmp_path, {})
+    ((line, _cut),), _ = new_lines(tmp_path, {})
     assert line.startswith("INFO app : S : ")
     assert line.isprintable()
     assert "\\u001b[2J\\u009b2J" in line
@@ -308,7 +309,7 @@ def test_finding_10_an_event_is_one_line_of_the_log(tmp_path: Path, kind: str) -
 def test_a_long_log_begins_again_and_its_reader_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nadi.io.sinks.log.LIMIT", 500)
     chosen = connector(COLUMNS, "passThrough", type_="log")
-    shown: list[str] = []
+    shown: list[tuple[str, int]] = []
     seen: dict[str, int] = {}
     for cut in range(1, 12):
         run_cut_of_log(chosen, Place("app", tmp_path), cut)
@@ -316,10 +317,51 @@ def test_a_long_log_begins_again_and_its_reader_follows(tmp_path: Path, monkeypa
             lines, seen = new_lines(tmp_path, seen)
             shown += lines
         assert (tmp_path / "sinks/0/output.log").stat().st_size <= 500
-    assert any("data=[1000, ]" in line for line in shown)
+    assert any("data=[1000, ]" in text for text, _cut in shown)
+    assert [cut for _text, cut in shown] == sorted(cut for _text, cut in shown)
     assert len(shown) == len(set(shown))
+
+
+def test_a_cut_that_is_committed_again_is_shown_once_and_lines_of_before_not_at_all(tmp_path: Path) -> None:
+    chosen = connector(COLUMNS, "passThrough", type_="log")
+    run_cut_of_log(chosen, Place("app", tmp_path), 1)
+    (tmp_path / "sinks/0/cuts").unlink()  # as a version before left it
+    seen = new_lines(tmp_path, {})[1]
+    for cut in (2, 2, 3):
+        run_cut_of_log(chosen, Place("app", tmp_path), cut)
+    lines, _ = new_lines(tmp_path, seen)
+    each = len(lines) // 2
+    assert [cut for _text, cut in lines] == [2] * each + [3] * each
+    assert each > 0
 
 
 def run_cut_of_log(chosen: Connector, place: Place, cut: int) -> None:
     target = open_sink(chosen, place)
     target.commit(cut, [target.write(delivery(chosen, cut, 0))])
+
+
+@pytest.mark.parametrize("option", ["file_uri", "dir_uri"])
+def test_a_place_that_could_be_made_is_not_made_by_asking_for_it(tmp_path: Path, option: str) -> None:
+    ask_sink(sink(**{option: f"{tmp_path}/deep/out"}))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["file_uri", "dir_uri"])
+def test_a_place_below_a_file_cannot_be_written_and_says_so_when_asked(tmp_path: Path, option: str) -> None:
+    (tmp_path / "plain").write_text("")
+    with pytest.raises(NadiError, match="is not a folder") as refused:
+        ask_sink(sink(**{option: f"{tmp_path}/plain/out"}))
+    assert refused.value.condition == "REFUSED"
+
+
+def test_a_folder_where_the_file_should_be_says_so_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(NadiError, match="is a folder"):
+        ask_sink(sink(file_uri=f"{tmp_path}/out"))
+
+
+def test_a_place_where_nadi_may_not_write_says_so_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "closed").mkdir()
+    monkeypatch.setattr("os.access", lambda path, _mode: Path(path) != tmp_path / "closed")  # root may write anywhere
+    with pytest.raises(NadiError, match="may not be written"):
+        ask_sink(sink(dir_uri=f"{tmp_path}/closed/out"))

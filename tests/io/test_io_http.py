@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import httpx
 import pytest
 from log_contract import contents, payloads
 from sample import connector
+from servers import asking
 
 from nadi.errors import NadiError
 from nadi.io.contract import Place
@@ -36,7 +38,7 @@ def ingress(place: Place) -> Iterator[HttpIngress]:
 
 
 def test_a_message_that_was_accepted_is_in_the_log(ingress: HttpIngress, place: Place) -> None:
-    answer = httpx.post(ingress.url, content=GOOD)
+    answer = asking.post(ingress.url, content=GOOD)
     assert (answer.status_code, answer.content) == (202, b"")
     assert abs(parsedate_to_datetime(answer.headers["date"]).timestamp() - time.time()) < 60
     assert payloads(open_log(connector("http", {}), place)) == [GOOD]
@@ -45,28 +47,48 @@ def test_a_message_that_was_accepted_is_in_the_log(ingress: HttpIngress, place: 
 def test_a_message_that_no_event_can_be_made_of_is_refused_with_the_reason_and_not_kept(
     ingress: HttpIngress, place: Place
 ) -> None:
-    answer = httpx.post(ingress.url, content=b'{"event":{"name":"a","size":"many"}}')
+    answer = asking.post(ingress.url, content=b'{"event":{"name":"a","size":"many"}}')
     assert answer.status_code == 400
     assert "size" in answer.json()["error"]
-    assert httpx.post(ingress.url, content=b"{").status_code == 400
+    assert asking.post(ingress.url, content=b"{").status_code == 400
     assert payloads(open_log(connector("http", {}), place)) == []
 
 
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b"[" * 1_000_000,
+        b'{"event":' * 100_000,
+        b'{"event":{"name":' + b"[" * 1_000_000,
+        b'{"event":{"name":"a","x":' + b"[" * 1_000_000,
+    ],
+    ids=["brackets", "frames", "in an attribute", "in what nobody reads"],
+)
+def test_a_million_brackets_are_refused_like_any_message_that_is_none(
+    ingress: HttpIngress, place: Place, bomb: bytes
+) -> None:
+    answer = asking.post(ingress.url, content=bomb)
+    assert answer.status_code == 400
+    assert len(answer.content) < 1_000
+    assert asking.post(ingress.url, content=GOOD).status_code == 202
+    assert payloads(open_log(connector("http", {}), place)) == [GOOD]
+
+
 def test_wrong_paths_and_methods_are_refused(ingress: HttpIngress) -> None:
-    assert httpx.post(ingress.url + "/more", content=GOOD).status_code == 404
-    answer = httpx.get(ingress.url)
+    assert asking.post(ingress.url + "/more", content=GOOD).status_code == 404
+    answer = asking.get(ingress.url)
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
 
 
 def test_a_body_that_is_too_large_is_refused_with_or_without_its_length(ingress: HttpIngress) -> None:
     large = b" " * (7 * 1024 * 1024 + 1)
-    assert httpx.post(ingress.url, content=large).status_code == 413
+    assert asking.post(ingress.url, content=large).status_code == 413
 
     def pieces() -> Iterator[bytes]:
         for _ in range(8):
             yield b" " * 1024 * 1024
 
-    assert httpx.post(ingress.url, content=pieces()).status_code == 413
+    assert asking.post(ingress.url, content=pieces()).status_code == 413
 
 
 def test_headers_that_the_mapping_reads_travel_with_the_message(place: Place) -> None:
@@ -75,7 +97,7 @@ def test_headers_that_the_mapping_reads_travel_with_the_message(place: Place) ->
     ingress = HttpIngress(source, place)
     ingress.start()
     try:
-        assert httpx.post(ingress.url, content=b'{"size":3}', headers={"x-name": "A"}).status_code == 202
+        assert asking.post(ingress.url, content=b'{"size":3}', headers={"x-name": "A"}).status_code == 202
     finally:
         ingress.stop()
     log = open_log(source, place)
@@ -87,7 +109,7 @@ def test_requests_of_many_clients_are_each_kept_once_in_the_order_of_each_client
     ingress: HttpIngress, place: Place
 ) -> None:
     def send(client: int) -> None:
-        with httpx.Client() as session:
+        with asking.client() as session:
             for n in range(40):
                 body = json.dumps({"event": {"name": f"{client}", "size": n}})
                 assert session.post(ingress.url, content=body).status_code == 202
@@ -108,20 +130,20 @@ def test_sources_with_one_port_share_a_server_and_a_path_is_never_unknown_while_
     second = HttpIngress(connector("http", {"receiver.url": "http://127.0.0.1:0/two"}, ordinal=1), place)
     first.start()
     try:
-        assert httpx.post(second.url, content=GOOD).status_code == 202  # it is known before its own start
+        assert asking.post(second.url, content=GOOD).status_code == 202  # it is known before its own start
         second.start()
         assert second.url.rpartition("/")[0] == first.url.rpartition("/")[0]
         with pytest.raises(NadiError, match="another source has the path"):
             HttpIngress(connector("http", {"receiver.url": "http://127.0.0.1:0/two"}, ordinal=2), place).start()
-        assert httpx.post(second.url, content=GOOD).status_code == 202
+        assert asking.post(second.url, content=GOOD).status_code == 202
         second_url = second.url
         second.stop()
-        assert httpx.post(second_url, content=GOOD).status_code == 503  # a client comes back; 404 would be final
-        assert httpx.post(first.url, content=GOOD).status_code == 202
+        assert asking.post(second_url, content=GOOD).status_code == 503  # a client comes back; 404 would be final
+        assert asking.post(first.url, content=GOOD).status_code == 202
     finally:
         first.stop()
     with pytest.raises(httpx.ConnectError):
-        httpx.post(second_url, content=GOOD)
+        asking.post(second_url, content=GOOD)
 
 
 def test_a_port_in_use_is_a_clear_error(ingress: HttpIngress, place: Place) -> None:
@@ -153,6 +175,27 @@ def test_stopping_finishes_what_runs(place: Place) -> None:
     assert kept == ([GOOD] if answer.result().status_code == 202 else [])
 
 
+def listens(where: httpx.URL) -> bool:
+    try:
+        socket.create_connection((where.host, where.port or 0)).close()
+    except ConnectionError:
+        return False
+    return True
+
+
+def test_who_has_just_connected_when_the_source_stops_hears_503_and_is_not_cut_off(ingress: HttpIngress) -> None:
+    where = httpx.URL(ingress.url)
+    with socket.create_connection((where.host, where.port or 0)) as client, ThreadPoolExecutor(1) as pool:
+        assert asking.post(ingress.url, content=GOOD).status_code == 202  # by now the one before has been taken, too
+        stopped = pool.submit(ingress.stop)
+        while listens(where):
+            time.sleep(0.01)
+        head = f"POST {where.path} HTTP/1.1\r\nhost: here\r\ncontent-length: {len(GOOD)}\r\n\r\n"
+        client.sendall(head.encode() + GOOD)
+        assert client.recv(1000).startswith(b"HTTP/1.1 503 ")
+        stopped.result(10)
+
+
 def test_an_unavailable_journal_answers_503_and_recovers(own_nats: NatsServer, tmp_path: Path) -> None:
     place = Place("App", tmp_path, own_nats.url)
     ingress = HttpIngress(connector("http", {"receiver.url": "http://127.0.0.1:0/"}), place)
@@ -160,11 +203,11 @@ def test_an_unavailable_journal_answers_503_and_recovers(own_nats: NatsServer, t
     ingress.start()
     try:
         own_nats.stop()
-        answer = httpx.post(ingress.url, content=GOOD)
+        answer = asking.post(ingress.url, content=GOOD)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         with own_nats:
             ingress._endpoint._journal._within = 10
-            assert httpx.post(ingress.url, content=GOOD).status_code == 202
+            assert asking.post(ingress.url, content=GOOD).status_code == 202
             assert payloads(open_log(connector("http", {}), place)) == [GOOD]
     finally:
         ingress.stop()
@@ -180,9 +223,9 @@ def test_basic_credentials_are_asked_for_when_enabled(place: Place) -> None:
     ingress = HttpIngress(connector("http", options), place)
     ingress.start()
     try:
-        assert httpx.post(ingress.url, content=GOOD).status_code == 401
-        assert httpx.post(ingress.url, content=GOOD, auth=("ada", "wrong")).status_code == 401
-        assert httpx.post(ingress.url, content=GOOD, auth=("ada", "x:y")).status_code == 202
+        assert asking.post(ingress.url, content=GOOD).status_code == 401
+        assert asking.post(ingress.url, content=GOOD, auth=("ada", "wrong")).status_code == 401
+        assert asking.post(ingress.url, content=GOOD, auth=("ada", "x:y")).status_code == 202
     finally:
         ingress.stop()
 

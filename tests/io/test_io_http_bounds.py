@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import gzip
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
 import pytest
 from log_contract import payloads
 from rawclient import RawClient, raw
 from sample import connector
+from servers import asking
 
+from nadi.errors import NadiError
 from nadi.io.contract import Decoded, Messages, Place
 from nadi.io.listeners import LEAST_CONNECTIONS, Limits, Listening
 from nadi.io.natsserver import NatsServer
@@ -103,6 +106,25 @@ def test_a_server_takes_no_more_connections_than_its_process_may_have_files(monk
     assert len(asked) == 2
 
 
+def test_a_source_does_not_start_where_the_process_has_no_file_left_for_its_server(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever started it waited for ever for a thread that had ended."""
+
+    def refuses() -> asyncio.AbstractEventLoop:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    ingress = HttpIngress(connector("http", {"receiver.url": ANY}), replace(place, listening=Listening(Limits())))
+    with monkeypatch.context() as patch:
+        patch.setattr("asyncio.new_event_loop", refuses)
+        with pytest.raises(NadiError, match="Too many open files") as failed:
+            ingress.start()
+    assert failed.value.condition == "SERVER_NOT_STARTED"
+    ingress.start()
+    assert asking.post(ingress.url, content=GOOD).status_code == 202
+    ingress.stop()
+
+
 # ---- time
 
 
@@ -144,13 +166,15 @@ def test_a_body_that_does_not_come_in_time_ends_the_connection_and_is_not_kept(m
         client.post(GOOD[:5], length=len(GOOD))
         assert client.hear().status == 408
         assert client.over()
-    assert httpx.post(ingress.url, content=GOOD).status_code == 202
+    with raw(ingress.url) as client:
+        client.post(GOOD)  # in one piece: a busy machine may send the pieces of a library later than that
+        assert client.hear().status == 202
     assert kept(place) == [GOOD]
 
 
 def test_a_connection_that_is_silent_ends_after_the_time_of_the_source(make: Make) -> None:
     """Finding 9; `socket.idle.timeout` is Siddhi's."""
-    ingress = make(socket_idle_timeout="50")
+    ingress = make(socket_idle_timeout="700")  # what comes at once comes within that, also on a busy machine
     with raw(ingress.url) as silent:
         assert silent.over()
     with raw(ingress.url) as client:
@@ -299,7 +323,7 @@ def test_what_is_no_http_is_refused_and_nothing_of_it_is_kept(make: Make, place:
     with raw(ingress.url) as client:
         client.send(sent)
         assert client.hear().status == 400
-    assert httpx.post(ingress.url, content=GOOD).status_code == 202
+    assert asking.post(ingress.url, content=GOOD).status_code == 202
     assert kept(place) == [GOOD]
 
 
@@ -308,10 +332,10 @@ def test_a_coded_body_is_refused_whatever_it_really_is(make: Make, place: Place)
     url = make().url
     for body in (GOOD, gzip.compress(GOOD)):
         for coding in ("gzip", "br", "identity, gzip", "nonsense"):
-            answer = httpx.post(url, content=body, headers={"content-encoding": coding})
+            answer = asking.post(url, content=body, headers={"content-encoding": coding})
             assert (answer.status_code, answer.headers["accept-encoding"]) == (415, "identity")
-    assert httpx.post(url, content=gzip.compress(GOOD)).status_code == 400  # says that it is not coded
-    assert httpx.post(url, content=GOOD, headers={"content-encoding": "identity"}).status_code == 202
+    assert asking.post(url, content=gzip.compress(GOOD)).status_code == 400  # says that it is not coded
+    assert asking.post(url, content=GOOD, headers={"content-encoding": "identity"}).status_code == 202
     with raw(url) as client:
         client.send(b"POST /orders HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n")
         assert client.hear().status == 501
@@ -394,8 +418,8 @@ def test_a_message_whose_check_takes_long_holds_up_no_other_source_of_the_port(m
     with raw(slow.url) as client:
         client.post(GOOD)
         assert mapper.begun.wait(20)
-        assert httpx.post(quick.url, content=GOOD).status_code == 202
-        assert httpx.get(slow.url).status_code == 405
+        assert asking.post(quick.url, content=GOOD).status_code == 202
+        assert asking.get(slow.url).status_code == 405
         mapper.go.set()
         assert client.hear().status == 202
 

@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 from sample import connector, delivery
 
 from nadi.errors import NadiError
 from nadi.io.contract import Place, Sink
 from nadi.io.registry import open_sink
-from nadi.io.sinks import http
+from nadi.io.retry import Policy, unavailable
+from nadi.io.sinks import http, httphosts
 
 
 class Receiver:
@@ -204,3 +206,107 @@ def test_messages_do_not_show_the_password_in_a_url(receiver: Receiver, tmp_path
         target.write(delivery(1, [".."]))
     target.close()
     assert "geheim" not in str(e.value)
+
+
+# ---- hosts that events choose
+
+
+@pytest.fixture
+def another() -> Iterator[Receiver]:
+    made = Receiver()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+AWAY = "http://127.0.0.1:1/"  # nobody listens there
+
+
+def bounded(target: Sink, within: float = 0.05) -> Sink:
+    target._try_for = within  # type: ignore[attr-defined]  # seconds; a minute is too long for a test
+    return target
+
+
+def test_each_host_gets_its_payloads_in_their_order(receiver: Receiver, another: Receiver, tmp_path: Path) -> None:
+    target = sink("{{name}}", tmp_path)
+    urls = [f"{(receiver, another)[n % 2].url}/{n}" for n in range(20)]
+    target.write(delivery(1, urls))
+    target.close()
+    assert receiver.got == [f"/{n}" for n in range(0, 20, 2)]
+    assert another.got == [f"/{n}" for n in range(1, 20, 2)]
+
+
+def test_a_host_that_does_not_answer_holds_its_cut_and_the_others_get_theirs_once(
+    receiver: Receiver, tmp_path: Path
+) -> None:
+    target = bounded(sink("{{name}}", tmp_path))
+    urls = [receiver.url + "/a", AWAY, receiver.url + "/b"]
+    for _ in range(3):  # the batch is tried again
+        with pytest.raises(NadiError, match="CONNECTION_UNAVAILABLE") as told:
+            target.write(delivery(1, urls))
+        assert "127.0.0.1:1" in str(told.value)
+    assert receiver.got == ["/a", "/b"]
+    target.write(delivery(2, [receiver.url + "/a"]))  # another cut, which has the same
+    target.close()
+    assert receiver.got == ["/a", "/b", "/a"]
+
+
+def test_where_the_sink_may_go_on_a_host_that_does_not_answer_is_given_up_and_asked_now_and_then(
+    receiver: Receiver, another: Receiver, tmp_path: Path
+) -> None:
+    now = [0.0]
+    target = bounded(sink("{{name}}", tmp_path, {"on.error": "STORE"}))
+    target._hosts = httphosts.Circuits(Policy(10_000, 40_000), lambda: now[0])  # type: ignore[attr-defined]
+    tries: list[str] = []
+    host, attempt = httphosts.host_of(another.url), target._attempt  # type: ignore[attr-defined]
+    gone = True
+
+    def attempted(request: httpx.Request, number: int) -> tuple[str, float]:
+        if request.url.netloc.decode() != host:
+            return attempt(request, number)
+        tries.append(request.url.path)
+        return ("no answer", 0.001) if gone else attempt(request, number)
+
+    target._attempt = attempted  # type: ignore[attr-defined]
+    urls = [f"{another.url}/1", f"{receiver.url}/a", f"{another.url}/2", f"{receiver.url}/b"]
+    first = target.write(delivery(1, urls)).refused
+    assert [r.index for r in first] == [0, 2]
+    assert all("did not take it" in r.reason and "no answer" in r.reason for r in first)
+    assert receiver.got == ["/a", "/b"]
+    assert len(tries) > 1
+    assert set(tries) == {"/1"}
+    assert not [s for s in unavailable() if "http sink" in s.connector]
+
+    tries.clear()
+    assert [r.index for r in target.write(delivery(2, urls)).refused] == [0, 2]
+    assert tries == []  # its circuit is open
+    now[0] = 10.0
+    assert [r.index for r in target.write(delivery(3, urls)).refused] == [0, 2]
+    assert tries == ["/1"]  # one attempt, and the next one comes later
+    now[0] = 29.0
+    target.write(delivery(4, urls))
+    assert tries == ["/1"]
+
+    gone, now[0] = False, 30.0
+    assert target.write(delivery(5, urls)).refused == ()
+    assert another.got == ["/1", "/2"]
+    target.close()
+
+
+def test_what_was_refused_for_a_host_that_was_away_stays_refused_with_its_cut(
+    receiver: Receiver, tmp_path: Path
+) -> None:
+    urls = [AWAY, receiver.url + "/a"]
+    first = bounded(sink("{{name}}", tmp_path, {"on.error": "LOG"}))
+    told = first.write(delivery(1, urls)).refused
+    first.close()
+    again = bounded(sink("{{name}}", tmp_path, {"on.error": "LOG"}))
+    assert again.write(delivery(1, urls)).refused == told
+    again.close()
+
+
+def test_a_sink_whose_host_is_the_app_s_waits_for_it_whatever_on_error_says(tmp_path: Path) -> None:
+    target = bounded(sink(AWAY + "{{name}}", tmp_path, {"on.error": "STORE"}))
+    with pytest.raises(NadiError, match="CONNECTION_UNAVAILABLE"):
+        target.write(delivery(1, ["a"]))
+    target.close()

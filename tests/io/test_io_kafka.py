@@ -249,7 +249,6 @@ def test_a_topic_that_does_not_exist_is_waited_for(kafka: str) -> None:
 def test_rows_are_written_with_keys_producer_and_numbers(kafka: str, tmp_path: Path) -> None:
     name = topic(kafka)
     target = sink(kafka, name, tmp_path, key="{{name}}-{{size}}")
-    assert target.guarantee == "exactly once"
     target.commit(3, [target.write(delivery(3, ["ab", "c"], first=7, bucket=2, group=9))])
     target.close()
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": "x"})
@@ -483,3 +482,28 @@ def test_a_broker_that_is_away_is_a_condition_and_work_goes_on_when_it_is_back(
     log.close()
     target.close()
     running.stop()
+
+
+def test_shares_have_each_partition_once_also_one_that_is_added(kafka: str) -> None:
+    name = topic(kafka, 3)
+    for partition in range(3):
+        fill(kafka, name, [f"p{partition}-{i}" for i in range(5)], partition)
+    logs = [source(kafka, name, share=f"{i}/2") for i in (1, 2)]
+    assert [[len(contents(log, p)) for p in range(3)] for log in logs] == [[5, 0, 5], [0, 5, 0]]
+    (done,) = admin(kafka).create_partitions([NewPartitions(name, 4)]).values()
+    done.result()
+    eventually(lambda: source(kafka, name).partitions() == 4)
+    fill(kafka, name, ["new"], 3)
+    again = [source(kafka, name, share=f"{i}/2") for i in (1, 2)]
+    assert [[len(contents(log, p)) for p in range(4)] for log in again] == [[5, 0, 5, 0], [0, 5, 0, 1]]
+    for log in again:
+        check_log(log)
+
+
+def test_a_share_without_a_partition_has_nothing_and_may_be_waited_for(kafka: str) -> None:
+    name = topic(kafka)
+    fill(kafka, name, ["a"])
+    log = source(kafka, name, share="2/2")
+    log.wake(lambda: None)  # type: ignore[attr-defined]
+    assert (log.beginning(0), log.end(0), contents(log)) == (0, 0, [])
+    log.close()

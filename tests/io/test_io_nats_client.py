@@ -18,7 +18,7 @@ from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io import natsclient
 from nadi.io.guard import guarded
 from nadi.io.jetstream import Outgoing, ensure_stream, publish_all, stream_config, token
-from nadi.io.natsclient import NatsClient, api, shared
+from nadi.io.natsclient import NatsClient, api, event_loop, shared, submit
 from nadi.io.natsserver import NatsServer
 from nadi.io.retry import Policy
 
@@ -61,6 +61,59 @@ def test_a_call_under_way_fails_at_once_when_the_connection_is_lost(own_nats: Na
         client.call(wait, 60)
     killer.join()
     client.close()
+
+
+def test_a_lost_connection_is_told_where_bytes_for_it_are_left_over(own_nats: NatsServer) -> None:
+    """nats-py tries to send them as it closes; that fails, and then it would tell nobody: who publishes would wait for as long as a call may take."""
+    client, told = NatsClient(own_nats.url), list[bool]()
+
+    async def left_over(connection: Connection) -> None:
+        os.kill(own_nats.pid, signal.SIGKILL)
+        while not connection.is_closed:
+            connection._pending.append(b"PUB left 0\r\n\r\n")
+            connection._pending_data_size += 1
+            await asyncio.sleep(0)
+        await asyncio.sleep(60)
+
+    client.call(lambda nc: nc.flush())
+    client.observe(told.append)
+    with pytest.raises(ConnectionUnavailableException, match="the connection was lost"):
+        client.call(left_over)
+    assert told[:1] == [True]
+    client.ignore(told.append)
+    client.close()
+
+
+def test_a_call_that_takes_time_to_end_keeps_nobody_from_hearing_that_the_connection_is_lost(
+    own_nats: NatsServer,
+) -> None:
+    client, told, late = NatsClient(own_nats.url), list[bool](), threading.Event()
+    may_end = submit(made()).result(30)
+
+    async def ends_late(_connection: object) -> None:
+        try:
+            await asyncio.sleep(600)
+        finally:  # its time is over
+            late.set()
+            await may_end.wait()
+
+    client.call(lambda nc: nc.flush())
+    client.observe(told.append)
+    calling = submit(client.perform(ends_late, 0.01))
+    assert late.wait(30)
+    os.kill(own_nats.pid, signal.SIGKILL)
+    eventually(lambda: told)
+    assert told[0], "that it is lost"
+    event_loop().call_soon_threadsafe(may_end.set)
+    with pytest.raises(ConnectionUnavailableException):
+        calling.result(30)
+    client.ignore(told.append)
+    client.close()
+
+
+async def made() -> asyncio.Event:
+    """An event of the loop thread."""
+    return asyncio.Event()
 
 
 def test_between_attempts_a_call_is_refused_without_trying(own_nats: NatsServer) -> None:
@@ -116,6 +169,16 @@ def test_a_guarded_command_is_stopped_and_its_exit_code_told(tmp_path: Path) -> 
     child.stop()
     assert not child.running()
     assert guarded(["sh", "-c", "exit 7"], tmp_path / "log").wait(10) == 7
+
+
+def test_a_command_that_is_stopped_again_closes_nothing_that_has_been_opened_since(tmp_path: Path) -> None:
+    """The number of a descriptor that is closed is that of the next one that anybody opens."""
+    child = guarded(["sleep", "600"], tmp_path / "log")
+    child.stop()
+    opened = [os.open(tmp_path / "log", os.O_RDONLY) for _ in range(20)]
+    child.stop()
+    for descriptor in opened:
+        os.close(descriptor)  # fails where it has been closed
 
 
 def test_a_guarded_command_that_ignores_the_signal_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

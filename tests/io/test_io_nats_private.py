@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from eventually import eventually
+from servers.ports import free_port
 
 from nadi.errors import NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
@@ -22,7 +23,7 @@ from nadi.io.guard import guarded
 from nadi.io.journal import Journal
 from nadi.io.natsclient import NatsClient, shared
 from nadi.io.natsidentity import context, make_identity, parted, url_of
-from nadi.io.natsserver import NatsServer, binary, free_port
+from nadi.io.natsserver import NatsServer, binary
 from nadi.io.retry import Policy
 
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from descriptors import is_readable
 from eventually import alive, eventually
 
 from nadi.errors import NadiError
@@ -136,7 +136,7 @@ def test_the_end_of_a_process_is_told() -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
         told = guard._told_of(other.pid)
         assert told is not None
-        assert not select.select([told], [], [], 0)[0]
+        assert not is_readable(told, 0)
         other.kill()
-        assert select.select([told], [], [], 20)[0]
+        assert is_readable(told, 20)
         os.close(told)

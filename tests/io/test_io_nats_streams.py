@@ -140,7 +140,6 @@ def stored(server: NatsServer, subject: str) -> list[str]:
 
 def test_rows_are_published_with_producer_and_numbers(nats: NatsServer, subject: str, tmp_path: Path) -> None:
     target = sink(nats, subject, tmp_path)
-    assert target.guarantee == "exactly once"
     target.commit(1, [target.write(delivery(1, ["a", "b"], first=7, bucket=2, group=9))])
     client = NatsClient(nats.url)
     name = client.call(lambda nc: api(nc, "STREAM.NAMES", {"subject": subject}))["streams"][0]
@@ -378,20 +377,22 @@ def test_every_row_is_there_once_though_the_server_was_killed_again_and_again(
     own_nats: NatsServer, tmp_path: Path
 ) -> None:
     target, failures, cuts = sink(own_nats, "out", tmp_path), 0, 60
-    progress = threading.Event()
+    written = threading.Semaphore(
+        0
+    )  # counts each cut: an event that is set again before anybody looks would be one lost
 
     def kill() -> None:
         draw = random.Random(5)
         for n in range(3):
             for _ in range(draw.randint(3, 9)):
-                progress.clear()
-                progress.wait(10)
+                assert written.acquire(timeout=60)
             os.kill(own_nats.pid, signal.SIGKILL)
             eventually(lambda n=n: own_nats.starts == n + 2 and own_nats.pid)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    for cut in range(cuts):
+    cut = 0
+    while cut < cuts or killer.is_alive():
         rows = delivery(cut, [str(n) for n in range(cut * 30, cut * 30 + 30)], first=cut * 30)
         while True:
             try:
@@ -400,10 +401,11 @@ def test_every_row_is_there_once_though_the_server_was_killed_again_and_again(
             except ConnectionUnavailableException:
                 failures += 1
                 assert failures < 100_000
-        progress.set()
+        cut += 1
+        written.release()
     killer.join()
     assert failures > 0
-    assert Counter(stored(own_nats, "out")) == Counter(str(n) for n in range(cuts * 30))
+    assert Counter(stored(own_nats, "out")) == Counter(str(n) for n in range(cut * 30))
 
 
 # ---- inMemory ------------------------------------------------------------------------------------------------------
@@ -456,3 +458,23 @@ def test_a_stream_whose_files_cannot_be_made_yet_is_made_when_they_can(tmp_path:
         assert client.call(made) == 1
         assert client.call(lambda nc: api(nc, "STREAM.INFO.Late"))["config"]["subjects"] == ["late"]
         client.close()
+
+
+def test_shares_have_each_message_once_and_the_same_ones_at_every_reading(nats: NatsServer, subject: str) -> None:
+    logs = [source(nats, subject, share=f"{i}/3") for i in (1, 2, 3)]
+    assert [contents(log) for log in logs] == [[], [], []]
+    texts = [f"m{i}" for i in range(90)]
+    publish(nats, subject, *texts)
+    parts = [payloads(log) for log in logs]
+    assert sorted(t for part in parts for t in part) == sorted(text.encode() for text in texts)
+    assert all(20 <= len(part) <= 40 for part in parts)
+    assert parts == [payloads(source(nats, subject, share=f"{i}/3")) for i in (1, 2, 3)]
+    for log in logs:
+        check_log(log)
+
+
+@pytest.mark.parametrize("share", ["", "0/2", "3/2", "1/129", "1", "a/b"])
+def test_a_share_that_is_none_is_refused(nats: NatsServer, subject: str, share: str) -> None:
+    with pytest.raises(NadiError, match="share") as e:
+        source(nats, subject, share=share)
+    assert e.value.condition == "OPTION_INVALID"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nadi.io import staging
+from nadi.io import durablefiles
 from nadi.io.errorfile import FileErrorStore
 from nadi.io.linefile import LineAppender, append_lines
 from nadi.io.sinks import ledger
@@ -49,7 +49,7 @@ def test_the_mask_decides_who_reads_the_output_of_an_app(tmp_path: Path):
 
 
 def test_a_part_is_staged_out_of_sight_and_comes_out_with_the_mask_of_the_process(tmp_path: Path):
-    made = Parts(tmp_path / "state", tmp_path / "out", "jsonl")
+    made = Parts(ledger.FolderKept(tmp_path / "state"), lambda: "run", tmp_path / "out", "jsonl")
     name = str(made.stage(1, 0, b"x\n")["name"])
     assert (tmp_path / "out" / ".staged").stat().st_mode & 0o777 == 0o700
     made.commit(1, [name])
@@ -69,10 +69,10 @@ def test_an_error_store_is_private(tmp_path: Path):
 
 
 def test_files_that_are_replaced_or_added_to_are_private(tmp_path: Path):
-    staging.write_atomically(tmp_path / "atomic", b"x")
-    staging.append_durably(tmp_path / "durable", b"x")
+    durablefiles.write_atomically(tmp_path / "atomic", b"x")
+    durablefiles.append_durably(tmp_path / "durable", b"x")
     append_lines(tmp_path / "lines", lambda _content: [b"x"])
     LineAppender(tmp_path / "more lines").append(lambda _last: [b"x"])
     ledger.replace(tmp_path / "sinks" / "0" / "run.json", "x")
-    staging.make_folder(tmp_path / "deep" / "er")
+    durablefiles.make_folder(tmp_path / "deep" / "er")
     assert open_to_others(tmp_path) == []

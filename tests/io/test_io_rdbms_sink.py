@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from nadi.errors import NadiError
 from nadi.io.contract import Place, Sink
-from nadi.io.registry import open_sink
+from nadi.io.registry import ask_sink, open_sink
 from nadi.io.retry import unavailable
 
 Make = Callable[..., Sink]
@@ -191,3 +191,74 @@ def test_with_wait_what_is_refused_is_tried_again(database: EmptyDatabase, sink:
     assert rows(database) == [("ann", 3)]
     keyed.write(delivery(1, ["bo"]))  # it counts as away no longer
     assert rows(database) == [("ann", 3), ("bo", 2)]
+
+
+def asked(database: EmptyDatabase, **options: str) -> None:
+    at = database.address
+    given = {"url": at.url, "username": at.user, "password": at.password, "table.name": "names", **options}
+    ask_sink(connector("rdbms", given, "passThrough"))
+
+
+OPERATIONS = (
+    {"operation": "insert"},
+    {"operation": "upsert", "keys": "name"},
+    {"operation": "update", "keys": "name"},
+    {"operation": "delete", "keys": "name"},
+)
+
+
+@pytest.mark.parametrize("options", OPERATIONS, ids=lambda options: options["operation"])
+def test_a_table_that_would_take_rows_is_asked_and_stays_as_it_is(
+    options: dict[str, str], database: EmptyDatabase
+) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(text("create table names (name varchar(20) not null primary key, size integer not null)"))
+        connection.execute(text("insert into names values ('ann', 3)"))
+    asked(database, **options)
+    assert rows(database) == [("ann", 3)]
+
+
+def test_a_table_that_is_not_there_is_not_made_by_asking_for_it(database: EmptyDatabase) -> None:
+    asked(database)
+    with database.engine.connect() as connection:
+        assert not connection.dialect.has_table(connection, "names")
+        assert not connection.dialect.has_table(connection, "nadi_ledger")
+
+
+def test_a_file_of_sqlite_is_not_made_by_asking_for_it(tmp_path: Path) -> None:
+    ask_sink(connector("rdbms", {"url": f"jdbc:sqlite:{tmp_path}/none.db"}, "passThrough"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", OPERATIONS, ids=lambda options: options["operation"])
+def test_a_table_without_a_column_of_the_stream_says_so_when_asked(
+    options: dict[str, str], database: EmptyDatabase
+) -> None:
+    lacking = "name" if options["operation"] == "delete" else "size"
+    with database.engine.begin() as connection:
+        connection.execute(text(f"create table names ({'size' if lacking == 'name' else 'name'} varchar(20))"))
+    with pytest.raises(NadiError, match=lacking) as refused:
+        asked(database, **options)
+    assert refused.value.condition == "REFUSED"
+
+
+def test_keys_that_the_table_does_not_keep_apart_say_so_when_asked(database: EmptyDatabase) -> None:
+    if database.engine.dialect.name in ("mysql", "mariadb"):
+        pytest.skip("it takes the keys that the table has, whatever is asked for")
+    with database.engine.begin() as connection:
+        connection.execute(text("create table names (name varchar(20), size integer)"))
+    with pytest.raises(NadiError, match="REFUSED"):
+        asked(database, operation="upsert", keys="name")
+
+
+def test_where_on_error_says_what_follows_nobody_is_asked(database: EmptyDatabase) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(text("create table names (name varchar(20))"))
+    asked(database, **{"on.error": "STORE"})
+
+
+def test_a_database_that_is_away_is_away_when_asked(database: EmptyDatabase) -> None:
+    if database.engine.dialect.name == "sqlite":
+        pytest.skip("a reader does not wait for the writer that stands for a server that is gone")
+    with database.away(), pytest.raises(NadiError, match="CONNECTION_UNAVAILABLE"):
+        asked(database)

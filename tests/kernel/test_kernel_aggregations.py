@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nadi.errors import NadiError
 from nadi.kernel.calendar import bucket_start, range_of, time_of_stamp
-from nadi.kernel.rows.hashing import text_buckets
+from nadi.kernel.rows.javahash import text_buckets
 from nadi.runtime import Runtime
 
 JUNE = 1_496_289_950_000  # 2017-06-01 04:05:50
@@ -46,6 +46,16 @@ def test_days_and_longer_begin_at_midnight_of_the_time_zone(duration: str, stamp
 
 def test_an_hour_of_a_zone_with_half_hours_begins_at_its_own_full_hour() -> None:
     assert bucket_start(JUNE, "hour", ZoneInfo("Asia/Kolkata")) == time_of_stamp("2017-06-01 03:30:00")
+
+
+def test_an_event_without_the_time_of_aggregate_by_fails_by_name_and_counts_for_nothing() -> None:
+    runtime = Runtime(TRADES, now=JUNE)
+    runtime.start()
+    for ts in (JUNE, None):
+        runtime.send("S", [("a", 1.0, ts)])
+    (failure,) = runtime.failures
+    assert (failure.condition, failure.message) == ("NULL_VALUE", "'aggregate by' of A met null, which it cannot take")
+    assert _ask(runtime, "from A within '2017-**-** **:**:**' per 'days' select n") == [(1,)]
 
 
 def test_the_node_says_in_which_zone_an_aggregation_counts_days() -> None:
@@ -83,6 +93,46 @@ def test_what_is_no_range_is_named(within: tuple[object, ...]) -> None:
     with pytest.raises(NadiError) as caught:
         range_of(within)
     assert caught.value.condition == "INVALID_TIME"
+
+
+@pytest.mark.parametrize(
+    ("within", "start", "end"),
+    [
+        (("2017-06-01 00:00:00", "9999-12-31 23:59:59"), "2017-06-01 00:00:00", "9999-12-31 23:59:59"),
+        (("0001-01-01 00:00:00", "2017-06-01 00:00:00"), "0001-01-01 00:00:00", "2017-06-01 00:00:00"),
+    ],
+)
+def test_a_range_may_begin_or_end_where_the_calendar_does(within: tuple[object, ...], start: str, end: str) -> None:
+    assert range_of(within) == (time_of_stamp(start), time_of_stamp(end))
+
+
+@pytest.mark.parametrize(
+    "text", ["9999-**-** **:**:**", "9999-12-** **:**:**", "9999-12-31 23:**:**", "9999-12-31 23:59:59"]
+)
+def test_the_last_stretch_of_the_calendar_ends_with_it(text: str) -> None:
+    assert range_of((text,))[1] == 253_402_300_800_000
+    assert range_of((f"{text} -05:30",))[1] == 253_402_300_800_000 + 19_800_000
+
+
+def test_an_event_that_an_aggregation_cannot_take_is_counted_nowhere_and_told_why() -> None:
+    text = """define stream S (v int, at long);
+    define aggregation A from S select sum(v) as total, count() as n aggregate by at every sec ... year;"""
+    runtime = Runtime(text, now=JUNE)
+    runtime.start()
+    for row in ((1, None), (1, 253_402_300_800_000), (1, -(2**63)), ("x", JUNE), (1, 1.5), (7, JUNE)):
+        runtime.send("S", [row])
+    told = [(f.condition, f.message) for f in runtime.failures]
+    assert [condition for condition, _message in told] == [
+        "NULL_VALUE",
+        "INVALID_TIME",
+        "INVALID_TIME",
+        "CLASS_CAST",
+        "CLASS_CAST",
+    ]
+    assert told[0][1] == "'aggregate by' of A met null, which it cannot take"
+    for duration in ("sec", "min", "hour", "day", "month", "year"):
+        every = f"from A within -9223372036854775808L, 9223372036854775807L per '{duration}' select total, n"
+        assert _ask(runtime, every) == [(7, 1)], duration
 
 
 def _filled(*events: tuple[str, float, int]) -> Runtime:

@@ -98,6 +98,18 @@ def test_a_table_that_fits_is_read_anew_after_each_interval() -> None:
     assert rig.asked == 1
 
 
+@pytest.mark.parametrize("policy", ["FIFO", "LRU", "LFU"])
+def test_of_a_store_that_keeps_nothing_a_cache_shows_what_came_since_the_last_interval(policy: str) -> None:
+    rig = Rig(Cache(10, policy, retention=1000, interval=1000))  # type: ignore[arg-type]
+    rig.behind.add = lambda rows: ()  # type: ignore[method-assign]
+    every = rig.cached.compile(None)
+    for names in ("a", "bc", "def"):
+        rig.cached.add([(k, 1) for k in names])
+        assert "".join(k for k, _v in rig.cached.find(every, ())) == names
+        rig.now += 1300
+        assert list(rig.cached.find(every, ())) == []
+
+
 def test_rows_that_go_for_their_age_are_asked_for_where_the_table_does_not_fit() -> None:
     rig = Rig(Cache(1, "FIFO", 100, 100), [("a", 1), ("b", 2)])
     rig.now += 100  # as old as the retention, no older

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_kernel_state import _shape, atoms, plain
 
 from nadi.kernel.rows.columns import column_of, shape_of, values_of
-from nadi.kernel.rows.packing import ENCODER
+from nadi.kernel.rows.messagepack import ENCODER
 
 small = st.integers(-9, 9)
 alike = st.sampled_from(

@@ -1,4 +1,4 @@
-"""Compiled expressions: nulls, widths, promotion, slots, look-ups (language text §4)."""
+"""Compiled expressions: nulls, widths, promotion, slots, look-ups (semantics/expressions.md)."""
 
 from __future__ import annotations
 
@@ -203,6 +203,31 @@ def test_coalesce_takes_the_first_that_is_not_null() -> None:
     assert [run(expr, int=1, int2=2), run(expr, int2=2), run(expr)] == [1, 2, 9]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call("coalesce", (B, B), Type.BOOL),
+        Call("ifThenElse", (Const(True, Type.BOOL), B, B), Type.BOOL),
+        Call("default", (B, Const(None, Type.BOOL)), Type.BOOL),
+        Call("cast", (B, Const("bool", Type.STRING)), Type.BOOL),
+        Call("math:isNan", (D,), Type.BOOL),
+    ],
+)
+def test_a_function_that_gives_a_bool_gives_false_for_null(call: Call) -> None:
+    assert run(call) is False
+    assert run(Call("coalesce", (call, Const(True, Type.BOOL)), Type.BOOL)) is False
+    assert run(Negation(call)) is True
+
+
+def test_what_is_cast_to_a_bool_is_one() -> None:
+    cast = Call("cast", (I, Const("bool", Type.STRING)), Type.BOOL)
+    with pytest.raises(NadiError, match="CLASS_CAST"):
+        run(cast, int=1)
+    with pytest.raises(NadiError, match="CLASS_CAST"):
+        run(Call("cast", (Const(1, Type.INT), Const("bool", Type.STRING)), Type.BOOL))
+    assert run(Call("cast", (B, Const("bool", Type.STRING)), Type.BOOL), bool=True) is True
+
+
 def test_time_functions_read_the_flow_and_the_event() -> None:
     at = flow()
     at.now = 77
@@ -260,7 +285,7 @@ def test_bound_events_are_reached_by_index_from_both_ends(index: int | None, val
 def test_lists_and_timestamps_of_bound_events() -> None:
     bound = [(CURRENT, 1, (10,)), (CURRENT, 2, (20,))]  # as they come back from state
     assert _slots(AttrList(0, 0), [bound], True) == [10, 20]
-    assert _slots(AttrList(0, 0), [None], True) is None
+    assert _slots(AttrList(0, 0), [None], True) == []
     assert _slots(Call("eventTimestamp", (), Type.LONG, slot=0), [bound], True) == 2
     assert _slots(Call("eventTimestamp", (), Type.LONG, slot=0, index=0), [bound], True) == 1
 
@@ -295,7 +320,7 @@ def test_in_looks_up_by_primary_key() -> None:
     table = TableRuntime(Table("T", schema, (0,)), at)
     table.insert(("a", 1))
     function = compile_row(InTable("T", MATCH), at, {"T": table})
-    assert "lookup_in_T((0,)" in str(function.__doc__)
+    assert "sought_in_T.lookup((0,)" in str(function.__doc__)
     assert function((None, None, None, None, "a", None), 0) is True
     assert function((None, None, None, None, "z", None), 0) is False
     assert function((None, None, None, None, None, None), 0) is False

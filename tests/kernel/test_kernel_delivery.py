@@ -52,6 +52,47 @@ def test_an_event_that_fails_is_dropped_at_its_stream_and_later_queries_do_not_s
     assert (failure.stream, failure.row, failure.routed) == ("S", ("text",), False)
 
 
+# What Siddhi 5.1.30 gave: charAt fails for the first event.
+_FAILS_FIRST = [(5, "x"), (0, "y"), (0, "z"), (0, "w")]
+
+
+def _failing_selection(query: str) -> list[tuple[Any, ...]]:
+    text = "@OnError(action='STREAM') define stream S (a int, b string); from !S select a, b insert into Faults;"
+    runtime, heard = _run(f"{text} from S{query} into Out;", "Out", "Faults")
+    for row in _FAILS_FIRST:
+        runtime.send("S", [row])
+    return heard
+
+
+def test_what_is_selected_of_an_event_that_leaves_is_computed_and_may_fail_where_current_events_alone_are_put_out() -> (
+    None
+):
+    found = _failing_selection("#window.length(1) select str:charAt(b, a) as p insert current events")
+    assert found == [("Faults", 5, "x"), ("Faults", 0, "y"), ("Out", "z"), ("Out", "w")]
+
+
+def test_what_is_selected_of_an_event_that_comes_is_computed_and_may_fail_where_expired_events_alone_are_put_out() -> (
+    None
+):
+    found = _failing_selection("#window.length(1) select str:charAt(b, a) as p insert expired events")
+    assert found == [("Faults", 5, "x"), ("Faults", 0, "y"), ("Out", "y"), ("Out", "z")]
+
+
+def test_aggregators_behind_an_item_that_fails_do_not_count() -> None:
+    found = _failing_selection("#window.length(2) select str:charAt(b, a) as p, count() as n insert")
+    assert found == [("Faults", 5, "x"), ("Out", "y", 1), ("Faults", 0, "z"), ("Out", "w", 1)]
+
+
+def test_aggregators_in_front_of_an_item_that_fails_have_counted() -> None:
+    found = _failing_selection(" select count() as n, str:charAt(b, a) as p, sum(a) as total insert")
+    assert found == [("Faults", 5, "x"), ("Out", 2, "y", 0), ("Out", 3, "z", 0), ("Out", 4, "w", 0)]
+
+
+def test_aggregators_in_front_of_one_whose_argument_fails_have_counted() -> None:
+    found = _failing_selection(" select count() as n, max(str:length(str:charAt(b, a))) as p, sum(a) as t insert")
+    assert found == [("Faults", 5, "x"), ("Out", 2, 1, 0), ("Out", 3, 1, 0), ("Out", 4, 1, 0)]
+
+
 def test_a_fault_stream_takes_what_failed_and_why() -> None:
     text = """@OnError(action='STREAM') define stream S (a int);
     from S select a + 1 as a insert into Out; from !S select a, convert(_error, 'string') as why insert into Faults;"""
@@ -128,6 +169,39 @@ def test_a_purged_key_starts_anew() -> None:
         runtime.advance(wait)
         runtime.send("S", [("a",)])
     assert [row[2] for row in heard] == [1, 2, 3, 1]
+
+
+def test_a_key_that_was_idle_for_just_the_period_is_forgotten_live_and_kept_in_playback() -> None:
+    text = """define stream S (k string); define stream T (k string);
+    @purge(enable='true', interval='1 sec', idle.period='2 sec')
+    partition with (k of S) begin from S select k, count() as n insert into Out; end;"""
+    runtime, heard = _run(text, "Out")
+    for wait in (0, 2500):  # it looks at 2000 ms
+        runtime.advance(wait)
+        runtime.send("S", [("a",)])
+    assert [row[2] for row in heard] == [1, 1]
+    runtime, heard = _run("@app:playback " + text, "Out")
+    for moment in (3000, 5001):
+        runtime.send("S", [(1000, ("a",))])
+        runtime.send("T", [(moment, ("b",))])
+        runtime.advance(1000)
+        runtime.send("S", [(moment, ("a",))])
+    assert [row[2] for row in heard] == [1, 2, 3, 1]
+
+
+def test_in_playback_a_key_is_idle_by_the_clock_of_events() -> None:
+    text = """@app:playback define stream S (k string);
+    @purge(enable='true', interval='1 sec', idle.period='2 sec')
+    partition with (k of S) begin from S select k, count() as n insert into Out; end;"""
+    runtime, heard = _run(text, "Out")
+    for moment, key in ((0, "a"), (1500, "a"), (1600, "b"), (3000, "b"), (3700, "a"), (3800, "b")):
+        runtime.send("S", [(1_000_000 + moment, (key,))])
+        runtime.advance(1000)
+    assert [row[1:] for row in heard] == [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("a", 3), ("b", 3)]
+    runtime.send("S", [(1_006_000, ("c",))])
+    runtime.advance(1000)
+    runtime.send("S", [(1_006_000, ("a",))])
+    assert heard[-1] == ("Out", "a", 1)
 
 
 TABLE = """define stream S (k string, v int); define stream U (k string, v int); define stream D (k string);

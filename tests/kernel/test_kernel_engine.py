@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -186,3 +187,12 @@ def test_events_that_failed_outside_go_where_the_stream_says_or_are_noted() -> N
         ("S", ("a",), "OSError: away", True),
         ("S", ("a",), "OSError: away", False),
     ]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 101 + "]" * 101, "{"])
+def test_an_object_that_is_nested_too_deep_or_no_json_is_its_text(text: str) -> None:
+    """The kernel would have failed at it, and again in each batch from then on."""
+    kernel = _kernel("define stream S (k string, v object); from S select k, v insert into Out;")
+    kernel.start(0)
+    out = kernel.process([_arrivals(kernel, "S", [("a", text), ("b", "[1]")])], 10)
+    assert [row[:2] for row in _rows(out)] == [("a", msgspec.json.encode(text).decode()), ("b", "[1]")]

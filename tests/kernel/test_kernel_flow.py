@@ -1,4 +1,4 @@
-"""The flow: timers, their order, both clocks, and texts that no other call gets (language text §15)."""
+"""The flow: timers, their order, both clocks, and texts that no other call gets (semantics/time.md)."""
 
 from __future__ import annotations
 

@@ -108,8 +108,16 @@ def test_what_is_just_not_too_deep_or_only_long_is_computed(expression: str, val
 
 def purge(text: str, keys: int, per_second: int, every: int = 1) -> tuple[list[int], list[int]]:
     """Feeds so many keys, each with two events, so many in a second of virtual time; -> entries of state and objects of Python at the end of each
-    second, or of one in `every`, but the first few."""
-    kernel = kernel_of(text)
+    second, or of one in `every`, but the first few. What was there before does not count."""
+    gc.collect()
+    gc.freeze()
+    try:
+        return _purge(kernel_of(text), keys, per_second, every)
+    finally:
+        gc.unfreeze()
+
+
+def _purge(kernel: RowsKernel, keys: int, per_second: int, every: int) -> tuple[list[int], list[int]]:
     entries, objects = [], []
     for second in range(keys // per_second):
         for number in range(per_second):

@@ -1,4 +1,4 @@
-"""The one promise, on generated apps and inputs: one event at a time = any split = any restart from a dump or from deltas (design §1, §5).
+"""The one promise, on generated apps and inputs: one event at a time = any split = any restart from a dump or from deltas (principle.md#the-one-principle).
 
 `NADI_GENERATE=2000` runs so many examples of each family instead of the few that every run can afford.
 """

@@ -124,6 +124,68 @@ def test_a_meter_that_is_stopped_leaves_everything_as_it_was_and_another_one_can
     assert first.parts["query fill"].events == 1
 
 
+SOUGHT = """define stream S (k string, n long); define stream P (k string, n long);
+@primaryKey('k') define table T (k string, n long); define table L (k string, n long);
+define window W (k string, n long) length(5);
+@info(name='put') from P select k, n insert into T;
+@info(name='list') from P select k, n insert into L;
+@info(name='hold') from P insert into W;
+@info(name='joins') from S join T as t on S.k == t.k select S.k as k, t.n as n insert into Out;
+@info(name='sees') from S join W as w on S.k == w.k select S.k as k, w.n as n insert into Out;
+@info(name='asks') from S[T.k == k in T] select k, n insert into Out;
+@info(name='scans') from S[L.n > n in L] select k, n insert into Out;
+"""
+
+
+@pytest.mark.parametrize("detail", [True, False])
+def test_what_is_found_in_tables_is_charged_to_these_and_not_to_the_queries(detail: bool) -> None:
+    of = kernel(SOUGHT)
+    rows: list[Event] = []
+    of.on_stream("Out", rows.extend)
+    of.deliver("P", [Event(CURRENT, 0, (f"k{n}", n)) for n in range(3)])
+    plain = len(rows)
+    events = [Event(CURRENT, 0, ("k1", 0)), Event(CURRENT, 0, ("none", 7))]
+    of.deliver("S", events)
+    expected = rows[plain:]
+    ticks = count()
+    meter = of.measure(ticks.__next__, detail=detail)
+    begin = next(ticks)
+    of.deliver("S", events)
+    whole = next(ticks) - begin
+    assert rows[plain + len(expected) :] == expected
+    told = {label: part.events for label, part in meter.parts.items() if part.events}
+    found = {"table find T": 2, "table contains T": 2, "table contains L": 2}
+    if detail:
+        found |= {f"query {name}": 2 for name in ("joins", "sees", "asks", "scans")} | {"window find W": 2}
+    assert told == found
+    assert all(part.ns > 0 for part in meter.parts.values() if part.events)
+    assert sum(part.ns for part in meter.parts.values()) <= whole
+    meter.stop()
+    of.deliver("S", events)
+    assert {label: part.events for label, part in meter.parts.items() if part.events} == found
+    table = of._assembly.wiring.tables["T"]
+    assert (table.sought.rows, table.sought.lookup) == (table.rows, table.lookup)
+
+
+def test_a_condition_that_fails_leaves_the_meter_as_it_was() -> None:
+    text = """define stream S (k string, n long); define stream P (k string, n long); define table T (k string, n long);
+    from P select k, n insert into T;
+    @info(name='fails') from S[(str:length(T.k) == 1 and math:parseInt(T.k) > n) in T] select k, n insert into Out;
+    """
+    of = kernel(text)
+    meter = of.measure(count().__next__)
+    of.deliver("P", [Event(CURRENT, 0, ("a", 1))])
+    for _ in range(3):
+        of.deliver("S", [Event(CURRENT, 0, ("a", 1))])
+    assert meter._current is None
+    assert {label: part.events for label, part in meter.parts.items() if part.events} == {
+        "query query_1": 1,
+        "table insert T": 1,
+        "query fails": 3,
+        "table contains T": 3,
+    }
+
+
 def test_what_queries_do_to_tables_is_charged_to_these_and_without_detail_nothing_else() -> None:
     text = """define stream S (k string, n long); define table T (k string, n long);
     @info(name='put') from S[n > 0] select k, n insert into T;

@@ -1,4 +1,4 @@
-"""Named windows and snapshots, as whole apps (language text §7, §12, §14)."""
+"""Named windows and snapshots, as whole apps (semantics/windows.md#named-windows)."""
 
 from __future__ import annotations
 
@@ -36,6 +36,19 @@ def test_what_a_named_window_lets_out_decides_what_its_readers_subtract(output: 
     for v in (1, 2, 3, 4):
         runtime.send("S", [("a", v)])
     assert [row[0] for chunk in heard for row in chunk] == expected
+
+
+@pytest.mark.parametrize(("output", "found"), [("", [2, 3]), ("output current events", [0, 1, 2, 3])])
+def test_a_batch_window_that_lets_out_nothing_expired_shows_joins_all_its_batches(
+    output: str, found: list[int]
+) -> None:
+    text = f"""define stream S (v int); define stream R (v int); define window W (v int) lengthBatch(2) {output};
+    from S insert into W; from R join W select W.v as v insert into Out;"""
+    runtime, heard = _run(text, "Out")
+    for v in range(4):
+        runtime.send("S", [(v,)])
+    runtime.send("R", [(0,)])
+    assert [row[0] for chunk in heard for row in chunk] == found
 
 
 def test_readers_of_expired_events_only_go_below_zero() -> None:

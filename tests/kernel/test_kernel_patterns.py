@@ -1,4 +1,4 @@
-"""The machine of patterns, against the observed tables of the language text §9."""
+"""The machine of patterns, against the tables of semantics/patterns.md."""
 
 from __future__ import annotations
 

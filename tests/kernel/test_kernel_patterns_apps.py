@@ -1,4 +1,4 @@
-"""Patterns, sequences and joins as users write them, against the observations in the language text."""
+"""Patterns, sequences and joins as users write them (semantics/patterns.md, semantics/joins.md)."""
 
 from __future__ import annotations
 
@@ -100,6 +100,12 @@ def test_an_unindexed_reference_is_the_list_of_values_and_in_siddhi_4_the_first(
     assert current(query, "Aa1 Aa2 Aa3 Ba9", compat=4) == [(1,)]
 
 
+def test_in_the_filter_of_another_element_it_is_the_latest_value_and_in_having_the_first() -> None:
+    query = "from every e1=A<2:2> -> e2=B[v > e1.v] select e1[0].v as a, e2.v as b {}insert into Out;"
+    assert current(query.format(""), "Aa1 Aa5 Ba3 Ba6") == [(1, 6)]
+    assert current(query.format("having e1.v > 3 "), "Aa1 Aa5 Ba6 Aa4 Aa2 Ba9") == [(4, 9)]
+
+
 def test_filters_may_look_at_what_other_elements_bound() -> None:
     query = "from every e1=A -> e2=B[v > e1.v and k == e1.k] select e1.v as a, e2.v as b insert into Out;"
     assert current(query, "Aa5 Ab6 Ba4 Bb7 Ba8") == [(6, 7), (5, 8)]
@@ -183,3 +189,10 @@ def test_absence_in_playback_counts_from_zero() -> None:
     app.send("A", [(1_700_000_000_000, (1,))])
     app.send("B", [(1_700_000_000_001, (2,))])
     assert rows == [(2,)]
+
+
+def test_an_unindexed_reference_to_a_counted_element_without_events_is_an_empty_list() -> None:
+    optional = "from e1=A<0:2> -> e2=B select e1.v as a, e1[0].v as b, e2.v as c insert into Out;"
+    assert current(optional, "Ba9") == [([], None, 9)]
+    sequence = "from every e1=A, e2=B?, e3=C select e2.k as b, e3.v as c insert into Out;"
+    assert current(sequence, "Aa1 Ca2 Aa3 Bb4 Cc5") == [([], 2), (["b"], 5)]

@@ -12,7 +12,7 @@ from patternrig import Rig, absent, both, compare, either, every, many, one, v
 from nadi.kernel.rows.events import Event
 from nadi.kernel.rows.patterns.matches import Matches
 from nadi.kernel.rows.payloads import encode_entries, entries_of
-from nadi.persistence.rewriting import _of_chain
+from nadi.persistence.rewrites import _of_chain
 from nadi.plan import nodes
 
 A, B, C = one(0, "A"), one(1, "B"), one(2, "C")

@@ -1,4 +1,4 @@
-"""The selector: chunk rule, aggregators, having, order, limit (language text §5)."""
+"""The selector: chunk rule, aggregators, having, order, limit (semantics/selection.md)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, TIMER, Chunk, Event
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.selector import Selector
 from nadi.lang.tree import Events, Type
+from nadi.plan.aggregatortraits import ON_ROWS
 from nadi.plan.nodes import (
     OUTPUT,
     Aggregate,
@@ -30,6 +31,8 @@ from nadi.plan.nodes import (
     WindowCall,
     WindowStep,
 )
+from nadi.plan.windowtraits import OF_BATCH
+from nadi.runtime import Runtime
 
 SCHEMA = Schema((Column("k", Type.STRING), Column("v", Type.INT), Column("f", Type.DOUBLE), Column("b", Type.BOOL)))
 K, V, F, B = (Attr(0, n, c.type, None, c.name) for n, c in enumerate(SCHEMA.columns))
@@ -38,7 +41,7 @@ WINDOWS = {"length": Const(2, Type.INT), "lengthBatch": Const(2, Type.INT)}
 
 def aggregate(name: str, *args: Expr, number: int = 0) -> Aggregate:
     types = {"sum": Type.LONG, "count": Type.LONG, "distinctCount": Type.LONG, "and": Type.BOOL, "or": Type.BOOL}
-    return Aggregate(name, args, types.get(name, Type.DOUBLE), number)
+    return Aggregate(name, args, types.get(name, Type.DOUBLE), number, ON_ROWS)  # rows do not look at traits
 
 
 class Rig:
@@ -54,7 +57,7 @@ class Rig:
         having: Expr | None = None,
         **more: Any,
     ) -> None:
-        steps = () if window is None else (WindowStep(WindowCall("q/window", window, (WINDOWS[window],))),)
+        steps = () if window is None else (WindowStep(WindowCall("q/window", window, (WINDOWS[window],), OF_BATCH)),)
         parts: list[Expr] = [*values, having] if having is not None else list(values)
         aggregates = tuple(x for p in parts for x in (p, getattr(p, "left", None)) if isinstance(x, Aggregate))
         schema = Schema(tuple(Column(f"c{n}", v.type) for n, v in enumerate(values)))
@@ -194,6 +197,22 @@ def test_offset_then_limit_count_within_the_chunk() -> None:
     assert single.take() == []
 
 
+def test_a_limit_cuts_current_events_only() -> None:
+    rig = Rig(K, limit=1)
+    rig.send(x("a"), x("b"), R, c("c"), c("d"))
+    rig.send(c("e"), x("f"), c("g"))
+    assert rig.take() == ["X(a) X(b)", "C(e) X(f)"]
+    cut = Rig(K, limit=1, offset=1)
+    cut.send(c("a"), x("b"), c("c"), x("d"))
+    assert cut.take() == ["X(b) X(d)"]
+
+
+def test_a_limit_of_nothing_keeps_back_the_one_expired_event_of_an_aggregation() -> None:
+    rig = Rig(aggregate("count"), limit=0)
+    rig.send(c("a"), x("a"))
+    assert rig.take() == []
+
+
 # ---- aggregators
 
 
@@ -227,12 +246,17 @@ def test_null_is_ignored_but_counted(name: str, value: str) -> None:
     assert _values(Rig(aggregate(name, V)), c("a", 4), c("a", None))[-1] == value
 
 
+def test_null_is_a_value_of_its_own_for_distinct_count() -> None:
+    events = (c("null"), c(None), c(None), x(None), x(None), x("null"))
+    assert _values(Rig(aggregate("distinctCount", K)), *events) == ["1", "2", "2", "2", "1", "0"]
+
+
 def test_an_empty_sum_is_null() -> None:
     assert _values(Rig(aggregate("sum", V)), c("a", None)) == ["None"]
 
 
 def test_sums_of_expired_events_alone_go_negative() -> None:
-    """Readers of a window that outputs expired events only (language text §7)."""
+    """Readers of a window that outputs expired events only (semantics/windows.md#named-windows)."""
     assert _values(Rig(aggregate("sum", V)), x("a", 4)) == ["-4"]
 
 
@@ -249,12 +273,14 @@ def test_and_or_hold_over_the_group_and_fail_on_null() -> None:
         rig.send(c("a", 1, 1.0, None))
 
 
-def test_a_reset_clears_all_groups_but_what_holds_forever() -> None:
-    rig = Rig(aggregate("sum", V), aggregate("maxForever", V, number=1), group_by=(K,))
-    rig.send(c("a", 7), c("b", 8))
+@pytest.mark.parametrize(("compat", "chunks"), [(5, ["C(1, 1)", "C(2, 2)"]), (4, ["C(1, 7)", "C(2, 8)"])])
+def test_a_reset_clears_all_groups_and_only_in_4_spares_what_holds_forever(compat: int, chunks: list[str]) -> None:
+    rig = Rig(aggregate("sum", V), aggregate("maxForever", V, number=1), group_by=(K,), compat=compat)
+    rig.send(c("a", 7))
+    rig.send(c("b", 8))
     rig.send(R, c("a", 1))
     rig.send(c("b", 2))
-    assert rig.take() == ["C(7, 7) C(8, 8)", "C(1, 7)", "C(2, 8)"]
+    assert rig.take() == ["C(7, 7)", "C(8, 8)", *chunks]
 
 
 def test_groups_and_partition_keys_are_apart() -> None:
@@ -332,3 +358,31 @@ def test_groups_that_became_empty_are_forgotten() -> None:
         rig.send(c(key, 1))
         rig.send(x(key, 1))
     assert rig.flow.store.size()["q/selector"] == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "counted"),
+    [
+        ("count(*)", [1, 2, 3]),
+        ("count(k, v)", [1, 2, 3]),
+        ("count(v + 1, k, v)", [1, 2, 3]),
+        ("count(*) + 1L", [2, 3, 4]),
+    ],
+)
+def test_under_compat_4_count_takes_any_number_of_arguments_and_counts_events(count: str, counted: list[int]) -> None:
+    text = f"define stream S (k string, v int); from S select {count} as n insert into O;"
+    app = Runtime(f"@app:compat('4') {text}")
+    found: list[object] = []
+    app.on_stream("O", lambda chunk: found.extend(e.row[0] for e in chunk))
+    app.start()
+    for row in (("a", 1), (None, 2), ("a", None)):
+        app.send("S", [(None, row)])
+    assert found == counted
+    with pytest.raises(NadiError, match="count: takes"):
+        Runtime(text)
+
+
+@pytest.mark.parametrize("call", ["sum(*)", "avg(v, v)", "distinctCount(*)", "min(*)"])
+def test_under_compat_4_no_other_aggregator_takes_several_arguments(call: str) -> None:
+    with pytest.raises(NadiError, match="takes"):
+        Runtime(f"@app:compat('4') define stream S (k string, v int); from S select {call} as n insert into O;")

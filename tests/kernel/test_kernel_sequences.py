@@ -1,4 +1,4 @@
-"""Sequences, against the observed table of the language text §10."""
+"""Sequences, against the table of semantics/patterns.md#sequences-that-count."""
 
 from __future__ import annotations
 

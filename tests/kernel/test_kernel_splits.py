@@ -1,4 +1,4 @@
-"""The kernel's one promise: results depend on the arrivals, not on how they were split into batches, saved, or spread over buckets (design §1, §5)."""
+"""The kernel's one promise: results depend on the arrivals, not on how they were split, saved, or spread over buckets (principle.md#the-one-principle)."""
 
 from __future__ import annotations
 

@@ -16,10 +16,11 @@ from test_kernel_patterns_state import PATTERNS, Words, feed, make, words
 from test_kernel_state import _apply, _content, _store, operations
 from version1 import OUTPUTS, begun, fed, made
 
+from nadi.errors import NadiError
 from nadi.kernel.contract import Segment
-from nadi.kernel.rows import segmenting
+from nadi.kernel.rows import segments
 from nadi.kernel.rows.payloads import encode_entries, entries_of
-from nadi.kernel.rows.segmenting import MOST_BYTES
+from nadi.kernel.rows.segments import MOST_BYTES
 from nadi.kernel.rows.state import Deque, Map, Store, Value
 from nadi.kernel.segments import Part, key_count, parts_of, reader
 
@@ -30,7 +31,7 @@ OLD = Path(__file__).parent / "data" / "state-version-1.bin"
 @contextmanager
 def tiny() -> Iterator[None]:
     """Segments of about 60 bytes, with few entries of each cell."""
-    with patch.multiple(segmenting, SEGMENT_BYTES=60, MOST_BYTES=90, _FIRST=2, _LARGE=3, _SLICE=4):
+    with patch.multiple(segments, SEGMENT_BYTES=60, MOST_BYTES=90, _FIRST=2, _LARGE=3, _SLICE=4):
         yield
 
 
@@ -214,7 +215,7 @@ def test_a_state_of_version_1_goes_on() -> None:
 
 
 def test_what_is_of_an_unknown_version_is_refused() -> None:
-    with pytest.raises(ValueError, match="no state of a version"):
+    with pytest.raises(NadiError, match="no state of a version"):
         _store().load([Segment("e", 0, b"\x94\x03\xc2\x90\x90")])
 
 

@@ -147,7 +147,7 @@ def test_rows_of_an_index_that_an_update_makes_equal_are_one_row_in_siddhi_4(
 
 def test_events_of_one_chunk_that_make_a_row_see_what_the_ones_before_made_of_it() -> None:
     app = Runtime(
-        "define stream S (k string, d double); @primaryKey('k') define table T (k string, d double);"
+        "define stream S (k string, d double); define table T (k string, d double);"
         "from S select k, d update or insert into T set T.d = T.d + d on T.k == k;"
     )
     app.start()
@@ -155,4 +155,65 @@ def test_events_of_one_chunk_that_make_a_row_see_what_the_ones_before_made_of_it
     found = app.query("from T select k, d")
     assert found is not None
     assert [e.row for e in found] == [("z", 5.5)]
+    app.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("key", "on", "left"),
+    [
+        ("@primaryKey('k')", "T.k == k", ("a", 2, None)),
+        ("@primaryKey('k')", "T.k == 'a'", ("a", 2, None)),
+        ("@primaryKey('k')", "T.k == k and T.v < 9", ("a", None, 1.5)),
+        ("@primaryKey('k', 'v')", "T.k == k and T.v == old", ("a", 1, None)),
+        ("@index('k')", "T.k == k", ("a", None, 1.5)),
+        ("", "T.k == k", ("a", 3, 1.5)),
+    ],
+)
+def test_update_or_insert_by_the_whole_primary_key_replaces_the_row_whatever_is_set(
+    key: str, on: str, left: tuple[object, ...]
+) -> None:
+    app = Runtime(
+        f"define stream S (k string, v int, old int, d double); {key} define table T (k string, v int, d double);"
+        "@info(name='first') from S[d > 0.0] select k, v, d insert into T;"
+        f"from S[d is null] select k, {'old as v, old' if 'old' in on else 'v, old'}, d update or insert into T set T.v = T.v + v on {on};"
+    )
+    app.start()
+    app.send("S", [(None, ("a", 1, 1, 1.5))])
+    app.send("S", [(None, ("a", 2, 1, None))])
+    found = app.query("from T select k, v, d")
+    assert found is not None
+    assert [e.row for e in found] == [left]
+    app.shutdown()
+
+
+@pytest.mark.parametrize(
+    "given", ["T.k = k, T.v = v, T.w = T.v + T.w", "T.w = T.v + T.w, T.v = v", "T.w = 0, T.v = v, T.w = T.v + T.w"]
+)
+def test_what_is_set_in_a_plain_table_sees_what_was_set_in_the_columns_before_it(given: str) -> None:
+    app = Runtime(
+        "define stream S (k string, v int, w int); define stream U (k string, v int); define table T (k string, v int, w int);"
+        f"from S insert into T; from U select k, v update T set {given} on T.k == k;"
+    )
+    app.start()
+    app.send("S", [(None, ("a", 1, 10))])
+    app.send("U", [(None, ("a", 5))])
+    found = app.query("from T select k, v, w")
+    assert found is not None
+    assert [e.row for e in found] == [("a", 5, 15)]
+    app.shutdown()
+
+
+def test_the_seventeenth_column_is_set_before_the_second() -> None:
+    columns = [f"c{n}" for n in range(17)]
+    app = Runtime(
+        f"define stream S (v int); define stream U (v int); define table T ({', '.join(f'{c} int' for c in columns)});"
+        f"from S select {', '.join(f'v as {c}' for c in columns)} insert into T;"
+        "from U select v update T set T.c1 = T.c16, T.c16 = v on T.c0 == T.c0;"
+    )
+    app.start()
+    app.send("S", [(None, (1,))])
+    app.send("U", [(None, (5,))])
+    found = app.query("from T select c1, c16")
+    assert found is not None
+    assert [e.row for e in found] == [(5, 5)]
     app.shutdown()

@@ -1,4 +1,4 @@
-"""The sliding windows, chunk by chunk (language text §6)."""
+"""The sliding windows, chunk by chunk (semantics/windows.md#sliding-windows)."""
 
 import pytest
 from windowrig import Rig

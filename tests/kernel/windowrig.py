@@ -7,6 +7,7 @@ from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.windows import make_window
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Column, Const, Expr, Schema, WindowCall
+from nadi.plan.windowtraits import OF_BATCH
 
 SCHEMA = Schema((Column("v", Type.INT), Column("at", Type.LONG), Column("key", Type.STRING)))
 LETTERS = {CURRENT: "C", EXPIRED: "X", RESET: "R"}
@@ -30,13 +31,20 @@ class Rig:
     """One window on a playback clock (`live=True`: timers at their due times)."""
 
     def __init__(
-        self, name: str, *args: object, keeps: bool = True, searched: bool = False, live: bool = False, compat: int = 5
+        self,
+        name: str,
+        *args: object,
+        keeps: bool = True,
+        searched: bool = False,
+        live: bool = False,
+        compat: int = 5,
+        shown: tuple[Expr, ...] | None = None,
     ) -> None:
         self.flow = Flow(lambda key: 0, playback=not live, compat=compat)
         self.live = live
         self.out: list[tuple[int, str]] = []
-        call = WindowCall("q/window", name, tuple(argument(a) for a in args))
-        self.window = make_window(call, self.flow, self._emit, SCHEMA, keeps, searched, {})
+        call = WindowCall("q/window", name, tuple(argument(a) for a in args), OF_BATCH)  # rows do not look at traits
+        self.window = make_window(call, self.flow, self._emit, SCHEMA, keeps, searched, {}, shown)
 
     def _emit(self, chunk: Chunk) -> None:
         self.out.append((self.flow.now, shown(chunk)))

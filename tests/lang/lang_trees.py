@@ -218,11 +218,18 @@ sequences = st.builds(
 # ---- queries ----
 
 items = st.builds(SelectItem, expressions, names) | st.builds(SelectItem, variables)
+
+
+def named_once(found: tuple[SelectItem, ...]) -> tuple[SelectItem, ...]:
+    """The items without those whose output has the name of another one: no text may have these."""
+    return tuple({item.alias or getattr(item.expression, "name", item): item for item in found}.values())
+
+
 selections = st.one_of(
     st.just(Selection()),
     st.builds(
         lambda items, *rest: Selection(items, not items, *rest),
-        several(items),
+        several(items).map(named_once),
         several(variables),
         maybe(expressions),
         several(st.builds(OrderBy, variables, st.sampled_from(["", "asc", "desc"]))),
@@ -268,7 +275,9 @@ partitions = st.builds(Partition, several(keys, 1), several(queries, 1), marks)
 
 # ---- definitions and apps ----
 
-attributes = several(st.builds(Attribute, names, st.sampled_from(Type)), 1, 4)
+attributes = several(st.builds(Attribute, names, st.sampled_from(Type)), 1, 4).map(
+    lambda found: tuple({one.name: one for one in found}.values())  # an attribute is named once
+)
 bodies = st.sampled_from([" return a; ", "", " if (x) { '}' } else { /* } */ } ", "\n  // don't {\n  f();\n", ' "}" '])
 units = st.sampled_from(["sec", "min", "hour", "day", "week", "month", "year"])
 definitions = st.one_of(
@@ -284,7 +293,7 @@ definitions = st.one_of(
         ),
         names,
         singles,
-        several(items),
+        several(items).map(named_once),
         several(variables),
         maybe(variables),
         st.one_of(

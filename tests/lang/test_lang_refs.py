@@ -25,6 +25,20 @@ def test_a_ref_stands_for_a_type_and_options_in_sources_sinks_and_stores():
     assert (store.get("type"), store.get("password")) == ("rdbms", 'it\'s "so"')
 
 
+def test_a_ref_of_a_destination_stands_for_options_alone():
+    refs = {**REFS, "near": ("inMemory", {"topic": "a", "client.id": "x"})}
+    destinations = "@destination(ref='near'), @destination(ref='near', topic='b'), @destination(ref='log')"
+    text = f"@sink(type='inMemory', @distribution(strategy='broadcast', {destinations})) define stream S (a int);"
+    (sink,) = parse(with_refs(text, refs)).definitions[0].annotations
+    made = [one for nested in sink.all("distribution") for one in nested.all("destination")]
+    assert [(one.get("topic"), one.get("client.id"), one.get("ref")) for one in made[:2]] == [
+        ("a", "x", None),
+        ("b", "x", None),
+    ]
+    with pytest.raises(NadiError, match="did you mean 'near'"):
+        with_refs(text.replace("ref='near', topic", "ref='nera', topic"), refs)
+
+
 def test_what_the_annotation_says_itself_counts():
     made = with_refs("@source(ref='orders', receiver.url='mine') define stream S (a int);", REFS)
     assert "0.0.0.0" not in made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nadi.metrics import AppProgress
-from nadi.metrics.annotation import Statistics, statistics_of
+from nadi.metrics.annotation import statistics_of
 from nadi.metrics.appmeters import AppMeters
 from nadi.metrics.lastminutes import LastMinutes
 from nadi.metrics.levels import Level, Levels
@@ -58,7 +58,7 @@ def test_the_annotation_says_what_is_measured_from_the_start(text: str, level: L
 
 def test_metrics_have_the_names_of_the_reference_and_appear_at_their_level():
     registry = Registry(lambda now: DecayingReservoir(now, seed=1))
-    meters = AppMeters(app_of(), Statistics(), registry)
+    meters = AppMeters(app_of(), lambda _name: True, registry)
     meters.take(progress(), Level.DETAIL, 0.0)
     meters.take(progress(batches=8), Level.OFF, 0.5)
     meters.take(progress(batches=10), Level.DETAIL, 1.0)
@@ -94,7 +94,7 @@ def test_metrics_have_the_names_of_the_reference_and_appear_at_their_level():
 def test_an_app_has_the_metrics_that_it_includes_and_no_others():
     registry = Registry()
     statistics = statistics_of(app_of("@app:statistics(include='*.Sources.*.throughput, *memory')").annotations)
-    AppMeters(app_of(), statistics, registry).take(progress(), Level.DETAIL, 0.0)
+    AppMeters(app_of(), statistics.includes, registry).take(progress(), Level.DETAIL, 0.0)
     found = registry.snapshot(5, 1.0, lambda name: True).by_name()
     assert {name.removeprefix(PREFIX) for name in found} == {
         "Sources.In.http.throughput",

@@ -22,8 +22,9 @@ def blocks(kind: str) -> list[str]:
 
 
 def test_its_settings_are_read_and_all_of_them_have_an_effect():
-    whole, excluded = (deployment_of(yaml.safe_load(block), {}) for block in blocks("yaml"))
-    assert whole.notices == excluded.notices == ()
+    levels, whole, excluded = (deployment_of(yaml.safe_load(block), {}) for block in blocks("yaml"))
+    assert levels.notices == whole.notices == excluded.notices == ()
+    assert len(levels.sections.metrics.levels.levels) == 3
     ((reporter, source, place),) = whole.metrics_places
     assert (reporter.polling_period, source.cleanup.days_to_keep) == (60, 3)
     assert place.jdbc_url.endswith("/WSO2_METRICS_DB")

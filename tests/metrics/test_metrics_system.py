@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nadi.metrics.system import NodeGauges, Shown
+from nadi.metrics.filters import Shown
+from nadi.metrics.system import NodeGauges
 
 
 def made_proc(folder: Path, ticks: int, busy: int, idle: int) -> Path:

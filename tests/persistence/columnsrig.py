@@ -9,7 +9,7 @@ from nadi.kernel.columns.choosing import chosen
 from nadi.kernel.columns.engine import ColumnsKernel
 from nadi.kernel.columns.jit import interpreted
 from nadi.kernel.rows.engine import RowsKernel
-from nadi.plan.islands import Islands
+from nadi.plan.columns.islands import Islands
 from nadi.plan.nodes import App
 from tests.persistence.restorerig import REGISTRY, Node
 

@@ -15,8 +15,8 @@ from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.payloads import entries_of
 from nadi.kernel.segments import Part
 from nadi.persistence.columnstate import written_on_columns
-from nadi.persistence.restoring import HeldState, Restored
-from nadi.pipeline.inputs.bucketing import make_splitter
+from nadi.persistence.restoredstate import HeldState, Restored
+from nadi.pipeline.inputs.splitters import make_splitter
 from nadi.plan import RestorePlan, fingerprints, plan_app, plan_restore
 from nadi.plan.nodes import App
 

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
+from nadi.errors import NadiError
+from nadi.kernel import semantics
 from nadi.kernel.contract import Segment
-from nadi.kernel.rows import segmenting
+from nadi.kernel.rows import segments
 from nadi.kernel.segments import Part
 from nadi.persistence import pieces
 from nadi.persistence.files import FileStore
-from nadi.persistence.restoring import Restored
+from nadi.persistence.restoredstate import Restored
 from nadi.persistence.revisions import Meta, meta_of, newest_good, read_revision, write_revision
 from nadi.plan import plan_app, plan_restore
 from tests.persistence.restorerig import REGISTRY, Node
-from tests.persistence.test_persistence_restoring import KEYED, MANY
+from tests.persistence.test_persistence_restoredstate import KEYED, MANY
 
 APP = KEYED.replace("define trigger X at every 900 milliseconds; ", "")
 
@@ -107,7 +109,7 @@ def test_elements_in_many_segments_go_on_in_another_number_of_buckets(
     rows = node.taken()
     whole = write_revision(FileStore(tmp_path), meta_of(node.app, {"n": 1, "clock": 1}), node.state().parts, 1)
     for name, value in {"SEGMENT_BYTES": 60, "MOST_BYTES": 90, "_FIRST": 2, "_LARGE": 3, "_SLICE": 2}.items():
-        monkeypatch.setattr(segmenting, name, value)
+        monkeypatch.setattr(segments, name, value)
     monkeypatch.setattr(pieces, "SEGMENT_BYTES", 100)
     state = node.state()
     store = FileStore(tmp_path)
@@ -135,3 +137,17 @@ def test_a_large_element_is_in_several_pieces_and_one_of_them_in_memory(tmp_path
     assert len(found.revision.state[0]) > 3
     assert max(piece.bytes for piece in found.revision.state[0]) < 10 * size
     assert list(found.segments(0, lambda _e: True)) == state
+
+
+def test_a_revision_of_kernels_with_later_semantics_is_not_read(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    for n, number in enumerate((semantics.SEMANTICS, semantics.SEMANTICS + 1), 1):
+        meta = Meta("Later", "", {"clock": 1}, 1, {}, {"nadi": "9.9.0", "state": "2", "semantics": str(number)})
+        write_revision(store, meta, [[Segment("q/window", 3, b"x")]], n)
+    with pytest.raises(NadiError) as found:
+        read_revision(store, "Later")
+    assert found.value.diagnostic.condition == "MADE_BY_NEWER"
+    assert "nadi 9.9.0" in str(found.value)
+    good, problems = newest_good(store, "Later")
+    assert good is not None
+    assert (good.revision.made, len(problems)) == (1, 1)

@@ -16,11 +16,13 @@ import pytest
 import sqlalchemy as sa
 
 from nadi.errors import NadiError
+from nadi.io.remoteobjects import RemoteObjects
 from nadi.persistence.contract import Store
 from nadi.persistence.database import DatabaseStore
 from nadi.persistence.files import FileStore
+from nadi.persistence.remote import RemoteRevisions
 from nadi.persistence.revisions import newest_good, read_revision, write_revision
-from tests.persistence.conftest import Place
+from tests.persistence.conftest import KINDS, Place
 from tests.persistence.test_persistence_stores import STATE, meta, parts, segment
 
 CHANGED = [[segment("q/window", 0, "a", seed=1), *STATE[0][1:]], STATE[1]]
@@ -48,6 +50,25 @@ class Steps:
         return step
 
 
+class Requests:
+    """Calls `act` before the request `at` that changes something in what `pyarrow.fs` reaches."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, at: int, act: Callable[[], None]) -> None:
+        self.count, self._at, self._act = 0, at, act
+        for name in ("put", "delete", "move"):
+            patch.setattr(RemoteObjects, name, self._stepping(getattr(RemoteObjects, name)))
+
+    def _stepping(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*given: Any) -> Any:
+            if not given[1].endswith(".beat"):
+                self.count += 1
+                if self.count == self._at:
+                    self._act()
+            return real(*given)
+
+        return step
+
+
 def newest(store: Store, app: str) -> int:
     """The number of the newest revision, which is whole and holds what it should."""
     found, problems = newest_good(store, app)
@@ -67,8 +88,12 @@ def goes_on(store: Store, app: str) -> None:
 
 
 def blobs(store: Store, app: str) -> set[str]:
-    if isinstance(store, FileStore):
-        found = {path.name for path in (store._folder(app) / "segments").iterdir()}
+    if isinstance(store, FileStore | RemoteRevisions):
+        if isinstance(store, FileStore):
+            found = {path.name for path in (store._folder(app) / "segments").iterdir()}
+        else:
+            found = set(store.objects.names(f"{store.folder(app)}/segments"))
+            assert store.objects.names(f"{store.folder(app)}/turns") == []
         assert all(name.endswith(".zst") for name in found)
         return {name.removesuffix(".zst") for name in found}
     assert isinstance(store, DatabaseStore)
@@ -104,19 +129,17 @@ def test_a_disk_that_is_full_at_any_step_has_a_name_and_costs_no_revision(tmp_pa
 KILLED = """
 import os, signal, sys, traceback
 from itertools import count
-from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from nadi.persistence.database import DatabaseStore
-from nadi.persistence.files import FileStore
+from nadi.persistence.remote import RemoteRevisions
 from nadi.persistence.revisions import write_revision
-from tests.persistence.test_persistence_steps import CHANGED, Steps, goes_on, newest
+from tests.persistence.conftest import reopened
+from tests.persistence.test_persistence_steps import CHANGED, Requests, Steps, goes_on, newest
 from tests.persistence.test_persistence_stores import STATE, meta
 
-where = sys.argv[1]
-
 def opened():
-    return FileStore(Path(where)) if len(sys.argv) == 2 else DatabaseStore(sa.make_url(where), sys.argv[2])
+    return reopened(sys.argv[1:])
 
 def die(_name=""):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -135,6 +158,8 @@ def write(at):
     write_revision(store, meta(app, n=1), STATE, 1)
     if isinstance(store, DatabaseStore):
         counted(store._engine, at)
+    elif isinstance(store, RemoteRevisions):
+        Requests(pytest.MonkeyPatch(), at, die)
     else:
         Steps(pytest.MonkeyPatch(), at, die)
     write_revision(store, meta(app, n=2), CHANGED, 2, keep=1)
@@ -165,12 +190,11 @@ for at in count(1):
 """
 
 
+@pytest.mark.parametrize(
+    "place", [kind if kind != "s3" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS], indirect=True
+)
 def test_a_writer_that_is_killed_at_any_step_leaves_a_whole_revision(place: Place) -> None:
-    store = place.open()
-    where = [str(place.folder / "revisions")]
-    if isinstance(store, DatabaseStore):
-        where = [store._url.render_as_string(hide_password=False), store._table]
-    done = subprocess.run([sys.executable, "-c", KILLED, *where], check=False, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", KILLED, *place.where], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     numbers = [int(line.split()[1]) for line in done.stdout.splitlines()]
     assert len(numbers) > 5

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,6 @@ from nadi.kernel.contract import Segment
 from nadi.kernel.rows.payloads import VERSION, encode_entries
 from nadi.kernel.segments import Part
 from nadi.persistence.contract import Store
-from nadi.persistence.database import DatabaseStore
 from nadi.persistence.revisions import (
     Meta,
     delete_revision,
@@ -29,7 +28,7 @@ from nadi.persistence.revisions import (
     read_revision,
     write_revision,
 )
-from tests.persistence.conftest import Place
+from tests.persistence.conftest import IMPATIENT, Place
 
 APP = "Orders of Zürich/1"
 CUT = {"n": 7, "epoch": 2, "clock": 12_345, "started": 1, "ends": {"0": {"0": 99}}, "begins": {}, "highs": {}}
@@ -129,7 +128,7 @@ def test_so_many_revisions_are_kept_and_what_only_older_ones_need_goes(place: Pl
     for n in range(5):
         write_revision(store, meta(n=n), [[segment("q/window", 0, "a", seed=n), *STATE[1]]], n, keep=2)
     assert store.names(APP) == [f"3__{APP}", f"4__{APP}"]
-    assert _blobs_there(place) == set(stored_blobs(store))
+    assert place.blobs() == set(stored_blobs(store))
     assert [read_revision(store, APP, n).revision.meta.cut["n"] for n in store.names(APP)] == [3, 4]
 
 
@@ -140,9 +139,9 @@ def test_a_deleted_revision_takes_only_what_is_its_own(place: Place) -> None:
     delete_revision(store, APP, one)
     assert store.names(APP) == [two]
     assert parts(store) == [STATE[0], []]
-    assert _blobs_there(place) == set(stored_blobs(store))
+    assert place.blobs() == set(stored_blobs(store))
     delete_revision(store, APP, two)
-    assert (store.names(APP), _blobs_there(place)) == ([], set())
+    assert (store.names(APP), place.blobs()) == ([], set())
 
 
 def test_names_stay_in_order_when_the_clock_is_set_back_by_an_hour(store: Store) -> None:
@@ -179,34 +178,6 @@ def test_two_writers_of_one_app_take_turns(place: Place) -> None:
 # ---- faults -------------------------------------------------------------------------------------------------------------
 
 
-def _blobs_there(place: Place) -> set[str]:
-    if place.kind == "files":
-        return {path.stem for path in place.folder.glob("revisions/*/segments/*.zst")}
-    store = place.open()
-    assert isinstance(store, DatabaseStore)
-    with place.engine().connect() as connection:
-        return set(connection.execute(sa.select(store.tables.segments.c.address)).scalars())
-
-
-def _damage(place: Place, address: str, change: object) -> None:
-    """Change the stored bytes of a blob behind the store's back; None: remove them."""
-    if place.kind == "files":
-        (path,) = place.folder.glob(f"revisions/*/segments/{address}.zst")
-        made = change(path.read_bytes())  # type: ignore[operator]
-        path.unlink() if made is None else path.write_bytes(made)
-        return
-    store = place.open()
-    assert isinstance(store, DatabaseStore)
-    rows = store.tables.segments
-    with place.engine().begin() as connection:
-        content = connection.execute(sa.select(rows.c.content).where(rows.c.address == address)).scalar_one()
-        made = change(bytes(content))  # type: ignore[operator]
-        if made is None:
-            connection.execute(rows.delete().where(rows.c.address == address))
-        else:
-            connection.execute(rows.update().where(rows.c.address == address).values(content=made))
-
-
 DAMAGES = {
     "gone": lambda data: None,
     "cut short": lambda data: data[: len(data) // 2],
@@ -222,7 +193,7 @@ def test_a_damaged_segment_is_noticed_and_the_revision_before_is_used(place: Pla
     good = write_revision(store, meta(n=1), STATE, 1)
     bad = write_revision(store, meta(n=2), [[segment("q/window", 0, "z"), *STATE[0][1:]], STATE[1]], 2)
     (own,) = read_revision(store, APP, bad).revision.addresses - read_revision(store, APP, good).revision.addresses
-    _damage(place, own, DAMAGES[how])
+    place.damage(APP, own, DAMAGES[how])
     found, problems = newest_good(store, APP)
     assert found is not None
     assert found.revision.name == good
@@ -236,7 +207,7 @@ def test_a_revision_after_a_damaged_one_does_not_rely_on_it(place: Place, how: s
     store = place.open()
     first = write_revision(store, meta(), STATE, 1)
     for address in read_revision(store, APP, first).revision.addresses:
-        _damage(place, address, DAMAGES[how])
+        place.damage(APP, address, DAMAGES[how])
     assert condition(lambda: newest_good(store, APP)) == "NO_GOOD_REVISION"
     # what was found to be damaged is written anew; the rest comes to light the same way
     for _try in range(20):
@@ -253,26 +224,18 @@ def test_a_segment_that_was_cut_short_is_written_again(place: Place) -> None:
     store = place.open()
     first = write_revision(store, meta(), STATE, 1)
     for address in read_revision(store, APP, first).revision.addresses:
-        _damage(place, address, DAMAGES["cut short"])
+        place.damage(APP, address, DAMAGES["cut short"])
     write_revision(store, meta(), STATE, 2)
     assert parts(store) == STATE
 
 
-def _manifests(place: Place) -> list[Path]:
-    return sorted(p for p in place.folder.glob("revisions/*/*__*") if p.is_file())
-
-
-def _replace_manifest(place: Place, name: str, change: object) -> None:
-    if place.kind == "files":
-        (path,) = [p for p in _manifests(place) if p.name.startswith(name.split("__")[0])]
-        path.write_bytes(change(path.read_bytes()))  # type: ignore[operator]
-        return
+def _replace_manifest(place: Place, name: str, change: Callable[[bytes], bytes]) -> None:
     store = place.open()
     manifest = store.manifest(APP, name)
     assert manifest is not None
     with store.writing(APP) as turn:
         turn.delete([name])
-        turn.save(name, change(manifest))  # type: ignore[operator]
+        turn.save(name, change(manifest))
 
 
 FOREIGN = {
@@ -301,9 +264,9 @@ def test_a_manifest_that_is_none_is_noticed_and_the_revision_before_is_used(plac
     needed = read_revision(store, APP, good).revision.addresses
     write_revision(store, meta(), [[segment("q/window", 0, "new")]], 3, keep=2)
     assert store.names(APP) == [bad, f"3__{APP}"]
-    assert needed < _blobs_there(place)
+    assert needed < place.blobs()
     write_revision(store, meta(), [[segment("q/window", 0, "newer")]], 4, keep=2)
-    assert _blobs_there(place) == set(stored_blobs(store))
+    assert place.blobs() == set(stored_blobs(store))
 
 
 class Broken(Exception):
@@ -323,53 +286,45 @@ def _breaking(after: int) -> Iterable[Iterable[Part]]:
 def test_a_half_written_revision_is_none(place: Place, after: int) -> None:
     store = place.open()
     good = write_revision(store, meta(), STATE, 1)
-    before = _blobs_there(place)
+    before = place.blobs()
     with pytest.raises(Broken):
         write_revision(store, meta(), _breaking(after), 2)
-    assert _blobs_there(place) == before
+    assert place.blobs() == before
     other = place.open()
     assert other.names(APP) == [good]
     assert parts(other) == STATE
     write_revision(other, meta(), STATE, 3, keep=1)
-    assert _blobs_there(place) == set(stored_blobs(other))
+    assert place.blobs() == set(stored_blobs(other))
 
 
 KILLED = """
 import os, signal, sys
-from tests.persistence.conftest import place_of
+from tests.persistence.conftest import reopened
 from tests.persistence.test_persistence_stores import STATE, meta, segment
-from nadi.persistence.database import DatabaseStore
-from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import write_revision
-from pathlib import Path
-import sqlalchemy as sa
 
 def parts():
     yield segment("q/window", 0, "k", size=3_000_000)
     yield segment("q/other", 0, "k", size=3_000_000)
     os.kill(os.getpid(), signal.SIGKILL)
 
-where = sys.argv[1]
-store = FileStore(Path(where)) if len(sys.argv) == 2 else DatabaseStore(sa.make_url(where), sys.argv[2])
-write_revision(store, meta(), [parts()], 2)
+write_revision(reopened(sys.argv[1:]), meta(), [parts()], 2)
 """
 
 
 def test_a_writer_that_is_killed_leaves_the_revisions_before(place: Place) -> None:
+    place.patience = IMPATIENT
     store = place.open()
     good = write_revision(store, meta(), STATE, 1)
-    if place.kind == "files":
-        where = [str(place.folder / "revisions")]
-    else:
-        assert isinstance(store, DatabaseStore)
-        where = [store._url.render_as_string(hide_password=False), store._table]
-    done = subprocess.run([sys.executable, "-c", KILLED, *where], env={**os.environ}, check=False, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *place.where], env={**os.environ}, check=False, capture_output=True
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert store.names(APP) == [good]
     assert parts(store) == STATE
     next_one = write_revision(store, meta(), STATE, 2, keep=1)
     assert parts(store, next_one) == STATE
-    assert _blobs_there(place) == set(stored_blobs(store))
+    assert place.blobs() == set(stored_blobs(store))
     assert not list(place.folder.rglob(".*.new"))
 
 
@@ -451,7 +406,7 @@ def test_a_database_that_goes_away_during_a_write_has_a_name_and_keeps_what_it_h
     assert store.names(APP) == [good]
     assert parts(store) == STATE
     assert parts(store, write_revision(store, meta(), STATE, 3)) == STATE
-    assert _blobs_there(place) == set(stored_blobs(store))
+    assert place.blobs() == set(stored_blobs(store))
 
 
 @pytest.mark.parametrize("place", ["postgresql"], indirect=True)

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from nadi.io import staging
+from nadi.io import durablefiles
 from nadi.pipeline.coordinator import ledger as cutledger
 from nadi.pipeline.cutting import commitlog, cutlog, restored
 from nadi.pipeline.revision import upgrade
 
 STEPS = (
-    (staging, "write"),
-    (staging, "rename"),
-    (staging, "remove"),
+    (durablefiles, "write"),
+    (durablefiles, "rename"),
+    (durablefiles, "remove"),
     (shutil, "rmtree"),
     (shutil, "copyfile"),
     (restored, "take_over"),
@@ -43,7 +43,7 @@ class Doomed:
         self._dead = False
         for module, name in STEPS:
             patch.setattr(module, name, self._wrapped(name, getattr(module, name)))
-        patch.setattr(staging, "sync", lambda _descriptor: None)  # no power fails here: quicker
+        patch.setattr(durablefiles, "sync", lambda _descriptor: None)  # no power fails here: quicker
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def step(*given: Any, **named: Any) -> Any:

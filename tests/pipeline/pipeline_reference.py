@@ -12,11 +12,11 @@ from pipeline_testlog import RowMapper, committed
 from nadi.io.contract import Messages
 from nadi.kernel.contract import GROUP, NUMBER
 from nadi.pipeline.engine import make_kernel, plan_app
-from nadi.pipeline.inputs.bucketing import make_splitter
 from nadi.pipeline.inputs.fatrows import gather
 from nadi.pipeline.inputs.pieces import Decoding
+from nadi.pipeline.inputs.rangereader import Input, Read, read_range
 from nadi.pipeline.inputs.ranges import Range
-from nadi.pipeline.inputs.reading import Input, Read, read_range
+from nadi.pipeline.inputs.splitters import make_splitter
 
 APP = """@app:name('Rises')
 @source(type='test', file='{folder}/in', endless='{endless}') define stream In (k string, n long);

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nadi.io import staging
+from nadi.io import durablefiles
 from nadi.kernel.contract import Segment
 from nadi.pipeline.cutting.commitlog import Commit, Commits
 from nadi.pipeline.statelog.chunks import Index, Place, write_base
@@ -140,7 +140,7 @@ STEPS = ("write", "sync", "rename", "truncate", "remove")
 
 
 class Disk:
-    """Stands between `nadi.io.staging` and the disk: notes what is synced, fails at the step that is wanted, and cuts the power."""
+    """Stands between `nadi.io.durablefiles` and the disk: notes what is synced, fails at the step that is wanted, and cuts the power."""
 
     def __init__(self, patch: pytest.MonkeyPatch, *folders: Path) -> None:
         self.steps: list[str] = []
@@ -154,7 +154,7 @@ class Disk:
         for folder in folders:
             self._settle(folder)
         for step in STEPS:
-            patch.setattr(staging, step, self._wrapped(step, getattr(staging, step)))
+            patch.setattr(durablefiles, step, self._wrapped(step, getattr(durablefiles, step)))
 
     def _settle(self, folder: Path) -> None:
         """All that is there now is on the disk."""

@@ -121,10 +121,6 @@ class FolderSink:
         self._refuse = refuse
         folder.mkdir(parents=True, exist_ok=True)
 
-    @property
-    def guarantee(self) -> str:
-        return "exactly once"
-
     def write(self, delivery: Delivery) -> Receipt:
         while self._hold is not None and self._hold.exists():
             Path(f"{self._hold}-{delivery.bucket}").touch()

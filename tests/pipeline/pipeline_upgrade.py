@@ -16,7 +16,7 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pipeline_node
 import pytest
@@ -49,6 +49,8 @@ CURRENT = frozenset({"sharded", "tasks", "rows", "columns", "database"})
 BY_LAYOUT = frozenset({"columns", "database"})
 """Those of whose state the bytes tell how it was filled, too: `more` shows whether it is right."""
 
+FILTER: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+"""Python 3.11 before 3.11.4 knows no filters, and Python from 3.12 on warns where none is named."""
 Row = tuple[object, ...]
 
 
@@ -59,7 +61,7 @@ class Old:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         with tarfile.open(DATA / f"{name}.tar.gz") as packed:
-            packed.extractall(folder, filter="data")
+            packed.extractall(folder, **FILTER)
         for noted in folder.glob("state/Old/checkpoint*/state/0/_metadata/v2/*"):
             noted.write_text(
                 re.sub(r"file:/[^\"]*?(?=/state/Old/)", folder.as_uri().replace("///", "/"), noted.read_text())

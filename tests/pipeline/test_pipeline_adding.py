@@ -109,7 +109,7 @@ class Run:
             self.ended[name] = ended
 
     def until(self, holds: Callable[[], object]) -> None:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 100
         while not holds():
             assert self.thread.is_alive(), self.reports
             assert time.monotonic() < end, (self.carried, self.ended, self.seen[-1:])

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from descriptors import is_readable
 
-from nadi.pipeline import archiving, classarchive
+from nadi.pipeline import archivemaker, classarchive
 from nadi.pipeline.classarchive import Later, archive, use
 from nadi.pipeline.session import java, java_options
 
@@ -33,7 +33,9 @@ def test_java_gets_the_archive_where_there_is_one_and_the_user_says_nothing_of_i
     assert use(java(), "") == ""
     place.touch()
     assert use(java(), "-Dx=1") == f"-XX:SharedArchiveFile={place}"
-    assert f"-XX:SharedArchiveFile={place}" in java_options(tmp_path, "-Dx=1", 2, use(java(), "-Dx=1")).split()
+    assert (
+        f"-XX:SharedArchiveFile={place}" in java_options(tmp_path, tmp_path, "-Dx=1", 2, use(java(), "-Dx=1")).split()
+    )
     assert use(java(), "-XX:ArchiveClassesAtExit=/mine.jsa") == use(java(), "-Xshare:off") == ""
 
 
@@ -72,9 +74,9 @@ java.wait()"""
     later = Later(java(), tmp_path / "logs")
     ended = os.pidfd_open(int(noted.read_text()))  # the text is there as soon as it has started
     try:
-        assert not select.select([ended], [], [], 0)[0]
+        assert not is_readable(ended, 0)
         later.close()
-        assert select.select([ended], [], [], 20)[0]
+        assert is_readable(ended, 20)
     finally:
         os.close(ended)
 
@@ -87,12 +89,12 @@ def test_where_there_is_an_archive_nobody_makes_one(place: Path, tmp_path: Path)
 def test_archives_that_nobody_has_used_for_a_month_go_when_another_one_is_made(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archiving, "_make", lambda path: path.touch())
+    monkeypatch.setattr(archivemaker, "_make", lambda path: path.touch())
     gone, used = place.with_name("gone.jsa"), place.with_name("used.jsa")
     for other in (gone, used):
         other.touch()
-        os.utime(other, (0, time.time() - archiving.KEPT + (60 if other is used else -60)))
-    assert archiving.make(java()) == place
+        os.utime(other, (0, time.time() - archivemaker.KEPT + (60 if other is used else -60)))
+    assert archivemaker.make(java()) == place
     assert [p.name for p in sorted(place.parent.glob("*.jsa"))] == sorted([place.name, "used.jsa"])
     os.utime(place, (0, 0))
     assert use(java(), "")
@@ -127,4 +129,4 @@ def test_what_cannot_be_made_is_said_with_a_name(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(Exception, match=r"\[ARCHIVE_NOT_MADE\].*no java"):
-        archiving.make(java())
+        archivemaker.make(java())

@@ -1,4 +1,4 @@
-"""On a standalone cluster whose machines have no folder in common, with the state log in an object store 50 ms away (P7, P9)."""
+"""On a standalone cluster whose machines have no folder in common, with the state log in an object store 50 ms away (rules.md#p7, rules.md#p9)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from pipeline_cluster import EXECUTOR, HOST, SECRET, Cluster, cluster, object_store
+from servers.sparkcluster import EXECUTOR, HOST, SECRET, Cluster, cluster, object_store
 
 from nadi.errors import NadiError
 from nadi.pipeline.live import read_live
 from nadi.pipeline.ondemand import ask
 
-# after pipeline_cluster, which knows where they are
+# after servers.sparkcluster, which knows where they are
 from nodes import Node, lines, nadi, running  # isort: skip
 from sums import APP, Given, expected, made, per_key  # isort: skip
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def stop(node: Node) -> None:
 
 @pytest.mark.parametrize(
     ("buckets", "lives"),
-    [pytest.param(1, 1, id="one stage"), pytest.param(3, 2, id="two stages, two lives", marks=pytest.mark.slow)],
+    [pytest.param(1, 1, id="one stage"), pytest.param(3, 2, id="two stages, two lives")],
 )
 def test_the_output_is_exact_though_executors_and_hosts_are_killed_that_share_no_folder(
     buckets: int, lives: int, kafka: str, spark_cluster: Cluster, store: str, tmp_path: Path
@@ -166,7 +166,7 @@ def under_way(node: Node) -> bool:
 ODD = """@app:name('Odd')
 @source({own}, topic.list = 'odd-in', group.id = 'odd', @map(type = 'json'))
 define stream In (k string, text string);
-@sink({own}, topic = 'odd-out', on.error = 'STREAM', @map(type = 'json')) @OnError(action = 'STREAM')
+@sink({own}, topic = 'odd-out', key = '{{{{k}}}}', on.error = 'STREAM', @map(type = 'json')) @OnError(action = 'STREAM')
 define stream Out (k string, text string, seen long);
 @sink({own}, topic = 'odd-refused', @map(type = 'json')) define stream Refused (k string, seen long);
 @sink({own}, topic = 'odd-known', @map(type = 'json')) define stream Known (k string);
@@ -176,7 +176,6 @@ from !Out select k, seen insert into Refused;
 from In join Names on In.k == Names.k select In.k as k insert into Known;"""
 
 
-@pytest.mark.slow
 def test_errors_faults_changes_and_a_restore_need_no_folder_in_common(
     kafka: str, spark_cluster: Cluster, store: str, tmp_path: Path
 ):

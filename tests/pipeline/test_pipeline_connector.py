@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import socket
 import struct
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from descriptors import is_readable
 
 from nadi.errors import error
 from nadi.pipeline.hosting.lane import (
@@ -75,7 +75,7 @@ class Coordinator:
     def _wait(self, request: Request) -> None:
         """As long as somebody waits for the answer."""
         self.waits.set()
-        assert select.select([request], [], [], WITHIN)[0]
+        assert is_readable(request, WITHIN)
         assert request.gone()
         self.asked_by_nobody.set()
 
@@ -265,7 +265,7 @@ def test_a_host_that_died_between_two_batches_is_started_again(place: Place) -> 
             killed.append(int((place.hosts / "0.pid").read_text()))
             ended = os.pidfd_open(killed[0])
             os.kill(killed[0], 9)
-            assert select.select([ended], [], [], WITHIN)[0]
+            assert is_readable(ended, WITHIN)
             os.close(ended)
         return coordinator(request)
 
@@ -338,7 +338,7 @@ def test_a_query_stops_while_a_host_computes(place: Place) -> None:
 
     def slow(request: Request) -> bytes:
         computes.set()
-        assert select.select([request], [], [], WITHIN)[0]
+        assert is_readable(request, WITHIN)
         gone.set()
         return b""
 

@@ -20,6 +20,7 @@ from nadi.io.wakes import Wakes
 from nadi.pipeline.coordinator import run as runs
 from nadi.pipeline.coordinator.coordinator import Coordinator
 from nadi.pipeline.coordinator.group import Group, Stage
+from nadi.pipeline.coordinator.tasks import no_work
 from nadi.pipeline.cutting.cutlogs import open_commit_log
 from nadi.pipeline.executor import lanes
 from nadi.pipeline.executor.cutwork import CutWork
@@ -118,8 +119,25 @@ def test_groups_of_one_query_take_their_own_cuts_and_those_without_input_take_no
     spark.put("B", 10)
     spark.until(lambda: spark.out("B") == [10])
     assert spark.out("A") == [1, 3, 6]
+    spark.until(lambda: spark.groups["C"].stage is Stage.IDLE)  # it may still look for input
     assert spark.groups["C"].at.n == 0
-    assert spark.groups["C"].stage is Stage.IDLE
+
+
+def test_batches_without_groups_run_before_there_is_a_group_and_beside_one_and_take_nothing_from_it(spark: Spark):
+    assert [spark.run.warm(no_work(2)) for _ in range(3)] == [True] * 3
+    assert spark.run.batch == 3
+    spark.enter("A")
+    for n in (1, 2, 3):
+        spark.put("A", n)
+        assert spark.run.warm(no_work(1))
+        spark.until(lambda n=n: len(spark.out("A")) == n)
+    assert spark.out("A") == [1, 3, 6]
+    assert spark.groups["A"].failure is None
+
+
+def test_who_waits_for_a_batch_without_groups_hears_that_the_query_is_over(spark: Spark):
+    spark.coordinator.end_run(spark.run)
+    assert not spark.run.warm(no_work(1))
 
 
 def test_a_group_whose_sink_waits_holds_up_no_other_one_and_commits_when_it_is_done(spark: Spark):
@@ -280,8 +298,8 @@ def test_what_a_revision_reads_is_of_the_cut_it_names_also_while_that_cut_is_bei
 
     def looked_at(*given: Any) -> Any:
         done = commit(*given)  # the record is written, the group does not stand there yet
-        with group.pinned() as (cut, lines):
-            seen.append((cut.n, lines[0].last.cut if lines[0].last is not None else None))
+        with group.pinned() as (cut, found):
+            seen.append((cut.n, found.lines[0].last.cut if found.lines[0].last is not None else None))
         return done
 
     group._ledger.commit = looked_at  # type: ignore[method-assign]

@@ -19,7 +19,7 @@ import pipeline_local
 import pytest
 from pipeline_local import LocalNode
 
-from nadi.io import staging
+from nadi.io import durablefiles
 from nadi.io.sinks import ledger
 from nadi.pipeline.coordinator import ledger as cutledger
 from nadi.pipeline.cutting import commitlog, cutlog
@@ -51,17 +51,17 @@ class Dying:
     def __init__(self, patch: pytest.MonkeyPatch, at: int = 0, how: str = "before") -> None:
         self.count, self._at, self._how = 0, at, how
         for module, name in (
-            (staging, "write"),
-            (staging, "rename"),
-            (staging, "truncate"),
-            (staging, "remove"),
+            (durablefiles, "write"),
+            (durablefiles, "rename"),
+            (durablefiles, "truncate"),
+            (durablefiles, "remove"),
             (ledger, "replace"),
             (cutlog.CutLog, "append"),
             (commitlog.CommitLog, "append"),
             (cutledger, "write_progress"),
         ):
             patch.setattr(module, name, self._wrapped(name, getattr(module, name)))
-        patch.setattr(staging, "sync", lambda _descriptor: None)  # no power fails here: quicker
+        patch.setattr(durablefiles, "sync", lambda _descriptor: None)  # no power fails here: quicker
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def step(*given: Any) -> Any:

@@ -136,3 +136,17 @@ def test_a_backlog_of_unknown_times_is_taken_in_their_order(partitions: list[lis
         seen += taken
         before = cut
     assert len(seen) == sum(map(len, partitions))
+
+
+def test_a_backlog_of_one_time_is_taken_in_cuts_as_large_as_they_may_be():
+    sizes, limit = (10_000, 500, 10_000, 9_000), 1_000
+    before, cuts = ZERO, 0
+    while sum(before.ends.values()) < sum(sizes):
+        states = tuple(
+            waiting((0, p), [50] * size, before.ends.get((0, p), 0), known=False) for p, size in enumerate(sizes)
+        )
+        states, horizon = bounded(states, limit, lambda _place, position, end: 50 if position < end else None)
+        cut = plan_cut(before, Situation(states, WALL, horizon), 1)
+        assert cut is not None
+        before, cuts = cut, cuts + 1
+    assert cuts <= 2 * sum(sizes) / limit

@@ -31,9 +31,9 @@ from nadi.pipeline.cutting import cutlog
 from nadi.pipeline.cutting.cutlog import CutLog
 from nadi.pipeline.engine import make_kernel, plan_app
 from nadi.pipeline.history.replay import Inputs, Replayer, Start, logged
-from nadi.pipeline.inputs.bucketing import make_splitter
 from nadi.pipeline.inputs.faults import fault_record, reentry, undecodable_events, undecodable_text
 from nadi.pipeline.inputs.pieces import Piece
+from nadi.pipeline.inputs.splitters import make_splitter
 from nadi.pipeline.live import Live
 from nadi.pipeline.ondemand import ask
 from nadi.pipeline.revision.revisions import forget
@@ -307,7 +307,7 @@ def test_faults_that_no_revision_needs_are_forgotten_and_what_comes_after_the_ol
 def test_in_a_backlog_it_comes_with_the_clock_of_its_cut_before_what_is_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    query = """from In select k, n insert into Out; from In select k, n, cast('', 'object') as reason insert into Bad;
+    query = """from In select k, n insert into Out; from In select k, n, createSet('') as reason insert into Bad;
         from !Out select k, n, _error as reason insert into Bad;"""
     app = refusing(tmp_path, monkeypatch, query=query, max_events=2)
     app.refuse('"b')

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from nadi.kernel.contract import ORDER, TS, Segment
 from nadi.kernel.keys import bucket_of_group, key_group
 from nadi.pipeline.engine import plan_app
-from nadi.pipeline.inputs.bucketing import make_splitter
 from nadi.pipeline.inputs.fatrows import gather, to_ipc
+from nadi.pipeline.inputs.splitters import make_splitter
 from nadi.pipeline.labels import labels, spark_hash
 from nadi.pipeline.state import frames as frames_of_state
 from nadi.pipeline.state.frames import base_stream, delta_stream, from_frames, to_frames

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,11 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from descriptors import is_readable
 from pipeline_bucket import Bucket, Within, close, hosts_of_this_process, kill
 
 from nadi.errors import NadiError
-from nadi.pipeline.executor.feeding import Feeding
 from nadi.pipeline.executor.kernels import IDLE, IDLE_FEEDING
+from nadi.pipeline.executor.statefeed import Feeding
 from nadi.pipeline.hosting.hostclient import Hosts, hosts_folder, sweep
 from nadi.pipeline.hosting.protocol import failure_head, raise_failure
 from nadi.pipeline.node import spread
@@ -141,7 +142,7 @@ def test_a_host_goes_when_its_jvm_is_gone():
         connection.settimeout(20)
         with contextlib.suppress(ConnectionResetError):  # or closed before it was accepted
             assert connection.recv(1) == b""  # closed by its end
-    assert select.select([host], [], [], 20)[0] == [host]
+    assert is_readable(host, 20)
     os.close(host)
     close(ask)
 
@@ -158,7 +159,7 @@ def test_a_host_whose_files_cannot_be_tidied_goes_all_the_same():
     (folder / "0.sock").mkdir()  # what cannot be unlinked
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    assert select.select([host], [], [], 20)[0] == [host]
+    assert is_readable(host, 20)
     os.close(host)
     close(ask)
     shutil.rmtree(folder)
@@ -195,12 +196,20 @@ def test_a_batch_of_an_unknown_app_makes_the_host_ask_for_it(ask: Hosts, spec: A
     assert ask.call(0, {"op": "process", "app": "unknown"}).head == {"need": "app"}
 
 
-def test_folders_of_processes_that_are_gone_are_swept_away_and_others_stay():
+@pytest.fixture
+def process() -> Iterator[int]:
+    """One of this test alone: tests that run at the same time share their parent."""
+    with subprocess.Popen(["sleep", "600"]) as made:
+        yield made.pid
+        made.kill()
+
+
+def test_folders_of_processes_that_are_gone_are_swept_away_and_others_stay(process: int):
     pid = os.fork()
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    gone, alive = hosts_folder(pid), hosts_folder(os.getppid())
+    gone, alive = hosts_folder(pid), hosts_folder(process)
     (gone / "0.log").touch()
     (alive / "0.log").touch()
     sweep()
@@ -219,11 +228,11 @@ def test_a_host_forgets_an_app_that_has_ended_and_a_task_that_comes_late_defines
     assert bucket.found == expected(20)
 
 
-def test_forgetting_starts_no_host(spec: AppSpec):
-    alone = Hosts(os.getppid(), 2)
+def test_forgetting_starts_no_host(spec: AppSpec, process: int):
+    alone = Hosts(process, 2)
     alone.forget(spec.id)
     assert alone._started == []
-    hosts_folder(os.getppid()).rmdir()
+    hosts_folder(process).rmdir()
 
 
 def test_kernels_and_fed_frames_that_nobody_asks_for_are_let_go_and_come_back_from_the_state(

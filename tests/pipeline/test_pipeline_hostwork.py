@@ -18,7 +18,7 @@ from pipeline_testlog import FolderSink
 from pipeline_work import PACK, Rig, Told, Within, ask_run, cuts_of, groups_of, sides, spec_of, sweep
 
 from nadi.errors import error
-from nadi.io import staging
+from nadi.io import durablefiles
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.segments import stream_of
 from nadi.pipeline.executor import livekernels
@@ -319,7 +319,7 @@ def _in_sync(count: int) -> Callable[[pytest.MonkeyPatch], None]:
                 raise OSError(errno.EIO, "broken")
             os.fsync(descriptor)
 
-        patch.setattr(staging, "sync", sync)
+        patch.setattr(durablefiles, "sync", sync)
 
     return broken
 
@@ -328,10 +328,10 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "in the kernel": _in_process,
     "in its delta": lambda patch: patch.setattr(RowsKernel, "delta", failing(ValueError("x"))),
     "before the object": lambda patch: patch.setattr(livekernels, "write_deltas", failing(ValueError("x"))),
-    "while it is written": lambda patch: patch.setattr(staging, "write", failing(OSError(errno.EIO, "x"))),
-    "no space": lambda patch: patch.setattr(staging, "write", failing(OSError(errno.ENOSPC, "full"))),
+    "while it is written": lambda patch: patch.setattr(durablefiles, "write", failing(OSError(errno.EIO, "x"))),
+    "no space": lambda patch: patch.setattr(durablefiles, "write", failing(OSError(errno.ENOSPC, "full"))),
     "in its sync": _in_sync(1),
-    "in its renaming": lambda patch: patch.setattr(staging, "rename", failing(OSError(errno.EIO, "x"))),
+    "in its renaming": lambda patch: patch.setattr(durablefiles, "rename", failing(OSError(errno.EIO, "x"))),
     "in the sync of the folder": _in_sync(2),
 }
 

@@ -21,12 +21,15 @@ from nadi.errors import NadiError
 from nadi.io import linefile
 from nadi.io.controllog import Record, Simulated, SimulatedAppender, append, control_path
 from nadi.io.errorstore import Wanted
+from nadi.io.rotatedlog import RotatedLog
+from nadi.pipeline.cutting import cutlog
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.engine import plan_app
-from nadi.pipeline.history.replay import Inputs, Replayer, logged
+from nadi.pipeline.history.replay import Inputs, Replayer, Start, logged
 from nadi.pipeline.injection import Injection
 from nadi.pipeline.live import Live
 from nadi.pipeline.node import needed_outputs
+from nadi.pipeline.revision.revisions import forget
 from nadi.pipeline.spec import AppSpec
 
 TEXT = (
@@ -192,6 +195,41 @@ def test_a_replay_makes_the_same_of_simulated_events(tmp_path: Path, monkeypatch
                 again += emitted.batches["Out"].to_pylist()
     names = ("k", "n", "c", "__ts", "__group", "__number")
     assert sorted(tuple(row[c] for c in names) for row in again) == written
+
+
+def test_the_log_stays_bounded_and_all_after_the_oldest_revision_can_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(linefile, "FILE_BYTES", 1_000)
+    monkeypatch.setattr(cutlog, "CUTS_PER_FILE", 2)
+    node = LocalNode(spec_of(tmp_path, COUNTS), monkeypatch)
+    injection = Injection(Live(node.spec, 0))
+    log = control_path(tmp_path / "state")
+    largest = 0
+    for n in range(40):
+        assert injection.send([events("In", *((f"k{i}", 10 * n + i) for i in range(5)), at=1_000 * n)]) == n
+        node.run()
+        cuts = open_cut_log(node.spec)
+        newest = cuts.last()
+        assert newest is not None
+        forget(node.spec, cuts, max(1, newest.n - 4))  # as after a revision: the oldest one is that of four cuts before
+        largest = max(largest, sum(path.stat().st_size for path in log.parent.glob("control*")))
+    assert rows(tmp_path, "n") == [(10 * n + i,) for n in range(40) for i in range(5)]
+    assert largest < 5_000
+    assert injection.taken() == 40
+    assert RotatedLog(log).oldest(0) >= 30
+    before = Replayer(node.spec, revision_of(node, newest.n - 4))
+    with Inputs(node.spec) as inputs:
+        again = list(before.all(inputs, logged(open_cut_log(node.spec), newest.n - 4)))
+    made = [row for emitted in again for row in emitted.batches["Out"].to_pylist()]
+    assert [row["n"] for row in made] == [10 * n + i for n in range(36, 40) for i in range(5)]
+
+
+def revision_of(node: LocalNode, n: int) -> Start:
+    """A revision of cut `n`: kernels without state, which is enough for what is looked at here."""
+    cut = open_cut_log(node.spec).at(n)
+    assert cut is not None
+    return Start(cut, {0: list(Replayer(node.spec)._kernels[0].dump())})
 
 
 @pytest.mark.slow

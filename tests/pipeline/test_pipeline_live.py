@@ -41,7 +41,19 @@ def test_a_module_that_only_the_file_names_is_not_imported(
     assert "evil_module" not in sys.modules
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff", b'{"spec": 5, "jvm": 1}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"\xff",
+        b'{"spec": 5, "jvm": 1}',
+        b"[" * 100_000,
+        b'{"x": ' + b"[" * 100_000,
+        b'{"x": "\xff"}',
+    ],
+)
 def test_a_file_that_is_no_description_is_a_named_error(state: Path, content: bytes) -> None:
     (state / "live.json").write_bytes(content)
     with node_lock(state.parent), pytest.raises(NadiError, match="STATE_FILE_NOT_READABLE"):

@@ -1,4 +1,4 @@
-"""On a cluster a bucket stays where its kernel is, wherever its rows go (P7)."""
+"""On a cluster a bucket stays where its kernel is, wherever its rows go (rules.md#p7)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counting]:
     """Reads of the state log by hosts are counted."""
     monkeypatch.setattr(Counting, "gets", Counting.gets.__class__())
     monkeypatch.setattr(livekernels, "open_store", lambda place: Counting(Path(place)))
-    monkeypatch.setattr("nadi.io.staging.sync", lambda _descriptor: None)  # of no interest here, and slow
+    monkeypatch.setattr("nadi.io.durablefiles.sync", lambda _descriptor: None)  # of no interest here, and slow
     return Counting
 
 

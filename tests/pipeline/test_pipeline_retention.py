@@ -68,11 +68,8 @@ def test_an_age_that_covers_the_revisions_and_streams_and_files_without_one_are_
     assert said(server, tmp_path) == ()
 
 
-def test_the_journal_of_a_source_is_asked_too(server: NatsServer, tmp_path: Path) -> None:
-    (line,) = said(server, tmp_path, hours="4")
-    assert "journal nadi.Kept.in.1 keeps messages for 4 h" in line
-    assert "set journal.retention.hours to 5 h" in line
-    assert said(server, tmp_path, hours="5") == ()
+def test_the_journal_of_a_source_is_not_spoken_of_as_revisions_hold_it(server: NatsServer, tmp_path: Path) -> None:
+    assert said(server, tmp_path, hours="4") == ()
 
 
 def test_a_stream_bounded_by_number_is_judged_by_how_fast_it_fills(server: NatsServer, tmp_path: Path) -> None:

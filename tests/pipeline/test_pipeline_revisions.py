@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -88,9 +89,10 @@ def _child(waited_for: threading.Thread) -> int:
     until = time.monotonic() + 60
     while time.monotonic() < until:
         for task in Path("/proc/self/task").iterdir():
-            for pid in (task / "children").read_text().split():
-                if b"revisionwriter" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    return int(pid)
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread or a process has just ended
+                for pid in (task / "children").read_text().split():
+                    if b"revisionwriter" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                        return int(pid)
         assert waited_for.is_alive()
         time.sleep(0.01)
     raise AssertionError("no writer was started")

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,32 @@ def test_an_app_is_removed_while_no_jvm_is_there_and_while_its_supervisor_is_bei
     assert carrier.asked.wait(30)
     roster.moved("B", stopped("B"))
     assert leaving.result(30).state == "stopped"
+
+
+def test_an_app_is_removed_that_the_jvm_took_along_before_its_supervisor_heard_of_it():
+    roster = entered("A", "B")
+    roster.given()
+    carrier = Carrier()
+    carrier.apps = ["A", "B"]
+    roster.carried_by(carrier)
+    roster.moved("A", LOST)
+    assert waiting(lambda: roster.leave("A")).result(30).state == "stopped"
+    leaving = waiting(lambda: roster.leave("B"))
+    assert carrier.asked.wait(30)
+    roster.moved("B", replace(LOST, app="B"))
+    assert leaving.result(30).state == "stopped"
+    roster.carried_by(None)
+    assert roster.given() == roster.crashed() == []
+
+
+def test_an_app_is_removed_that_a_supervisor_did_not_take_any_more():
+    roster = entered()
+    roster.carried_by(Carrier(over=True))
+    roster.enter(admitted("A"))
+    roster.start("A")
+    assert waiting(lambda: roster.leave("A")).result(30).state == "stopped"
+    roster.carried_by(None)
+    assert roster.given() == []
 
 
 def test_the_end_of_the_node_wakes_all_who_wait():

@@ -9,8 +9,9 @@ import pytest
 from nadi.lang.refs import places_of
 from nadi.persistence.revisions import meta_of
 from nadi.pipeline.engine import plan_app
-from nadi.pipeline.node import AppText, NodeOptions, make_spec, read_text
+from nadi.pipeline.node import AppText, NodeOptions, make_spec
 from nadi.pipeline.revision.update import plan_update
+from nadi.pipeline.shape import read_text
 from nadi.pipeline.spec import AppSpec
 
 TEXT = """@app:name('A')

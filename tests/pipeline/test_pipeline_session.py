@@ -156,6 +156,8 @@ def test_a_cluster_and_a_spark_of_ones_own_run_the_interpreter_itself(
 
 
 def test_a_small_heap_keeps_the_sizes_of_java(tmp_path: Path) -> None:
-    assert "-Xms" in java_options(tmp_path, memory="2g")
-    assert "-Xm" not in java_options(tmp_path, memory="900m")  # Java does not start with more than it may have
-    assert "-Xm" not in java_options(tmp_path, "-XX:+UseZGC")
+    assert "-Xms" in java_options(tmp_path, tmp_path, memory="2g")
+    assert "-Xm" not in java_options(
+        tmp_path, tmp_path, memory="900m"
+    )  # Java does not start with more than it may have
+    assert "-Xm" not in java_options(tmp_path, tmp_path, "-XX:+UseZGC")

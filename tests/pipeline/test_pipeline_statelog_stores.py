@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline_cluster import SECRET, object_store
 from pipeline_statelog import Disk
 from pyarrow import fs
+from servers.sparkcluster import SECRET, object_store
 
 from nadi.errors import NadiError
-from nadi.io import staging
+from nadi.io import durablefiles, remoteobjects
 from nadi.io.remotefiles import inside
 from nadi.io.sinks.notes import NoteFolder
-from nadi.pipeline.statelog import folder, remote
+from nadi.pipeline.statelog import folder
 from nadi.pipeline.statelog.folder import FolderStore
 from nadi.pipeline.statelog.remote import RemoteStore
 from nadi.pipeline.statelog.store import ObjectStore
@@ -55,7 +55,7 @@ def test_an_object_is_read_again_whole_and_in_parts(store: ObjectStore):
 
 def test_an_object_larger_than_a_step_is_whole(store: ObjectStore, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(folder, "STEP", 10)
-    monkeypatch.setattr(remote, "BUFFER", 10)
+    monkeypatch.setattr(remoteobjects, "BUFFER", 10)
     pieces = [bytes([n]) * (n % 23) for n in range(100)]
     store.put("large", pieces)
     assert store.get("large", 0, 10_000) == b"".join(pieces)
@@ -150,7 +150,7 @@ def test_a_folder_syncs_an_object_before_its_name_and_the_name_before_it_returns
 def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str):
     store = FolderStore(tmp_path)
     with monkeypatch.context() as full:
-        full.setattr(staging, step, _raising(errno.ENOSPC))
+        full.setattr(durablefiles, step, _raising(errno.ENOSPC))
         with pytest.raises(NadiError) as caught:
             store.put("d-1", [b"x"])
     assert caught.value.condition == "DISK_FULL"
@@ -161,7 +161,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("step", ["write", "sync", "rename"])
 def test_a_broken_disk_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str):
-    monkeypatch.setattr(staging, step, _raising(errno.EIO))
+    monkeypatch.setattr(durablefiles, step, _raising(errno.EIO))
     with pytest.raises(NadiError) as caught:
         FolderStore(tmp_path).put("d-1", [b"x"])
     assert caught.value.condition == "STATE_LOG_FAILED"
@@ -170,7 +170,7 @@ def test_a_broken_disk_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: 
 
 
 def test_a_name_that_could_not_be_synced_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    store, real, left = FolderStore(tmp_path), staging.sync, [None, OSError(errno.EIO, "broken")]
+    store, real, left = FolderStore(tmp_path), durablefiles.sync, [None, OSError(errno.EIO, "broken")]
 
     def sync(descriptor: int) -> None:
         failure = left.pop(0)
@@ -178,7 +178,7 @@ def test_a_name_that_could_not_be_synced_is_taken_back(tmp_path: Path, monkeypat
             raise failure
         real(descriptor)
 
-    monkeypatch.setattr(staging, "sync", sync)
+    monkeypatch.setattr(durablefiles, "sync", sync)
     with pytest.raises(NadiError, match="STATE_LOG_FAILED"):
         store.put("d-1", [b"x"])
     assert store.list() == []
@@ -344,7 +344,7 @@ def test_an_error_between_writes_does_not_leave_what_the_close_publishes(faulty:
     handler.lost = 1
 
     def pieces() -> Iterator[bytes]:
-        yield b"x" * remote.BUFFER
+        yield b"x" * remoteobjects.BUFFER
         raise RuntimeError("the kernel failed")
 
     with pytest.raises(RuntimeError):

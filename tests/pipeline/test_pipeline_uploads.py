@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ from nadi.pipeline.statelog.remote import RemoteStore
 
 def eventually(holds: Callable[[], object]) -> None:
     """Return as soon as something holds."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 100
     while not holds():
         assert time.monotonic() < end, "still not so"
         time.sleep(0.005)
@@ -104,8 +106,18 @@ def test_an_upload_that_nobody_wants_any_more_is_given_up(
     assert store.list() == []
 
 
-def test_what_a_killed_host_has_left_is_swept(scratch: Path):
-    gone = 1 << 22  # no process has this id
+@pytest.fixture(params=["nobody has", "nobody has waited for"])
+def gone(request: pytest.FixtureRequest) -> Iterator[int]:
+    """The number of a process that is no more."""
+    if request.param == "nobody has":
+        yield 1 << 22
+        return
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        yield process.pid
+
+
+def test_what_a_killed_host_has_left_is_swept(scratch: Path, gone: int):
     (scratch / f"upload-{gone}-0").mkdir()
     (scratch / f"upload-{gone}-0" / "b-1").write_bytes(b"x")
     (scratch / f"base-{gone}-0").write_bytes(b"x")

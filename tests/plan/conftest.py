@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from nadi.functions.registry import default_registry
 from nadi.lang import parse
 from nadi.lang.tree import Type
 from nadi.plan import bind
+from nadi.plan.aggregatortraits import AggregatorTraits
 from nadi.plan.catalog import Argument, Column, ScriptProblem, SignatureError
 from nadi.plan.nodes import App
+from nadi.plan.windowtraits import WindowTraits
 
 
 @dataclass(frozen=True)
@@ -21,10 +24,25 @@ class Scalar:
 
 
 @dataclass(frozen=True)
+class Aggregator(Scalar):
+    @property
+    def traits(self) -> AggregatorTraits:
+        entry = default_registry().aggregator(self.name)
+        assert entry is not None
+        return entry.traits
+
+
+@dataclass(frozen=True)
 class Window:
     name: str
     check: Callable[[tuple[Argument, ...]], None]
     conditional: bool = False
+
+    @property
+    def traits(self) -> WindowTraits:
+        spec = default_registry().window(self.name)
+        assert spec is not None
+        return spec.traits
 
 
 @dataclass(frozen=True)
@@ -101,15 +119,15 @@ class SmallCatalog:
             )
         }
     )
-    aggregators: dict[str, Scalar] = field(
+    aggregators: dict[str, Aggregator] = field(
         default_factory=lambda: {
             s.name: s
             for s in (
-                Scalar("sum", summed),
-                Scalar("avg", gives(Type.DOUBLE)),
-                Scalar("max", first),
-                Scalar("count", gives(Type.LONG)),
-                Scalar("minForever", first),
+                Aggregator("sum", summed),
+                Aggregator("avg", gives(Type.DOUBLE)),
+                Aggregator("max", first),
+                Aggregator("count", gives(Type.LONG)),
+                Aggregator("minForever", first),
             )
         }
     )
@@ -131,7 +149,7 @@ class SmallCatalog:
     def function(self, name: str) -> Scalar | None:
         return self.functions.get(name)
 
-    def aggregator(self, name: str) -> Scalar | None:
+    def aggregator(self, name: str) -> Aggregator | None:
         return self.aggregators.get(name)
 
     def window(self, name: str) -> Window | None:

@@ -12,6 +12,7 @@ from nadi.errors import NadiError
 from nadi.lang import parse
 from nadi.lang.tree import Events, JoinKind, Type
 from nadi.plan import bind
+from nadi.plan.aggregatortraits import ON_ROWS
 from nadi.plan.nodes import (
     OUTPUT,
     TABLE,
@@ -40,6 +41,7 @@ from nadi.plan.nodes import (
     WindowStep,
 )
 from nadi.plan.types import assignable, comparable, promoted
+from nadi.plan.windowtraits import OF_BATCH
 
 S = "define stream S (k string, v int, p double); "
 R = "define stream R (k string, w long); "
@@ -84,7 +86,7 @@ def test_filters_functions_and_the_window_become_steps_in_order(plan):
     assert q.input.steps == (
         FilterStep(Comparison(">", V, Const(1, Type.INT), Type.INT)),
         FunctionStep("unnamed_1/pol2Cart_1", "pol2Cart", (P, P), widened),
-        WindowStep(WindowCall("unnamed_1/window", "length", (Const(3, Type.INT),))),
+        WindowStep(WindowCall("unnamed_1/window", "length", (Const(3, Type.INT),), OF_BATCH)),
         FilterStep(Comparison(">", Attr(0, 3, Type.DOUBLE, None, "cartX"), P, Type.DOUBLE)),
     )
     assert q.input.schema.names == ("k", "v", "p", "cartX", "cartY")
@@ -124,9 +126,20 @@ def test_aggregators_are_numbered_through_select_and_having(plan):
     assert q.selection.having.right.left == Attr(OUTPUT, 1, Type.LONG, None, "s")
 
 
+def test_a_star_in_having_means_the_attributes_of_the_input_found_in_the_output(plan):
+    text = "define stream L (k string); from L select k, 1 as one having count(*) > 1 insert into O;"
+    (aggregate,) = query(plan(text)).selection.aggregates
+    assert [a.name for a in aggregate.args] == ["k"]
+
+
+def test_an_aggregator_in_having_reads_what_is_behind_the_columns_of_its_expression(plan):
+    q = query(plan(S + "from S select k, v * 2 as x having max(x + 1) > 2 insert into O;"))
+    assert q.selection.aggregates[0].args[0].left == q.selection.values[1]
+
+
 def test_an_aggregator_in_having_reads_what_is_behind_the_output_column(plan):
     q = query(plan(S + "from S select v as x having max(x) > 2 insert into O;"))
-    assert q.selection.aggregates == (Aggregate("max", (V,), Type.INT, 0),)
+    assert q.selection.aggregates == (Aggregate("max", (V,), Type.INT, 0, ON_ROWS),)
 
 
 def test_order_limit_and_offset(plan):
@@ -184,6 +197,16 @@ def test_expired_events_are_kept_where_the_output_or_a_snapshot_needs_them(plan,
     assert query(plan(S + "from S select v " + tail)).keeps_expired is expected
 
 
+def test_a_snapshot_is_of_all_events_or_it_is_refused(plan):
+    text = S + "from S#window.length(1) select v output snapshot every 1 sec insert"
+    assert query(plan(f"{text} into O;")).output.events is Events.ALL
+    assert query(plan(f"@app:compat('4') {text} into O;")).output.events is Events.CURRENT
+    for events in ("expired", "current"):
+        plan(f"@app:compat('4') {text} {events} events into O;")
+        with pytest.raises(NadiError, match="it needs 'all events'"):
+            plan(f"{text} {events} events into O;")
+
+
 # ---- streams and definitions ---------------------------------------------------------------------------------------
 
 
@@ -227,7 +250,10 @@ def test_a_named_window_is_fed_by_inserts_and_read_like_a_stream(plan):
     app = plan(S + "define window W (k string) time(1 sec) output expired events; "
                "from S select k insert into W; from W select k insert into O;")  # fmt: skip
     window = app.windows["W"]
-    assert (window.output, window.window) == (Events.EXPIRED, WindowCall("W/window", "time", (Const(1000, Type.LONG),)))
+    assert (window.output, window.window) == (
+        Events.EXPIRED,
+        WindowCall("W/window", "time", (Const(1000, Type.LONG),), OF_BATCH),
+    )
     assert query(app, 0).output == InsertIntoStream("W", Events.CURRENT)
     assert query(app).input.source == "W"
 
@@ -250,6 +276,8 @@ def test_app_annotations(plan):
     assert (app.name, app.compat, app.playback) == ("X", 4, Playback(100, 62_000))
     assert plan("@app:playback " + S).playback == Playback()
     assert [plan(f"@app:spark(pool='{pool}') " + S).pool for pool in ("own", "Shared")] == ["own", "shared"]
+    assert plan("@app:spark(buckets='4') " + S).buckets == 4
+    assert (plan("@app:spark(pool='own', buckets='128') " + S).pool, plan(S).buckets) == ("own", 0)
     assert plan(S).pool == ""
     assert (plan(S).name, plan(S).compat, plan(S).playback) == ("SiddhiApp", 5, None)
 
@@ -274,9 +302,9 @@ def test_without_set_every_output_column_is_assigned(plan):
     assert q.output == UpdateOrInsertTable("T", Events.ALL, ((1, v0), (0, k1)), condition, (1, 0))
 
 
-def test_delete_without_a_condition_deletes_everything(plan):
-    assert query(plan(S + T + "from S select v delete T for expired events;")).output == DeleteFromTable(
-        "T", Events.EXPIRED, None
+def test_a_delete_says_for_which_events_it_is(plan):
+    assert query(plan(S + T + "from S select v delete T for expired events on true;")).output == DeleteFromTable(
+        "T", Events.EXPIRED, Const(True, Type.BOOL)
     )
 
 

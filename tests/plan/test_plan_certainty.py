@@ -6,9 +6,9 @@ import pytest
 
 from nadi.functions.registry import default_registry
 from nadi.plan import plan_app
-from nadi.plan.ahead import ahead
-from nadi.plan.certainty import failing, never_null
-from nadi.plan.looped import is_looped
+from nadi.plan.columns.certainty import failing, never_null
+from nadi.plan.columns.functionsupport import is_looped
+from nadi.plan.columns.outsideloops import ahead
 from nadi.plan.nodes import App, Expr
 
 _S = "define stream S (k string, v int, l long, f float, d double, b bool); "

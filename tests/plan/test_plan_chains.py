@@ -6,6 +6,7 @@ import pytest
 
 from nadi.errors import NadiError
 from nadi.functions.registry import default_registry
+from nadi.io import registry as connectors
 from nadi.lang.tree import Type
 from nadi.plan.binder import plan_app
 from nadi.plan.elements import canonical, fingerprints
@@ -127,4 +128,4 @@ def test_an_app_whose_state_depends_on_a_long_chain_has_a_fingerprint_and_an_exp
     )
     assert len(fingerprints(app)) == 2
     assert app.sharding.kind == "key"
-    assert "split by key" in explained(app)
+    assert "split by key" in explained(app, connectors)

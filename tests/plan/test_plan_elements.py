@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from nadi.plan import fingerprints, stateful
-from nadi.plan.elements import is_timed
-from nadi.plan.nodes import WindowCall
 
 S = "define stream S (k string, v int); define stream R (k string, w int); "
 QUERY = "@info(name='q') from S#window.length({n}) select {what} as s group by k insert into O; "
@@ -92,7 +90,7 @@ def test_absence_in_a_logical_element_is_timed(plan):
     assert [e.timed for e in stateful(app)] == [True]
 
 
-def test_windows_that_wait_are_timed_and_counting_ones_are_not():
-    assert is_timed(WindowCall("q/window", "time", ()))
-    assert is_timed(WindowCall("q/window", "unique:time", ()))
-    assert not is_timed(WindowCall("q/window", "externalTime", ()))
+def test_windows_that_wait_are_timed_and_counting_ones_are_not(plan):
+    windows = ("time(1 sec)", "timeBatch(1 sec)", "length(2)")
+    app = plan(S + "".join(f"from S#window.{window} select v insert into O;" for window in windows))
+    assert [e.timed for e in stateful(app)] == [True, True, False]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nadi.functions.registry import default_registry
 from nadi.plan import plan_app
-from nadi.plan.islands import islands
+from nadi.plan.columns.islands import islands
 
 FLIGHTS = Path(__file__).resolve().parents[2] / "examples/flights/delays.siddhi"
 

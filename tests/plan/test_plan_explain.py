@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from nadi.io import registry as connectors
 from nadi.plan import explained, explanation
 
 APP = """@app:name('Demo')
@@ -24,7 +25,7 @@ end;
 
 
 def test_the_text_names_groups_inputs_queries_state_and_sinks(plan):
-    told = re.sub(r"\[[0-9a-f]{16}\]", "[#]", explained(plan(APP)))
+    told = re.sub(r"\[[0-9a-f]{16}\]", "[#]", explained(plan(APP), connectors))
     expected = """app Demo (rules of Siddhi 5.x)
 
 group (default): as many buckets as there are input partitions, split by input partition
@@ -85,7 +86,7 @@ their final names
 
 
 def test_the_data_is_plain_and_says_the_same(plan):
-    told = json.loads(json.dumps(explanation(plan(APP))))
+    told = json.loads(json.dumps(explanation(plan(APP), connectors)))
     assert [(g["name"], g["sharding"], g["keys"]) for g in told["groups"]] == [
         ("", "partition", {}),
         ("keyed", "key", {"P": "key"}),
@@ -100,13 +101,15 @@ def test_the_data_is_plain_and_says_the_same(plan):
 
 
 def test_an_app_without_state_and_sinks_says_so(plan):
-    text = explained(plan("@app:playback define stream S (v int); from S[v > 1] insert into O;"))
+    text = explained(plan("@app:playback define stream S (v int); from S[v > 1] insert into O;"), connectors)
     assert text.startswith("app SiddhiApp (rules of Siddhi 5.x, playback clock)\n")
     assert text.endswith("\nstate: none\n\nsinks: none\n")
 
 
 def test_a_fault_stream_that_is_read_is_shown_as_an_input(plan):
-    text = explained(plan("@OnError(action='STREAM') define stream S (v int); from !S select v insert into O;"))
+    text = explained(
+        plan("@OnError(action='STREAM') define stream S (v int); from !S select v insert into O;"), connectors
+    )
     assert "  input !S (events of 'S' that failed)\n" in text
 
 
@@ -140,5 +143,30 @@ def test_a_fault_stream_that_is_read_is_shown_as_an_input(plan):
 )
 def test_what_becomes_of_what_a_target_refuses_is_told(plan, options: str, route: str, told: str):
     app = plan(f"@sink({options}) {route} define stream S (v int); from S select v insert into O;")
-    assert [s["refused"] for s in explanation(app)["sinks"]] == [told]
-    assert ("refused:" in explained(app)) is bool(told)
+    assert [s["refused"] for s in explanation(app, connectors)["sinks"]] == [told]
+    assert ("refused:" in explained(app, connectors)) is bool(told)
+
+
+CENTRES = """@app:name('Sites')
+@source(type='kafkaMultiDC', topic='t', bootstrap.servers='a:1,b:1') define stream S (k string, v int);
+@source(type='kafka', topic='u') define stream Alone (k string, v int);
+define table Last (k string, v int);
+@info(name='plain') from S[v > 1] select k, v insert into P;
+@info(name='sums') from P#window.length(2) select k, sum(v) as total insert into Sums;
+@info(name='behind') from Sums[total > 3L] select k insert into Out;
+@info(name='beside') from S[v > 2] select k insert into Out2;
+@info(name='kept') from S select k, v update or insert into Last on Last.k == k;
+@info(name='joined') from Alone join Last on Alone.k == Last.k select Alone.k as k, Last.v as v insert into Joined;
+@info(name='other') from Alone#window.length(2) select k, sum(v) as total insert into Others;
+"""
+
+
+def test_queries_are_named_whose_results_depend_on_how_data_centres_interleave(plan):
+    app = plan(CENTRES)
+    (group,) = explanation(app, connectors)["groups"]
+    told = {query["query"]: query["interleaving"] for query in group["elements"]}
+    assert {name for name, streams in told.items() if streams == ["S"]} == {"sums", "behind", "kept", "joined"}
+    assert {name for name, streams in told.items() if streams == []} == {"plain", "beside", "other"}
+    line = "    interleaving: its results depend on the order in which the data centres of S bring their messages\n"
+    assert explained(app, connectors).count(line) == 4
+    assert "interleaving" not in explained(plan(APP), connectors)

@@ -85,15 +85,22 @@ def test_an_unindexed_reference_to_a_counted_element_selects_the_list_of_its_val
     assert query.selection.schema.types == (Type.OBJECT, Type.INT)
 
 
+def test_without_a_reference_it_selects_the_first_value(plan):
+    by_stream = only(plan(STREAMS + "from S<2:5> -> e2=R select S.v as first, e2.w insert into O;"))
+    assert by_stream.selection.values[0] == Attr(0, 1, Type.INT, 0, "v")
+    bare = only(plan(STREAMS + "from e1=S<2:5> -> e2=R select v as first, e2.w insert into O;"))
+    assert bare.selection.values[0] == Attr(0, 1, Type.INT, 0, "v")
+
+
 def test_with_compat_4_an_unindexed_reference_to_a_counted_element_selects_the_first_value(plan):
     query = only(plan("@app:compat('4') " + STREAMS + "from e1=S<2:5> -> e2=R select e1.v as first insert into O;"))
     assert query.selection.values == (Attr(0, 1, Type.INT, 0, "v"),)
 
 
-def test_in_a_filter_an_unindexed_reference_to_another_counted_element_means_its_first_event(plan):
+def test_in_a_filter_an_unindexed_reference_to_another_counted_element_means_its_last_event(plan):
     query = only(plan(STREAMS + "from e1=S<2:5> -> e2=R[w > e1.v] select e2.w insert into O;"))
     (step,) = query.input.root.elements[1].steps
-    assert step.condition.right == Attr(0, 1, Type.INT, 0, "v")
+    assert step.condition.right == Attr(0, 1, Type.INT, -1, "v")
 
 
 def test_in_its_own_filter_the_event_has_no_index_and_last_is_the_latest_accepted(plan):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from nadi.errors import NadiError
+from nadi.io import registry as connectors
 from nadi.lang.tree import Type
 from nadi.plan import explained, explanation
 from nadi.plan.nodes import TABLE, App, Arithmetic, Attr, Cache, Comparison, Const, InTable, Logic, Storage
@@ -28,7 +29,7 @@ def test_a_store_keeps_its_options_and_its_cache(plan: Callable[[str], App]) -> 
 def test_without_a_foreign_store_the_rows_are_state(plan: Callable[[str], App], annotation: str) -> None:
     app = plan(f"{annotation} {TABLE_T}")
     assert app.tables["T"].storage is None
-    assert "T/table" in explanation(app)["state"]
+    assert "T/table" in explanation(app, connectors)["state"]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,10 @@ def test_without_a_foreign_store_the_rows_are_state(plan: Callable[[str], App], 
             "INVALID_ANNOTATION",
             "SiddhiAppCreationException",
         ),
+        ("@store(type='rdbms', @cache(size='1', policy='LRU'))", "INVALID_ANNOTATION", "SiddhiAppCreationException"),
+        ("@store(type='inMemory', @cache(sise='1'))", "INVALID_ANNOTATION", "SiddhiAppCreationException"),
+        ("@store(type='inMemory', @cache(size='ten'))", "INVALID_ANNOTATION", "SiddhiAppCreationException"),
+        ("@store(type='inMemory', @cache(size='1', retention.period='soon'))", "SYNTAX", "SiddhiParserException"),
         ("@store(type='rdbms', ownership='app')", "NOT_SUPPORTED", "OperationNotSupportedException"),
         ("@store(ref='r')", "NOT_SUPPORTED", "OperationNotSupportedException"),
     ],
@@ -57,9 +62,30 @@ def test_a_store_that_cannot_be_is_named(
     assert caught.value.diagnostic.span.line == 1
 
 
+def test_an_option_of_a_cache_that_is_none_names_the_nearest(plan: Callable[[str], App]) -> None:
+    with pytest.raises(NadiError, match=r"did you mean 'cache\.policy'"):
+        plan(f"@store(type='inMemory', @cache(size='1', cache.polcy='LRU')) {TABLE_T}")
+
+
+def test_an_index_of_a_store_may_have_several_attributes(plan: Callable[[str], App]) -> None:
+    assert plan(f"@store(type='rdbms') @index('k', 'v') @index('k') {TABLE_T}").tables["T"].indexes == (0,)
+    with pytest.raises(NadiError, match="'x' is not an attribute"):
+        plan(f"@store(type='rdbms') @index('k', 'x') {TABLE_T}")
+    with pytest.raises(NadiError, match="one attribute per annotation"):
+        plan(f"@store(type='inMemory') @index('k', 'v') {TABLE_T}")
+
+
 def test_an_unknown_type_of_store_names_the_nearest(plan: Callable[[str], App]) -> None:
     with pytest.raises(NadiError, match="rdbms"):
         plan(f"@store(type='rdbm') {TABLE_T}")
+
+
+@pytest.mark.parametrize("annotation", ["@indexBy('k')", "@index('k', 'v')"])
+def test_an_unknown_type_of_store_comes_before_what_is_wrong_with_an_index(
+    plan: Callable[[str], App], annotation: str
+) -> None:
+    with pytest.raises(NadiError, match="mongodb"):
+        plan(f"@store(type='mongodb') {annotation} {TABLE_T}")
 
 
 def test_what_does_not_mention_the_row_becomes_a_value_once() -> None:
@@ -118,13 +144,13 @@ from S select k insert into Plain;
 
 def test_sinks_behind_a_read_of_a_store_are_at_least_once_and_explain_says_why(plan: Callable[[str], App]) -> None:
     app = plan(EXPLAINED)
-    told = {s["stream"]: s for s in explanation(app)["sinks"]}
+    told = {s["stream"]: s for s in explanation(app, connectors)["sinks"]}
     assert told["Plain"]["delivery"] == "exactly once"
     for stream in ("Joined", "Further"):
         assert told[stream]["delivery"] == "at least once, with numbers"
         assert "'T'" in told[stream]["why"]
     assert (
         "T → rdbms, cache FIFO, 5 rows: the rows are not state of the app: reads of them cannot be repeated"
-        in explained(app)
+        in explained(app, connectors)
     )
-    assert "T/table" not in explanation(app)["state"]
+    assert "T/table" not in explanation(app, connectors)["state"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from nadi.errors import NadiError
 from nadi.kernel.rows.events import Event
 from nadi.runtime import Broker, Runtime
+from nadi.runtime.routers import ROUTERS
 
 THREE = "@destination(topic='t0'), @destination(topic='t1'), @destination(topic='t2')"
 
@@ -80,6 +83,21 @@ def test_a_sink_that_cannot_be_is_refused_when_the_app_is_made(sink: str, condit
     with pytest.raises(NadiError) as caught:
         Rig(sink)
     assert caught.value.condition == condition
+
+
+def test_the_strategies_are_those_of_the_routers_in_refusals_and_in_the_rules() -> None:
+    with pytest.raises(NadiError, match=f"its strategy is {', '.join(ROUTERS)}, not 'sticky'"):
+        Rig(f"@distribution(strategy='sticky', {THREE})")
+    rules = (Path(__file__).parents[2] / "docs" / "internals" / "semantics" / "events.md").read_text("utf-8")
+    section = rules.partition("\n## Distribution\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(ROUTERS)
+
+
+@pytest.mark.parametrize("strategy", ROUTERS)
+def test_the_name_of_a_strategy_may_have_any_capitals(strategy: str) -> None:
+    rig = Rig(f"@distribution(strategy='{strategy.upper()}', partitionKey='k', {THREE})")
+    rig.send("a")
+    assert {key for _topic, key in rig.heard} == {"a"}
 
 
 @pytest.mark.parametrize("action", ["", ", on.error='LOG'", ", on.error='STORE'", ", on.error='WAIT'"])

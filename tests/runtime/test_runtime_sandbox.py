@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from descriptors import is_readable
 
 from nadi.errors import NadiError
 from nadi.lang.tree import Type
@@ -53,7 +53,7 @@ def has_ended(pid: int) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([descriptor], [], [], 30.0)[0])
+        return is_readable(descriptor, 30.0)
     finally:
         os.close(descriptor)
 
@@ -210,7 +210,7 @@ def test_a_result_that_is_too_long_is_an_error(make: Make) -> None:
 
 
 def test_a_process_that_stands_still_is_given_up(make: Make) -> None:
-    sandbox = make("python", "return 1", limits=Limits(patience=1.0))
+    sandbox = make("python", "return 1", limits=Limits(patience=5.0))  # its start is waited for, too
     assert sandbox.pid is not None
     os.kill(sandbox.pid, signal.SIGSTOP)
     assert failure(sandbox).condition == "SCRIPT_TIME"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
+from servers import asking
 
 from nadi.errors import error
 from nadi.io.httpserver import Application, HttpServer
@@ -61,14 +62,14 @@ def served(application: Application) -> Iterator[httpx.Client]:
     server = HttpServer(application, "127.0.0.1", 0)
     server.start()
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}") as client:
+        with asking.client(base_url=f"http://127.0.0.1:{server.port}") as client:
             yield client
     finally:
         server.stop()
 
 
-def waits(holds: Callable[[], object], seconds: float = 30.0) -> None:
-    """Wait until something holds that nobody rings for."""
+def waits(holds: Callable[[], object], seconds: float = 100.0) -> None:
+    """Wait until something holds that nobody rings for; the machine may be busy with something else."""
     ended = threading.Event()
     for _ in range(int(seconds / 0.01)):
         if holds():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from nadi.server import deployer as module
 from nadi.server.appfiles import AppFiles
 from nadi.server.deployer import Deployer
 
-WITHIN = 30.0
+WITHIN = 100.0
 
 
 @pytest.fixture
@@ -285,3 +286,21 @@ def test_a_node_that_does_not_let_go_of_an_app_is_asked_again_later_and_not_at_o
     files.remove("A")
     deployer.look()
     waits(lambda: "A" not in host.runs)
+
+
+def test_who_waits_for_an_app_is_let_go_as_soon_as_the_deployer_is_closed(
+    deployer: Deployer, files: AppFiles, host: FakeHost
+):
+    files.write("A", "hangs")
+    deployer.look()
+    with ThreadPoolExecutor() as aside:
+        waiting = aside.submit(deployer.settled, "A", 10 * WITHIN)
+        waits(lambda: host.asked == [("add", "A")])
+        closing = aside.submit(deployer.close)
+        try:
+            found = waiting.result(WITHIN)
+        finally:
+            host.free.set()
+        closing.result(WITHIN)
+    assert found is not None
+    assert found.state == "inactive"

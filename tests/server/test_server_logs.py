@@ -7,17 +7,18 @@ from fastapi import APIRouter
 from server_build import served
 from structlog.testing import capture_logs
 
-from nadi.metrics import AppProgress, Circuit
+from nadi.metrics import AppProgress, Circuit, Said
 from nadi.server.applog import AppLog
 from nadi.server.rest.application import guarded, make_routes
 from nadi.server.security.attempts import Attempts
 from nadi.server.security.permissions import EVERYBODY
 
 
-def test_the_lines_of_log_sinks_are_logged_with_their_app():
+def test_the_lines_of_log_sinks_are_logged_with_their_app_and_the_batch_that_wrote_them():
     with capture_logs() as found:
-        AppLog().note(AppProgress("A", "running", 3, said=("an alert",)))
+        AppLog().note(AppProgress("A", "running", 7, said=(Said("an alert", 3), Said("another", 5), Said("compiled"))))
     assert found[0] == {"app": "A", "group": "A", "batch": 3, "event": "an alert", "log_level": "info"}
+    assert [(r["event"], r["batch"]) for r in found[1:]] == [("another", 5), ("compiled", 7), ("app running", 7)]
 
 
 def test_what_changes_with_an_app_is_logged_once():

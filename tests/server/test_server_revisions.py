@@ -122,6 +122,14 @@ def test_what_cannot_be_done_is_500_with_the_code_800102(
     )
 
 
+def test_a_node_whose_turn_as_the_active_one_has_ended_answers_503_as_it_does_elsewhere(
+    client: httpx.Client, kept: FakeRevisions
+):
+    kept.problem = error("NOT_ACTIVE", reason="its term has ended")
+    answer = client.post("/siddhi-apps/A/backup")
+    assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (503, 1, "1")
+
+
 def test_an_app_without_an_enabled_persistence_store_has_no_revisions(tmp_path: Path):
     files = AppFiles(tmp_path, 1_000)
     files.write("A", "one")

@@ -13,13 +13,15 @@ from typing import Any
 import httpx
 import pytest
 from cryptography import x509
+from fastapi import FastAPI
+from server_build import served
 
 from nadi.config.auth import UserManager
 from nadi.config.deployment import Tls
 from nadi.errors import NadiError
 from nadi.io.httpserver import HttpServer
 from nadi.server.rest.application import guarded, make_routes
-from nadi.server.security.attempts import FREE, Attempts
+from nadi.server.security.attempts import FREE, Attempt, Attempts
 from nadi.server.security.certificate import certificate_of
 from nadi.server.security.passwords import PasswordCheck, hash_password
 from nadi.server.security.requests import authorization
@@ -82,8 +84,11 @@ def test_a_password_in_no_known_form_is_refused_without_being_shown(tmp_path: Pa
     assert "plain text!" not in str(raised.value)
 
 
-def test_a_damaged_file_of_users_is_an_error_and_no_new_administrator(tmp_path: Path):
-    (tmp_path / FILE).write_text("{")
+@pytest.mark.parametrize(
+    "content", [b"{", b"[" * 100_000, b'{"admin": {"hash": "x", "roles": [], "y": ' + b"[" * 100_000, b'{"\xff": 1}']
+)
+def test_a_damaged_file_of_users_is_an_error_and_no_new_administrator(tmp_path: Path, content: bytes):
+    (tmp_path / FILE).write_bytes(content)
     with pytest.raises(NadiError) as raised:
         make_users(tmp_path, UserManager())
     assert raised.value.condition == "USERS_DAMAGED"
@@ -118,16 +123,16 @@ def test_the_attempts_after_some_wrong_passwords_wait_longer_and_longer():
     now = [0.0]
     attempts = Attempts(lambda: now[0])
     for _ in range(FREE):
-        attempts.note("ada", "a", right=False)
-    assert attempts.wait("ada", "a") == 0.0
+        attempts.end(attempts.begin("ada", "a"), right=False)
+    assert attempts.begin("ada", "a").wait == 0.0
     waits = []
     for _ in range(8):
-        attempts.note("ada", "a", right=False)
-        waits.append(attempts.wait("ada", "a"))
+        attempts.end(Attempt("ada", "a", 0.0), right=False)
+        waits.append(attempts.begin("ada", "a").wait)
         now[0] += waits[-1]
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
-    attempts.note("ada", "a", right=True)
-    assert attempts.wait("ada", "a") == 0.0
+    attempts.end(Attempt("ada", "a", 0.0), right=True)
+    assert attempts.begin("ada", "a").wait == 0.0
 
 
 # ---- headers
@@ -158,8 +163,8 @@ def test_a_header_that_names_nobody_is_malformed(header: bytes):
 # ---- a server
 
 
-@pytest.fixture(scope="module")
-def url(users: Users) -> Iterator[str]:
+def echoing() -> FastAPI:
+    """Routes that a test can do without a worker."""
     routes = make_routes("test", [])
 
     @routes.get("/who")
@@ -174,7 +179,12 @@ def url(users: Users) -> Iterator[str]:
     async def broken() -> str:
         raise RuntimeError("a secret of the server")
 
-    server = HttpServer(guarded(routes, users, Attempts(), ("/health*", "/open/*")), "127.0.0.1", 0)
+    return routes
+
+
+@pytest.fixture(scope="module")
+def url(users: Users) -> Iterator[str]:
+    server = HttpServer(guarded(echoing(), users, Attempts(), ("/health*", "/open/*")), "127.0.0.1", 0)
     server.start()
     yield f"http://127.0.0.1:{server.port}"
     server.stop()
@@ -237,6 +247,40 @@ def test_a_body_that_is_not_what_it_should_be_is_400_with_a_reason(url: str):
         answer = httpx.post(f"{url}/echo", content=content, auth=RIGHT, headers={"content-type": "application/json"})
         assert answer.status_code == 400, content[:20]
         assert answer.json()["code"] == 800101
+
+
+CURL = "application/x-www-form-urlencoded"
+"""What `curl -d` calls all that it sends."""
+
+
+@pytest.mark.parametrize("kind", [CURL, f"{CURL}; charset=utf-8", "text/plain", "application/octet-stream", None])
+def test_a_body_of_json_is_taken_whatever_it_is_called_from_who_sends_credentials(url: str, kind: str | None):
+    headers = {} if kind is None else {"content-type": kind}
+    answer = httpx.post(f"{url}/echo", content=b'{"text": "a"}', auth=RIGHT, headers=headers)
+    assert (answer.status_code, answer.json()) == (200, {"text": "a"})
+
+
+@pytest.mark.parametrize("kind", [CURL, "text/plain", None])
+def test_where_nobody_needs_credentials_a_page_cannot_send_json_under_another_name(kind: str | None):
+    """What a page may send to other sites without asking them is a form or a plain text, and has no `Authorization`."""
+    headers = {} if kind is None else {"content-type": kind}
+    with served(guarded(echoing(), None, Attempts(), ())) as client:
+        answer = client.post("/echo", content=b'{"text": "a"}', headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (400, 800101)
+        assert "Content-Type: application/json" in answer.json()["message"]
+        foreign = {**headers, "origin": "https://evil.example", "authorization": "Basic YTpi"}
+        assert client.post("/echo", content=b'{"text": "a"}', headers=foreign).status_code == 400
+        own = {**headers, "authorization": "Basic YTpi"}
+        assert client.post("/echo", content=b'{"text": "a"}', headers=own).status_code == 200
+        assert client.post("/echo", json={"text": "a"}).status_code == 200
+
+
+def test_what_is_no_json_is_400_whatever_it_is_called(url: str):
+    answer = httpx.post(f"{url}/echo", data={"text": "a"}, auth=RIGHT)
+    assert (answer.status_code, answer.json()["code"]) == (400, 800101)
+    for kind in ("application/xml", "multipart/form-data; boundary=x"):
+        answer = httpx.post(f"{url}/echo", content=b'{"text": "a"}', auth=RIGHT, headers={"content-type": kind})
+        assert answer.status_code == 400
 
 
 def test_a_content_encoding_is_415(url: str):

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import httpx
 import pytest
+from servers import asking
 
 from nadi.io.httpserver import HttpServer
 from nadi.metrics import AppProgress
-from nadi.metrics.filters import Filter
+from nadi.metrics.filters import Filter, Shown
 from nadi.metrics.levels import Level
 from nadi.metrics.measured import Key, Measured
+from nadi.metrics.names import MetricName
 from nadi.metrics.registry import Registry, Snapshot
+from nadi.metrics.reporters.exposition import exposition
 from nadi.metrics.reporters.poll import Polling
 from nadi.metrics.system import NodeGauges
 from nadi.pipeline.node import AppText, NodeOptions
@@ -55,15 +57,15 @@ class Told:
 class Server:
     """The routes with apps A (active) and B (inactive)."""
 
-    def __init__(self, **states: str) -> None:
-        self.apps = KnownApps(**(states or {"A": ACTIVE, "B": INACTIVE}))
+    def __init__(self, shown: Shown | None = None) -> None:
+        self.apps = KnownApps(A=ACTIVE, B=INACTIVE)
         self.told = Told()
         self.options = NodeOptions()
 
         def starts(collect: Callable[[], Snapshot]) -> Polling:
             return Polling("told", self.told, Filter(), 3_600, collect)
 
-        self.statistics = Statistics(self.options, Registry(), NodeGauges(), (starts,))
+        self.statistics = Statistics(self.options, Registry(), NodeGauges(), (starts,), shown=shown or Shown())
         for name in self.apps.states:
             self.statistics.enter(AppText(TEXT.format(name=name, more="")))
         self.statistics.start(lambda name: self.apps.status(name) is not None)
@@ -71,7 +73,7 @@ class Server:
         routers = [app_routes(apps, self.statistics), node_routes(self.statistics, lambda: 1_000)]
         self.server = HttpServer(make_routes("test", routers), "127.0.0.1", 0, None)
         self.server.start()
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.server.port}")
+        self.client = asking.client(base_url=f"http://127.0.0.1:{self.server.port}")
 
     def close(self) -> None:
         self.statistics.close()
@@ -97,6 +99,51 @@ def server():
     made = Server()
     yield made
     made.close()
+
+
+def test_metrics_of_the_node_are_told_whatever_the_levels_of_apps_are(server: Server):
+    name = MetricName.of_node("org.wso2.ha.sending.throughput")
+    server.statistics.feed(lambda registry, now: registry.mark(name, 3, now))
+    meter: Any = server.statistics.snapshot().by_name()[name.full]
+    assert meter.count == 3
+    assert b"# TYPE org_wso2_ha_sending_throughput" in exposition(server.statistics.snapshot())
+
+
+@pytest.mark.parametrize(
+    ("levels", "there"),
+    [
+        ({}, (True, True)),
+        ({"org.wso2.siddhi": "OFF"}, (False, False)),
+        ({"org.wso2.siddhi.SiddhiApps.A": "OFF"}, (False, True)),
+        ({"org.wso2.siddhi": "OFF", "org.wso2.siddhi.SiddhiApps.B": "INFO"}, (False, True)),
+    ],
+)
+def test_levels_of_names_say_which_metrics_of_apps_there_are(levels: dict[str, str], there: tuple[bool, bool]):
+    server = Server(Shown(levels=levels))
+    try:
+        for app, wanted in zip("AB", there, strict=True):
+            server.statistics.switch(app, Level.DETAIL)
+            server.feed(app, 5)
+            server.statistics.asked(app, 0.5)
+            told = (
+                f"org.wso2.siddhi.SiddhiApps.{app}.Siddhi.StoreQueries.query.latency"
+                in server.statistics.snapshot().by_name()
+            )
+            assert (server.counted(app), told) == ((5, True) if wanted else (None, False))
+    finally:
+        server.close()
+
+
+def test_a_root_level_off_leaves_the_names_that_have_a_level_of_their_own():
+    server = Server(Shown("OFF", {"org.wso2.siddhi.SiddhiApps.A.Siddhi.Sources": "INFO"}))
+    try:
+        server.statistics.feed(lambda registry, now: registry.mark(MetricName.of_node("org.wso2.ha.x"), 3, now))
+        server.statistics.switch("A", Level.DETAIL)
+        server.feed("A", 5)
+        told = {name for name in server.statistics.snapshot().by_name() if name.startswith("org.")}
+        assert told == {"org.wso2.siddhi.SiddhiApps.A.Siddhi.Sources.In.http.throughput"}
+    finally:
+        server.close()
 
 
 def test_all_apps_are_listed_or_those_that_are_active_or_those_that_are_not(server: Server):

@@ -9,7 +9,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from .ports import free_port
 
 START = 60.0  # seconds
 
@@ -97,12 +98,6 @@ def _group(user: str | None) -> int | None:
     return None if user is None else pwd.getpwnam(user).pw_gid
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _unprivileged(*wanted: str) -> str | None:
     """Whom a server runs as: this user, unless it is root."""
     if os.getuid() != 0:
@@ -145,7 +140,7 @@ def postgres() -> Iterator[Database]:
     if initdb is None or shutil.which("psql") is None:
         raise NotPossible("PostgreSQL is not installed (Debian: apt-get install postgresql)")
     folder_of = Path(initdb).resolve().parent
-    user, port = _unprivileged("postgres"), _free_port()
+    user, port = _unprivileged("postgres"), free_port()
     with _folder(user) as folder:
         (folder / "password").write_text("sec'ret@1\n")
         (folder / "password").chmod(0o644)
@@ -169,7 +164,7 @@ def mariadb() -> Iterator[Database]:
     install = shutil.which("mariadb-install-db")
     if daemon is None or install is None or shutil.which("mariadb") is None:
         raise NotPossible("MariaDB is not installed (Debian: apt-get install mariadb-server-core mariadb-client-core)")
-    user, port = _unprivileged("mysql"), _free_port()
+    user, port = _unprivileged("mysql"), free_port()
     with _folder(user) as folder:
         data, socket_ = folder / "data", folder / "socket"
         _run([install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal"], user, folder)
@@ -181,6 +176,8 @@ def mariadb() -> Iterator[Database]:
         )
         first.chmod(0o644)
         options = [f"--datadir={data}", f"--port={port}", f"--socket={socket_}", f"--init-file={first}"]
+        # A server that starts removes what another one has in the same folder for temporary tables.
+        options += [f"--tmpdir={folder}"]
         options += ["--bind-address=127.0.0.1", "--skip-name-resolve", f"--pid-file={folder / 'pid'}"]
         command = [daemon, "--no-defaults", *options]
         server = Database("mariadb", port, "nadi", "secret1", command, folder, user)

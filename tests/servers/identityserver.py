@@ -15,12 +15,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-import httpx
 from joserfc import jwt
 from joserfc.jwk import RSAKey
+from servers import asking
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -50,6 +51,12 @@ class Made:
     more: dict[str, str] = field(default_factory=dict)
 
 
+@cache
+def _first_key() -> RSAKey:
+    """The same for all servers of a run: to make one takes longer than most tests."""
+    return RSAKey.generate_key(2048, {"kid": "first"}, private=True)
+
+
 class IdentityServer:
     """See the module's text. Fields can be changed while it runs."""
 
@@ -63,11 +70,12 @@ class IdentityServer:
         self.clients: dict[str, tuple[str, list[str]]] = {"other": ("secret", [])}
         self.made: dict[str, Made] = {}
         self.asked: list[str] = []
-        self.key = RSAKey.generate_key(2048, {"kid": "first"}, private=True)
+        self.key = _first_key()
         self.signing = self.key
         self.claims: dict[str, Any] = {}
         self.browser_user = "ada"
         self.down = False
+        self.raw = b""  # what it answers instead of all else
         self.now = time.time
         self.url = ""
         self.application = Starlette(
@@ -93,6 +101,8 @@ class IdentityServer:
 
     async def token(self, request: Request) -> Response:
         self.asked.append("token")
+        if self.raw:
+            return Response(self.raw, media_type="application/json")
         if self.down:
             return JSONResponse({"error": "server_error"}, 500)
         client = self._client(request)
@@ -120,6 +130,8 @@ class IdentityServer:
 
     async def introspect(self, request: Request) -> Response:
         self.asked.append("introspect")
+        if self.raw:
+            return Response(self.raw, media_type="application/json")
         if self.down:
             return JSONResponse({}, 503)
         if _basic(request) != ADMIN:
@@ -261,7 +273,7 @@ def identity_server() -> Iterator[IdentityServer]:
     server.start()
     made.url = f"http://127.0.0.1:{server.port}"
     try:
-        httpx.get(f"{made.url}/oauth2/jwks").raise_for_status()
+        asking.get(f"{made.url}/oauth2/jwks").raise_for_status()
         yield made
     finally:
         server.stop()

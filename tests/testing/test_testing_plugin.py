@@ -66,6 +66,17 @@ def test_yaml_files_are_tests(project):
     )
 
 
+def test_apps_of_yaml_files_get_the_variables_that_are_named(project, monkeypatch):
+    project.path.joinpath("double.siddhi").write_text(APP.replace("v * 2", "v * ${FACTOR}"), encoding="utf-8")
+    project.path.joinpath("double.test.yaml").write_text(
+        SCENARIOS[: SCENARIOS.index("  - name: bad")], encoding="utf-8"
+    )
+    monkeypatch.setenv("FACTOR", "2")
+    project.runpytest("-q").assert_outcomes(failed=1)
+    project.runpytest("-q", "--siddhi-env", "FACTOR").assert_outcomes(passed=1)
+    project.runpytest("-q", "--siddhi-env", "FACTOR=3").assert_outcomes(failed=1)
+
+
 def test_a_yaml_file_that_cannot_be_read_is_an_error_and_one_without_an_app_is_somebody_elses(project):
     project.path.joinpath("double.test.yaml").write_text("scenarios: 1\n", encoding="utf-8")
     project.path.joinpath("other.test.yaml").write_text("anything: 1\n", encoding="utf-8")

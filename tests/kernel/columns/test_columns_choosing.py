@@ -166,6 +166,31 @@ TABLED = """define stream In (k string, n int); define table T (k string, n int)
 """
 
 
+LOOKED = """define stream In (k string, n int);
+@primaryKey('k') define table T (k string, n int);
+@info(name='put') from In[n > 1] select k, n insert into T;
+@info(name='joins') from In join T as t on In.k == t.k select In.k as k, t.n as n insert into Out;
+@info(name='asks') from In[T.k == k in T] select k, n insert into Out;
+"""
+
+
+@pytest.mark.parametrize("detail", [True, False])
+@pytest.mark.parametrize("mode", ["rows", "auto"])
+def test_what_is_found_in_a_table_is_charged_to_it_in_both(mode, detail):
+    kernel = _begun(mode, LOOKED)
+    assert kernel.on_columns is (mode == "auto")
+    ticks = iter(range(10_000))
+    meter = kernel.measure(ticks.__next__, detail=detail)
+    begin = next(ticks)
+    _fed(kernel, 1, 2, 3)
+    whole = next(ticks) - begin
+    told = {label: part.events for label, part in meter.parts.items() if part.events}
+    queries = {f"query {name}": 3 for name in ("put", "joins", "asks")} if detail else {}
+    assert {"table find T": 3, "table contains T": 3} | queries == {k: n for k, n in told.items() if "insert" not in k}
+    assert all(part.ns > 0 for part in meter.parts.values() if part.events)
+    assert sum(part.ns for part in meter.parts.values()) <= whole
+
+
 @pytest.mark.parametrize("detail", [True, False])
 @pytest.mark.parametrize("mode", ["rows", "auto"])
 def test_a_meter_can_be_stopped_and_another_one_can_follow(mode, detail):

@@ -19,8 +19,8 @@ from nadi.kernel.columns.computing import Computing
 from nadi.kernel.columns.stretch import Column, Stretch
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Argument
-from nadi.plan.islands import islands
-from nadi.plan.looped import KNOWN
+from nadi.plan.columns.functionsupport import KNOWN
+from nadi.plan.columns.islands import islands
 from nadi.plan.nodes import Attr, Call, Const
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA
@@ -98,7 +98,7 @@ _ONE = (
 
 def _calls() -> list[Call]:
     made = [Call(f"math:{name}", (given,), Type.DOUBLE) for name in _ONE for given in (_D, _F)]
-    made += [Call(f"math:{name}", (_L,), Type.DOUBLE) for name in ("sin", "sqrt", "abs")]
+    made += [Call(f"math:{name}", (_L,), Type.DOUBLE) for name in ("sin", "sqrt", "abs", "floor")]
     made += [
         Call(f"math:{name}", pair, Type.DOUBLE)
         for name in ("atan", "copySign", "max", "min", "power")
@@ -119,7 +119,7 @@ def _calls() -> list[Call]:
         made += [
             Call(f"instanceOf{name}", (one,), Type.BOOL) for name in ("Double", "Float", "Integer", "Long", "String")
         ]
-        made += [Call(name, (one, one), one.type) for name in ("maximum", "minimum")]
+        made += [Call(name, given, one.type) for name in ("maximum", "minimum") for given in ((one,), (one, one))]
     return made
 
 
@@ -211,6 +211,16 @@ def test_filters_that_fail_end_the_delivery_where_they_are_asked(sent: list[Mess
     _checked(
         _app("k, str:substr(k, 0, v) as a", "[v > 1][str:charAt(k, v - 2) == 'a' or b]"), ("Out", "S"), sent, parts
     )
+
+
+@settings(CHOSEN, max_examples=12)
+@given(sent=messages, parts=cuts)
+def test_bools_of_functions_are_false_for_null_on_columns_too(sent: list[Message], parts: list[Cut]) -> None:
+    items = "coalesce(b, b) as a, ifThenElse(v > 1, b, b) as c, math:isNan(d) as e, cast(b, 'bool') as g"
+    around = (
+        "coalesce(coalesce(b, b), true) as i, (cast(b, 'bool') == math:isInfinite(f)) as m, coalesce(b, b) is null as o"
+    )
+    _checked(_app(f"{items}, {around}"), ("Out", "S"), sent, parts)
 
 
 BEFORE = {

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from nadi.plan.islands import islands
+from nadi.plan.columns.islands import islands
 from nadi.plan.streams import producers
 from tests.generate.apps import Generated
 from tests.generate.choices import COLUMNS, SCHEMA

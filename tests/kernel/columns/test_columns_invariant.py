@@ -1,4 +1,4 @@
-"""Columns give what rows give: for generated apps, inputs, splits and restarts (design §5)."""
+"""Columns give what rows give: for generated apps, inputs, splits and restarts (columns/index.md#what-holds)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from nadi.kernel.columns import ring
-from nadi.plan.islands import islands
+from nadi.plan.columns.islands import islands
 from nadi.plan.nodes import App
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA

@@ -1,4 +1,4 @@
-"""An app of which a part runs on columns gives exactly what rows give alone: for generated apps, inputs, splits and restarts (design §5)."""
+"""An app of which a part runs on columns gives exactly what rows give alone: for generated apps, inputs, splits and restarts (columns/index.md#what-holds)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from nadi.plan.islands import islands
+from nadi.plan.columns.islands import islands
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA
 from tests.generate.feeding import planned

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from nadi.plan.islands import islands
+from nadi.plan.columns.islands import islands
 from tests.generate.apps import Generated
 from tests.generate.chains import absences, chain, free, led, lull, matching, run, succession, summed, waiting
 from tests.generate.choices import SCHEMA

@@ -23,7 +23,7 @@ from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch, Kernel
 from nadi.kernel.keys import key_group
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.plan import plan_app
-from nadi.plan.islands import islands
+from nadi.plan.columns.islands import islands
 from nadi.plan.nodes import App
 from tests.kernel.columns.comparing import some_of
 
@@ -226,6 +226,15 @@ def test_a_match_of_very_many_attributes_runs_on_rows() -> None:
     ("query", "reason"),
     [
         ("from every e1=S<2:3> -> e2=R<0:2> select e2[0].v as v insert into Out;", "a counted element behind which"),
+        (
+            "from every e1=S -> e2=R -> e3=S<0:2> select e1.v as v insert into Out;",
+            "not right behind a plain first one",
+        ),
+        ("from every (e1=S -> e2=R<0:2>) within 1 sec select e1.v as v insert into Out;", "needs no event and is not"),
+        (
+            "from every (not R and e1=S -> e2=R<2>) select e1.v as v insert into Out;",
+            "a counted element behind which two may have no event, or behind 'every' and 'not'",
+        ),
         ("from e1=S and not R for 1 sec select e1.v as v insert into Out;", "'and' with an absence that it waits for"),
         ("from every e1=S*, e2=R select e2.v as v insert into Out;", "whose first element is not optional"),
         (

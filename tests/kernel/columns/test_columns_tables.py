@@ -17,9 +17,9 @@ from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.lang import parse_on_demand
-from nadi.plan.islands import islands
+from nadi.plan.columns.islands import islands
+from nadi.plan.columns.tableuse import touched
 from nadi.plan.on_demand import bind_on_demand
-from nadi.plan.touching import touched
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA
 from tests.generate.feeding import Feeding

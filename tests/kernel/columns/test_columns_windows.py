@@ -17,7 +17,7 @@ from nadi.functions.registry import default_registry
 from nadi.kernel.columns import ring
 from nadi.kernel.keys import key_group
 from nadi.plan import plan_app
-from nadi.plan.islands import islands
+from nadi.plan.columns.islands import islands
 from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA, Maker
 from tests.generate.columnar import columnar
@@ -175,10 +175,60 @@ def test_of_zeros_that_differ_in_sign_the_first_one_is_shown_as_long_as_one_is_h
     assert found[4].startswith("(0.0, 1.0")  # -0.0 came while a 0.0 was held
 
 
-def test_an_extreme_that_begins_with_nan_stays_at_it() -> None:
-    rows = [(n, [event(d=d)]) for n, d in enumerate((nan, 1.0, 2.0, 3.0, 4.0, 5.0))]
-    found = both("from S#window.length(2) select min(d) as m, max(d) as x insert into Out;", *rows)
-    assert found[5].startswith("(nan, nan")
+NANS = {
+    "first": ((nan, 5.0, 3.0, 4.0), ("nan, nan", "nan, nan", "3.0, 5.0", "3.0, 4.0")),
+    "between numbers": ((5.0, nan, 3.0, 7.0, 6.0), ("5.0, 5.0", "5.0, 5.0", "nan, nan", "3.0, 7.0", "6.0, 7.0")),
+    "several": ((1.0, nan, nan, nan, 3.0, 2.0), ("1.0, 1.0", "1.0, 1.0", *["nan, nan"] * 3, "2.0, 3.0")),
+}
+
+
+@pytest.mark.parametrize("window", ["length(2)", "timeLength(1 sec, 2)", "unique:length(l, 2)"])
+@pytest.mark.parametrize("kind", ["d", "f"])
+@pytest.mark.parametrize("where", NANS)
+def test_nan_is_an_extreme_until_it_leaves_where_no_number_was_held_before(where: str, kind: str, window: str) -> None:
+    values, expected = NANS[where]
+    assert _extremes(kind, window, values) == list(expected)
+
+
+def test_a_number_that_comes_before_another_one_leaves_is_the_extreme_and_not_nan() -> None:
+    values = (5.0, nan, 3.0, nan, nan, 6.0, 7.0)  # each is shown with what leaves after it, as `sort` lets go last
+    shown = ("5.0, 5.0", "5.0, 5.0", "3.0, 5.0", "3.0, 3.0", "3.0, 3.0", "nan, nan", "6.0, 7.0")
+    assert _extremes("d", "sort(2, v)", values) == list(shown)
+
+
+def _extremes(kind: str, window: str, values: tuple[float, ...]) -> list[str]:
+    rows = [(n, [event(v=-n, at=n, **{kind: value})]) for n, value in enumerate(values)]
+    window = f"S[not (v is null)]#window.{window}"
+    found = both(f"from {window} select min({kind}) as m, max({kind}) as x insert into Out;", *rows)
+    return [", ".join(row[1:].split(", ")[:2]).split(")")[0] for row in found]
+
+
+@pytest.mark.parametrize("window", ["length(2)", "externalTime(l, 2 millisec)"])
+def test_nan_leaves_an_extreme_also_where_expired_events_come_out(window: str) -> None:
+    values = (1.0, nan, nan, nan, 3.0, 2.0, nan, 0.0, nan, nan, -0.0, 4.0)
+    rows = [(n, [event(at=n, d=value)]) for n, value in enumerate(values)]
+    query = f"from S[not (l is null)]#window.{window} select min(d) as m, max(d) as x insert all events into Out;"
+    assert any(row.startswith("(2.0, 3.0") for row in both(query, *rows))
+
+
+@pytest.mark.parametrize("function", ["min", "max"])
+def test_nan_leaves_the_extremes_of_a_join(function: str) -> None:
+    query = f"from S#window.length(2) as a join S#window.length(1) as b on a.k == b.k select {function}(a.d) as m insert into Out;"
+    values = (1.0, nan, nan, nan, 3.0, 2.0, nan, 0.0, nan, nan, 4.0, 4.0)
+    found = both(query, *((n, [event(d=value)]) for n, value in enumerate(values)))
+    assert found[-1].startswith("(4.0")
+
+
+@pytest.mark.parametrize("window", ["length(2)", "sort(2, v)"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_the_nans_of_an_extreme_are_state(window: str, inside: bool) -> None:
+    query = f"from S[not (v is null)]#window.{window} select k, min(d) as m, max(d) as x insert into Out;"
+    made = Generated(STREAMS + (f"partition with (k of S) begin {query} end;" if inside else query), ("Out",), ())
+    plan = planned(made)
+    assert islands(plan).columns
+    values = (nan, 1.0, nan, nan, 3.0, 2.0, nan)
+    sent = [Message(n, "S", ((n, event(v=-n, d=value)),)) for n, value in enumerate(values)]
+    same_as_rows(made, plan, sent, [], everywhere(sent, "dump"), everywhere(sent, "deltas"))
 
 
 def test_events_behind_one_that_leaves_for_its_length_stay_although_they_are_old() -> None:
@@ -239,6 +289,37 @@ def test_a_session_leaves_as_on_rows_wherever_state_is_taken(what: str, window: 
     same_as_rows(made, plan, sent, [], everywhere(sent, "dump"), everywhere(sent, "deltas"))
 
 
+@pytest.mark.parametrize("window", ["12 millisec, k", "12 millisec, k, 1 millisec", "12 millisec, k, 12 millisec"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_timer_that_is_due_when_it_is_set_ends_all_sessions_that_are_over_by_the_clock(
+    window: str, inside: bool
+) -> None:
+    query = f"from S#window.session({window}) select k, sum(v) as s insert into Out;"
+    text = f"partition with (b of S) begin {query} end;" if inside else query
+    made = Generated(STREAMS + text, ("Out",), ())
+    plan = planned(made)
+    assert islands(plan).columns
+    old, going_on, held_up = (38, event("a", 1)), (108, event("b", 2)), (70, event("c", 4))  # timers for 50, 120, 82
+    sent = [Message(100, "S", (old, going_on, held_up)), Message(101, "S", ((101, event("d", 8)),))]
+    rows = same_as_rows(made, plan, sent, [], everywhere(sent, "dump"), everywhere(sent, "deltas"))
+    assert rows["Out"][-1].startswith("('d', 10,")  # of "b" and "d"
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_timer_that_ends_several_sessions_does_so_at_one_time_though_one_of_them_sets_a_timer_for_before(
+    inside: bool,
+) -> None:
+    query = "from S#window.session(12 millisec, k, 1 millisec) select k, sum(v) as s insert into Out;"
+    text = f"partition with (b of S) begin {query} end;" if inside else query
+    made = Generated(STREAMS + text, ("Out",), ())
+    plan = planned(made)
+    assert islands(plan).columns
+    moments = ((100, 88, event("a", 1)), (100, 40, event("b", 2)), (101, 41, event("a", 4)))
+    sent = [Message(order, "S", ((ts, row),)) for order, ts, row in moments]
+    rows = same_as_rows(made, plan, sent, [], everywhere(sent, "dump"), everywhere(sent, "deltas"))
+    assert rows["Out"][-1].startswith("('a', 4,")  # the timer of 101 has ended all that came before
+
+
 def _session(m: Maker, source: str, target: str) -> str:
     gap = m.one(12, 30, 75)
     window = m.one(
@@ -281,6 +362,24 @@ def test_how_many_values_a_set_holds_is_known_without_the_set(window: str) -> No
         *rows,
     )
     both(f"from S{window} select k having sizeOfSet(unionSet(createSet(k))) > 1 insert into Out;", *rows)
+
+
+@pytest.mark.parametrize("window", ["", "#window.length(2)", "#window.lengthBatch(3)", "#window.unique:ever(k)"])
+@pytest.mark.parametrize("group", ["", "group by b "])
+def test_null_and_the_text_null_are_two_different_values(window: str, group: str) -> None:
+    texts = (None, "null", None, "null", "a", None)
+    both(
+        f"from S{window} select distinctCount(k) as n, distinctCount(v) as m {group}insert into Out;",
+        *((n, [event(k, None if n % 3 else n)]) for n, k in enumerate(texts)),
+    )
+
+
+def test_the_greatest_value_ever_is_that_of_its_batch() -> None:
+    for kind in ("lengthBatch(2)", "batch()", "timeBatch(9 millisec)"):
+        both(
+            f"from S#window.{kind} select k, maxForever(v) as m group by k insert into Out;",
+            *((10 * n, [event("a", v), event("b", v + 1)]) for n, v in enumerate((9, 2, 5))),
+        )
 
 
 # ---- what leaves -----------------------------------------------------------------------------------------------------
@@ -358,6 +457,7 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
             "an output rate of expired",
         ),
         ("from S#window.length(2) select v order by v insert all events into Out;", "order by of expired events"),
+        ("from S#window.length(2) select v limit 1 insert all events into Out;", "limit and offset of expired events"),
         ("from S#window.sort(2, k) select v insert into Out;", "'sort' by strings"),
         ("from S#window.unique:ever(d) select count() as n insert into Out;", "no attribute of a type"),
         ("from S#window.unique:length(k, 0) select count() as n insert into Out;", "a number of at least 1"),
@@ -371,7 +471,6 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
         ("from S#window.time(1 sec)[eventTimestamp() > 3L] select sum(v) as s insert into Out;", "looks at a clock"),
         ("from S select and(b) as s insert into Out;", "fails where b is null"),
         ("from S select distinctCount(d) as s insert into Out;", "no attribute of a type"),
-        ("from S#window.time(1 sec) select k output snapshot every 1 sec insert into Out;", "'insert all events'"),
         (f"from S#window.timeLength(1 sec, 2) select k {SHOWN}", "'timeLength' has no operator yet"),
         (f"from S#window.time(1 sec) select eventTimestamp() as t {SHOWN}", "looks at a clock"),
         (f"from S#window.time(1 sec) select v + sum(v) as s {SHOWN}", "at an aggregator and at the event"),
@@ -379,6 +478,7 @@ def test_groups_in_a_partition_lie_in_the_key_groups_of_its_keys(window: str) ->
         (f"from S#window.time(1 sec) select k limit 1 {SHOWN}", "of each event"),
         (f"from S#window.batch(2) select k {SHOWN}", "'batch' of a length"),
         (f"from S#window.lengthBatch(2) select distinctCount(v) as n {SHOWN}", "of distinctCount()"),
+        (f"from S#window.lengthBatch(2) select maxForever(v) as n {SHOWN}", "of maxForever()"),
         (f"from S#window.length(2) select str:concat('x', sum(v)) as t, 'b' as u {SHOWN}", "aggregators and constants"),
         (f"from S#window.length(2) select str:concat(k, sum(v)) as t {SHOWN}", "at an aggregator and at the event"),
         ("from S select k, sum(v) as s limit 1 output snapshot every 1 sec insert into Out;", "of each event"),

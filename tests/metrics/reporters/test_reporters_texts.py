@@ -19,7 +19,7 @@ from nadi.metrics.names import LATENCY, MEMORY, THROUGHPUT, MetricName
 from nadi.metrics.registry import Registry, Snapshot
 from nadi.metrics.reporters.console import ConsoleReporter
 from nadi.metrics.reporters.csvfiles import CsvFiles
-from nadi.metrics.reporters.exposition import exposition
+from nadi.metrics.reporters.exposition import exposition, families
 from nadi.metrics.reporters.logged import LogReporter
 from nadi.metrics.reporters.otlp import OtlpReporter
 from nadi.metrics.reporters.poll import Polling
@@ -60,6 +60,24 @@ def test_prometheus_gets_families_with_labels_and_base_units():
     assert found["nadi_latency_seconds_sum", *query, ("type", "Queries")] == pytest.approx(0.06)
     assert found["nadi_latency_seconds", *query, ("quantile", "0.99"), ("type", "Queries")] == 0.004
     assert found["jvm_memory_non_heap_used",] == 5
+
+
+def test_a_family_has_the_kind_of_what_its_metrics_tell():
+    registry = Registry(lambda now: DecayingReservoir(now, seed=1))
+    registry.mark(MetricName.of_node("node.meter"), 5, 0.0)
+    registry.count(MetricName.of_node("node.counter"), 2)
+    registry.note(MetricName.of_node("node.sizes"), [(2.0, 1)], 0.0)
+    registry.time(MetricName.of_node("node.times"), [(2.0, 1)], 0.0)
+    registry.gauge(MetricName.of_node("node.text"), "no number")
+    told = registry.snapshot(0, 1.0, lambda _name: True, [("node.gauge", 5.0)])
+    found = {family.name: family.type for family in families(told)}
+    assert found == {
+        "node_meter": "counter",
+        "node_counter": "counter",
+        "node_sizes": "summary",
+        "node_times": "summary",
+        "node_gauge": "gauge",
+    }
 
 
 class Collector(BaseHTTPRequestHandler):

@@ -22,7 +22,7 @@ import pipeline_node
 from pipeline_reference import write_input
 from test_pipeline_node import tree
 
-from nadi.io import warming
+from nadi.io import warmup
 from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import newest_good
 from nadi.pipeline.engine import plan_app
@@ -158,7 +158,7 @@ def pack(folder: Path, target: Path) -> None:
 
 def main() -> None:
     if sys.argv[1:2] == [NODE]:
-        warming.needed = lambda _app: iter(())  # it does not know the connectors of tests
+        warmup.needed = lambda _app: iter(())  # it does not know the connectors of tests
         del sys.argv[1]
         sys.exit(pipeline_node.main())
     for wanted in WANTED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
@@ -11,13 +11,17 @@ from typing import Any
 
 import httpx
 from fastapi import APIRouter, FastAPI, Request
+from servers import asking
+from servers.identityserver import IdentityServer
 
+from nadi.config.auth import Auth
 from nadi.config.deployment import deployment_of
 from nadi.io.httpserver import Application, HttpServer
 from nadi.server.rest import login, permissions
 from nadi.server.rest.application import guarded, make_routes
 from nadi.server.security.attempts import Attempts
-from nadi.server.security.identity import Identity, make_identity
+from nadi.server.security.grants import open_permissions
+from nadi.server.security.identity import Identity, make_external, make_identity
 from nadi.server.security.passwords import hash_password
 from nadi.server.security.permissions import SAPP, SIGNED_IN, caller_of, needs
 from nadi.server.security.providers import LocalProvider
@@ -103,7 +107,7 @@ def serving(application: Application) -> Iterator[httpx.Client]:
     server = HttpServer(application, "127.0.0.1", 0)
     server.start()
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=30) as client:
+        with asking.client(base_url=f"http://127.0.0.1:{server.port}", timeout=30) as client:
             yield client
     finally:
         server.stop()
@@ -146,10 +150,10 @@ def routes_of(identity: Identity, attempts: Attempts) -> FastAPI:
 
 
 @contextmanager
-def serving_identity(identity: Identity) -> Iterator[httpx.Client]:
+def serving_identity(identity: Identity, attempts: Attempts | None = None) -> Iterator[httpx.Client]:
     """A server of an identity's routes, and a client of it."""
     try:
-        with serving(application_of(identity)) as client:
+        with serving(application_of(identity, attempts)) as client:
             yield client
     finally:
         identity.close()
@@ -160,3 +164,27 @@ def application_of(identity: Identity, attempts: Attempts | None = None) -> Appl
     counted = attempts or Attempts()
     provider = identity.provider
     return guarded(routes_of(identity, counted), provider, counted, OPEN, identity.grants, provider)
+
+
+def auth_of(idp: IdentityServer, **more: Any) -> dict[str, Any]:
+    properties = {
+        "kmDcrUrl": f"{idp.url}/register",
+        "kmTokenUrl": f"{idp.url}/oauth2",
+        "idpBaseUrl": f"{idp.url}/scim2",
+        "baseUrl": "https://node.example",
+        "externalLogoutUrl": "https://idp.example/logout",
+        **more,
+    }
+    return {"type": "external", "ssoEnabled": True, "properties": properties}
+
+
+@contextmanager
+def identity_of(
+    idp: IdentityServer, folder: Path, clock: Clock, auth_more: Mapping[str, Any] | None = None, **more: Any
+) -> Iterator[Identity]:
+    auth = Auth.model_validate({**auth_of(idp, **more), **(auth_more or {})})
+    provider, sso = make_external(folder, auth, None, clock)
+    store = open_permissions(folder, None)
+    made = Identity(provider, sso, store, store, ())
+    yield made
+    made.close()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from security_build import Browser, Clock, local_identity, serving, serving_identity, users_section
 from structlog.testing import capture_logs
 
-from nadi.server.apps import AppExists, AppNotThere
+from nadi.server.apps import AppExists, AppNotThere, Saved
 from nadi.server.rest import siddhiapps
 from nadi.server.rest.application import guarded, make_routes
 from nadi.server.security.attempts import FREE, Attempts
@@ -104,13 +104,13 @@ def test_what_was_changed_is_noted_with_who_changed_it(client: httpx.Client):
 class FakeApps:
     """Takes every text but an empty one; `Orders` is there already."""
 
-    def deploy(self, body: bytes) -> str:
+    def deploy(self, body: bytes) -> Saved:
         if body == b"again":
             raise AppExists("Orders")
-        return body.decode()
+        return Saved(body.decode(), False)
 
-    def update(self, body: bytes) -> tuple[str, bool]:
-        return body.decode(), True
+    def update(self, body: bytes) -> Saved:
+        return Saved(body.decode(), True)
 
     def undeploy(self, name: str) -> None:
         if name != "Orders":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,14 @@ from urllib.parse import unquote
 import httpx
 import pytest
 from joserfc.jwk import RSAKey
-from security_build import Browser, Clock, application_of, baked, serving
+from security_build import Browser, Clock, application_of, auth_of, baked, identity_of, serving
+from servers import asking
 from servers.identityserver import IdentityServer, identity_server
 
-from nadi.config.auth import Auth
 from nadi.config.deployment import deployment_of
 from nadi.errors import NadiError
-from nadi.server.security.grants import AllGranted, open_permissions
-from nadi.server.security.identity import Identity, make_external, make_identity
+from nadi.server.security.grants import AllGranted
+from nadi.server.security.identity import Identity, make_identity
 from nadi.server.security.permissions import SAPP
 
 
@@ -36,28 +36,6 @@ class World:
     @property
     def browser(self) -> Browser:
         return Browser(self.client)
-
-
-def auth_of(idp: IdentityServer, **more: Any) -> dict[str, Any]:
-    properties = {
-        "kmDcrUrl": f"{idp.url}/register",
-        "kmTokenUrl": f"{idp.url}/oauth2",
-        "idpBaseUrl": f"{idp.url}/scim2",
-        "baseUrl": "https://node.example",
-        "externalLogoutUrl": "https://idp.example/logout",
-        **more,
-    }
-    return {"type": "external", "ssoEnabled": True, "properties": properties}
-
-
-@contextmanager
-def identity_of(idp: IdentityServer, folder: Path, clock: Clock, **more: Any) -> Iterator[Identity]:
-    auth = Auth.model_validate(auth_of(idp, **more))
-    provider, sso = make_external(folder, auth, None, clock)
-    store = open_permissions(folder, None)
-    made = Identity(provider, sso, store, store, ())
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -302,7 +280,7 @@ def start(world: World, app: str = "portal") -> tuple[dict[str, str], str]:
 
 def returned(world: World, begun: dict[str, str]) -> str:
     """The address that the provider sends the browser to, without the host."""
-    answer = httpx.get(begun["authorizeUrl"])
+    answer = asking.get(begun["authorizeUrl"])
     assert answer.status_code == 302, answer.text
     return str(answer.headers["location"]).removeprefix("https://node.example")
 
@@ -344,6 +322,20 @@ def test_the_browser_comes_back_with_a_code_and_is_logged_in(world: World):
     assert not cookies["USER_DTO"]["httponly"]
     token = shown["PID"] + cookies["HID"].value
     assert world.client.get("/own", headers={"Authorization": f"Bearer {token}"}).json() == "ada"
+
+
+def test_a_login_on_the_worker_s_own_page_comes_back_to_it(world: World):
+    begun, cookie = start(world, "status")
+    assert begun["callbackUrl"] == "https://node.example/login/callback/status"
+    answer = finish(world, returned(world, begun), cookie)
+    assert (answer.status_code, answer.headers["location"]) == (302, "https://node.example/")
+    cookies = baked(answer)
+    paths = {name: bake["path"] for name, bake in cookies.items()}
+    assert (paths["HID"], paths["USER_DTO"], paths["FID"]) == ("/status", "/", "/logout/slo/status")
+    shown = json.loads(unquote(cookies["USER_DTO"].value))
+    bearer = {"Authorization": f"Bearer {shown['PID']}", "Cookie": f"HID={cookies['HID'].value}"}
+    assert world.client.get("/own", headers=bearer).json() == "ada"
+    assert [addresses for _secret, addresses in world.idp.clients.values() if addresses] == [[begun["callbackUrl"]]]
 
 
 def test_a_login_of_an_application_that_the_provider_does_not_know_is_400(world: World):
@@ -410,6 +402,27 @@ def test_an_id_token_that_another_has_signed_is_401(world: World):
         world.idp.signing = RSAKey.generate_key(2048, {"kid": kid}, private=True)
         begun, cookie = start(world)
         assert finish(world, returned(world, begun), cookie).status_code == 401
+
+
+@pytest.mark.parametrize("bomb", ["[", '{"a":'])
+def test_brackets_without_end_in_an_id_token_are_401(world: World, bomb: str):
+    deep = base64.urlsafe_b64encode((bomb * (5_500 // len(bomb))).encode()).decode().rstrip("=")
+    for token in (f"{deep}.{deep}.x", f"{deep}..", f".{deep}."):
+        first, second = token[: len(token) // 2], token[len(token) // 2 :]
+        headers = {"Fid": first, "Cookie": f"FID={second}"}
+        assert world.client.get("/logout/slo/portal", headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "said", [b"[" * 100_000, b'{"error":' + b"[" * 100_000, b'{"error":' + b"[" * 900 + b"]" * 900 + b"}", b"\xff"]
+)
+def test_brackets_without_end_from_the_provider_are_no_answer(
+    world: World, said: bytes, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(world.idp, "raw", said)
+    assert world.client.get("/own", auth=("ada", "right")).status_code == 500
+    assert world.client.get("/own", headers={"Authorization": "Bearer x"}).status_code == 500
+    assert world.browser.login("ada").json()["error"] == "Internal_Server_Error"
 
 
 def test_a_key_that_the_provider_has_changed_is_looked_up(world: World):

@@ -10,9 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 from security_build import users_section
+from servers import asking
+from structlog.testing import capture_logs
 
 from nadi.config.deployment import deployment_of
 from nadi.server.home import open_home
+from nadi.server.rest import page
 from nadi.server.worker import Worker
 
 STRANGERS = {
@@ -26,6 +29,10 @@ STRANGERS = {
 }
 USERS = {"POST /stores/query", "POST /siddhi-apps/{app}/query", "POST /simulation/single"}
 """What takes a user, and no permission."""
+QUESTIONS = {"POST /stores/query", "POST /siddhi-apps/{app}/query"}
+"""What is a change by its text only."""
+LOGINS = {"POST /login/{app}", "POST /logout/{app}"}
+"""What has entries of its own in the audit log."""
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +46,15 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[httpx.Cli
     home: Path = tmp_path_factory.mktemp("home")
     worker = Worker(deployment_of(content), open_home(home), lambda _said: None)
     with ExitStack() as running:
-        running.callback(worker._identity.close)
+        worker._simulator.start()
+        running.callback(worker._simulator.close)
+        running.callback(worker._door.identity.close)
         made = []
         for _what, _listener, server in worker._servers():
             server.start()
             running.callback(server.stop)
             base = f"http://127.0.0.1:{server.port}"
-            made.append(running.enter_context(httpx.Client(base_url=base, timeout=30)))
+            made.append(running.enter_context(asking.client(base_url=base, timeout=30)))
         yield made
 
 
@@ -82,3 +91,46 @@ def test_a_user_without_permissions_may_ask_and_nothing_else(clients: list[httpx
             assert "permission" in answer.text, name
             assert answer.headers["content-type"].startswith("text/plain"), name
     assert {"POST /siddhi-apps", "POST /permissions", "POST /stores/query"} <= seen
+
+
+def test_whatever_is_more_than_a_question_is_in_the_audit_log(clients: list[httpx.Client]):
+    seen = set()
+    for client in clients:
+        for name, request in routes_of(client).items():
+            if name.startswith("GET ") or name in QUESTIONS | LOGINS:
+                continue
+            seen.add(name)
+            with capture_logs() as logs:
+                client.send(request, auth=("ada", "right"))
+            noted = [(one["user"], one["path"]) for one in logs if one["event"] == "change"]
+            assert noted == [("ada", request.url.path)], name
+    assert {"POST /simulation/single", "DELETE /siddhi-apps/{app}", "PUT /statistics"} <= seen
+
+
+def test_a_query_is_in_the_audit_log_where_it_changes_something(clients: list[httpx.Client]):
+    for client, path, named in (
+        (clients[-1], "/stores/query", {"appName": "X"}),
+        (clients[0], "/siddhi-apps/X/query", {}),
+    ):
+        for text, changes in (("from T select a", False), ("delete T on T.a == 1", True), ("nonsense", False)):
+            with capture_logs() as logs:
+                client.post(path, json={**named, "query": text}, auth=("vic", "right"))
+            noted = [(one["user"], one["about"]) for one in logs if one["event"] == "change"]
+            assert noted == ([("vic", "query X")] if changes else []), text
+
+
+def test_each_answer_says_what_a_browser_may_do_with_it(clients: list[httpx.Client]):
+    for client in clients:
+        for auth in (None, ("ada", "right"), ("ada", "wrong")):
+            for path in ("/siddhi-apps", "/openapi.json", "/health", "/nothing"):
+                headers = client.get(path, auth=auth).headers  # type: ignore[arg-type]  # None: no credentials
+                assert headers["x-content-type-options"] == "nosniff", path
+                assert headers["cache-control"] == "no-store", path
+                assert headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'", path
+                assert headers["referrer-policy"] == "no-referrer", path
+
+
+def test_the_page_keeps_the_headers_that_it_chose(clients: list[httpx.Client]):
+    found = clients[0].get("/")
+    assert found.headers.get_list("content-security-policy") == [page.GUARDED["Content-Security-Policy"]]
+    assert found.headers.get_list("cache-control") == ["no-cache"]

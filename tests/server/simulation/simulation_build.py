@@ -22,7 +22,7 @@ from nadi.server.rest.application import make_routes
 from nadi.server.simulation.feed import MachineClock
 from nadi.server.simulation.simulator import Simulator, make_simulator
 
-WITHIN = 30.0
+WITHIN = 100.0
 
 
 def schema(**columns: str) -> Schema:

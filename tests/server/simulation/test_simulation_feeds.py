@@ -9,34 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from simulation_build import STOCK, Client, FakeTarget, FakeTargets, StillClock, chance, config, simulator
+from simulation_build import STOCK, WITHIN, Client, FakeTarget, FakeTargets, StillClock, chance, config, simulator
 
 from nadi.server.simulation import targets as module
 from nadi.server.simulation.events import Event
-from nadi.server.simulation.feed import STOPS_WITHIN, Feed
+from nadi.server.simulation.feed import Feed
 from nadi.server.simulation.targets import AppOutlet
 
 
 @pytest.fixture
 def app() -> FakeTarget:
     return FakeTarget(In=STOCK)
-
-
-@pytest.fixture
-def targets(app: FakeTarget) -> FakeTargets:
-    return FakeTargets(Stocks=app)
-
-
-@pytest.fixture
-def clock() -> StillClock:
-    return StillClock()
-
-
-@pytest.fixture
-def client(tmp_path: Path, targets: FakeTargets, clock: StillClock) -> Iterator[Client]:
-    made = simulator(tmp_path, targets, lambda: clock)
-    yield Client(made)
-    made.close()
 
 
 def run(client: Client, **properties: object) -> Feed:
@@ -48,7 +31,7 @@ def run(client: Client, **properties: object) -> Feed:
 
 
 def ended(feed: Feed) -> str:
-    feed._thread.join(STOPS_WITHIN)
+    feed._thread.join(WITHIN)
     return feed.status
 
 

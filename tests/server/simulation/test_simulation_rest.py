@@ -6,7 +6,6 @@ import json
 import socket
 import sqlite3
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from simulation_build import STOCK, Client, FakeTarget, FakeTargets, StillClock,
 
 from nadi.server.rest import simulation
 from nadi.server.security.permissions import SIM, Needed, needed_of
-from nadi.server.simulation import databases
 from nadi.server.simulation import targets as targets_module
 from nadi.server.simulation.csvfiles import LARGEST
 from nadi.server.simulation.databases import Questions
@@ -27,23 +25,6 @@ EVENT = {"streamName": "In", "siddhiAppName": "Stocks", "timestamp": "1500", "da
 @pytest.fixture
 def app() -> FakeTarget:
     return FakeTarget(In=STOCK, Flags=schema(on="bool", n="int"))
-
-
-@pytest.fixture
-def targets(app: FakeTarget) -> FakeTargets:
-    return FakeTargets(Stocks=app)
-
-
-@pytest.fixture
-def clock() -> StillClock:
-    return StillClock()
-
-
-@pytest.fixture
-def client(tmp_path: Path, targets: FakeTargets, clock: StillClock) -> Iterator[Client]:
-    made = simulator(tmp_path, targets, lambda: clock)
-    yield Client(made)
-    made.close()
 
 
 # ---- POST /single ----------------------------------------------------------------------------------------------------
@@ -393,10 +374,7 @@ def test_retrieve_column_names_is_200_with_a_list_or_400(client: Client, databas
     assert client.code("POST", path.format("seen; drop table x"), database) == 400
 
 
-def test_a_database_that_does_not_answer_holds_up_nobody(
-    tmp_path: Path, targets: FakeTargets, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(databases, "CONNECT_WITHIN", 1)
+def test_a_database_that_does_not_answer_holds_up_nobody(tmp_path: Path, targets: FakeTargets):
     made = simulator(tmp_path, targets)
     object.__setattr__(made, "questions", Questions(within=0.1, at_a_time=2))
     client = Client(made)

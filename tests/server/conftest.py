@@ -1,0 +1,8 @@
+"""What the tests of the worker find: helpers that lie in folders beside them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent / "security"))
