@@ -3,15 +3,25 @@
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_STATE ?= .nadi/demo
-WORKERS ?= 2
+# One more than two cores: tests that start servers wait for a third of their time.
+WORKERS ?= 3
+# The comparison with Siddhi itself, which is not part of the project, and how many random apps of which seed it takes.
+DIFFERENTIAL ?= ../shared/differential
+CASES ?= 300
+SEED ?= 1
+# Names of families, theirs or ours in tests/differential/families; all of them without.
+FAMILIES ?=
 
-.PHONY: demo test test-all archive lint types layers format docs java clean bench kafka lock
+# Tests start hundreds of processes: none compiles modules that another one has compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test test-all archive quicker lint types layers format docs java clean bench kafka cluster datacentres pair lock differential
 
 demo: $(VENV) java
 	$(BIN)/python examples/flights/demo.py --state-dir $(DEMO_STATE)
 
 test: $(VENV) java
-	@$(MAKE) --no-print-directory -j 2 lint types layers
+	@$(MAKE) --no-print-directory -j 2 lint types layers quicker
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 test-all: $(VENV) java archive lint types layers
@@ -35,18 +45,36 @@ format: $(VENV)
 docs: $(VENV)
 	$(BIN)/mkdocs build --strict
 
+# Needs Java and Maven.
+differential: $(VENV)
+	@test -f "$(DIFFERENTIAL)/run.py" || { echo "The comparison with Siddhi is not in $(DIFFERENTIAL): say where it is with DIFFERENTIAL=<folder>"; exit 1; }
+	PYTHONPATH=src:. $(BIN)/python tests/differential/compare.py "$(DIFFERENTIAL)" --cases $(CASES) --seed $(SEED) --families "$(FAMILIES)"
+
 bench: $(VENV) java
 	$(BIN)/python bench/run.py --suite pipeline --json bench/results.json
 
 kafka: $(VENV) java
 	$(BIN)/python examples/kafka/broker.py
 
+cluster: $(VENV) java
+	$(BIN)/python examples/cluster/run.py
+
+pair: $(VENV) java
+	$(BIN)/python examples/ha/run.py
+
+datacentres: $(VENV) java
+	$(BIN)/python examples/datacentres/run.py
+
 java:
 	@scripts/ensure-java
 
-# Most of a minute once, five seconds off each start of Spark: `make test` starts it too seldom.
+# Half a minute once, and half the processor time of each start of Java: `make test` has dozens.
 archive: $(VENV) java
 	@$(BIN)/nadi prepare
+
+# Where it cannot be made, tests take longer.
+quicker: $(VENV) java
+	-@$(BIN)/nadi prepare
 
 $(VENV): requirements.lock pyproject.toml
 	@scripts/make-venv "$(VENV)"
