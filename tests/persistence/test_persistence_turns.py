@@ -1,6 +1,7 @@
 """Turns of writers in an object store: whatever the order of their requests, one at a time writes, and what one wrote who was taken for dead does not count.
 
-Writers are threads that wait before each request until the dice let one of them go on.
+Writers are threads that wait before each request until the dice let one of them go on. A seed gives the same schedule each time: names of turns come from the
+dice, too, and nobody is patient for so short a time that a writer would say by the machine's clock that it lives.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from nadi.persistence.remoteturns import Turn, Turns, _Watch
 from nadi.persistence.revisions import newest_good, read_revision, write_revision
 from tests.persistence.test_persistence_stores import APP, STATE, meta, parts, segment
 
-PATIENCE = 60.0
+PATIENCE = 60_000.0  # in the time of the dice
+LONGER = 400_000
+"""How many times longer than wanted a pause is now and then: two of them are more than anybody's patience."""
 SCHEDULES = 300
 
 
@@ -71,8 +74,12 @@ class Dice:
             self._changed.notify_all()
         assert mine.wait(60)
 
+    def name(self) -> str:
+        """Of a turn: who takes one first has the least name, but for those of the same moment."""
+        return f"{int(self.now):013d}-{self._random.randrange(16**8):08x}"
+
     def pause(self, seconds: float) -> None:
-        self.now += seconds * self._random.choice((1, 1, 1, 400))  # now and then longer than anybody is patient
+        self.now += seconds * self._random.choice((1, 1, 1, LONGER))
         self.wait()
 
 
@@ -107,7 +114,7 @@ def log_of(seed: int) -> list[tuple[str, list[str]]]:
     """
     dice = Dice(seed)
     shelf, notes = Shelf(dice), list[tuple[str, list[str]]]()
-    turns = Turns(shelf, PATIENCE, lambda: dice.now, dice.pause)
+    turns = Turns(shelf, PATIENCE, lambda: dice.now, dice.pause, dice.name)
 
     def write(name: str) -> None:
         for n in range(2):

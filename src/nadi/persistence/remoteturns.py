@@ -40,7 +40,7 @@ class Places(Protocol):
 
 
 class Turns:
-    """The turns at one thing; one writer has it at a time."""
+    """The turns at one thing; one writer has it at a time. `name` gives each turn another name; who came first should have the least one."""
 
     def __init__(
         self,
@@ -48,9 +48,10 @@ class Turns:
         patience: float = PATIENCE,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], object] = time.sleep,
+        name: Callable[[], str] = lambda: f"{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(8)}",
     ) -> None:
         self._places, self._patience = places, patience
-        self._clock, self._pause = clock, pause
+        self._clock, self._pause, self._name = clock, pause, name
 
     @contextmanager
     def taken(self) -> Iterator[Turn]:
@@ -77,7 +78,7 @@ class Turns:
     @contextmanager
     def _standing(self) -> Iterator[Turn]:
         """An object of this writer, as long as this lasts."""
-        turn = Turn(self._places, f"{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(8)}")
+        turn = Turn(self._places, self._name())
         self._places.put(turn.name, b"")
         over = threading.Event()
         beating = threading.Thread(target=self._beat, args=(turn.name, over), daemon=True, name="revision turn")
