@@ -3,8 +3,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_STATE ?= .nadi/demo
-# One more than two cores: tests that start servers wait for a third of their time.
-WORKERS ?= 3
+# More options of pytest, as in `make test ARGS="-n 2 tests/io"`.
+ARGS ?=
 # The comparison with Siddhi itself, which is not part of the project, and how many random apps of which seed it takes.
 DIFFERENTIAL ?= ../shared/differential
 CASES ?= 300
@@ -22,7 +22,7 @@ demo: $(VENV) java
 
 test: $(VENV) java
 	@$(MAKE) --no-print-directory -j 2 lint types layers quicker
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m tests.suites test -- $(ARGS)
 
 test-all: $(VENV) java archive lint types layers
 	$(BIN)/python -m pytest -m ""

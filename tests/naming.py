@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 from collections.abc import Collection
 
@@ -19,7 +20,16 @@ def again(nodeid: str, marks: Collection[str]) -> str:
     ".venv/bin/python -m pytest -n 0 'tests/io/test_io_http.py::test_it[a b]'"
     """
     all_marks = " -m ''" if any(mark in marks for mark in DESELECTED) else ""
-    return f".venv/bin/python -m pytest -n 0{all_marks} {shlex.quote(nodeid)}"
+    return f".venv/bin/python -m pytest -n 0{all_marks} {shlex.quote(plain(nodeid))}"
+
+
+def plain(nodeid: str) -> str:
+    """The name that pytest takes: with several processes xdist puts a test's group behind it.
+
+    >>> plain("tests/io/test_io_http.py::test_it[a@b]@spark")
+    'tests/io/test_io_http.py::test_it[a@b]'
+    """
+    return re.sub(r"@[\w-]+$", "", nodeid)
 
 
 def short(value: object) -> str | None:

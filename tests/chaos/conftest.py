@@ -64,7 +64,9 @@ def rounds(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
     given: int | None = request.config.getoption("seed", None)
-    return int(time.time()) if given is None else given
+    chosen = int(time.time()) if given is None else given
+    request.node.user_properties.append(("seed", chosen))  # what is run again has the same dice
+    return chosen
 
 
 @pytest.fixture

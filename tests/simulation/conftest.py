@@ -64,4 +64,6 @@ def number(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def first_seed(request: pytest.FixtureRequest) -> int:
-    return _first(request.config)
+    found = _first(request.config)
+    request.node.user_properties.append(("seed", found))  # what is run again begins with the same
+    return found

@@ -1,0 +1,63 @@
+"""A plugin of pytest: `-p tests.suites.record --record FILE` writes what failed, a JSON object a line, and at the end how the run went.
+
+`failed`: a test, with what it printed and the dice it used (the property `seed`). `broken`: an error of collection, or a process of pytest that died. `end`:
+pytest's exit status, how many tests had which outcome, and the seconds that each file took.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.naming import plain
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", type=Path, default=None, help="write to this file what failed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    file: Path | None = config.getoption("record")
+    if file is not None and not hasattr(config, "workerinput"):  # the processes of xdist report to this one
+        config.pluginmanager.register(Record(file), "record")
+
+
+class Record:
+    """Writes the lines of one run to `file`."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file.open("w", encoding="utf-8")
+        self._outcomes: Counter[str] = Counter()
+        self._seconds: Counter[str] = Counter()
+
+    def _write(self, kind: str, **facts: Any) -> None:
+        self._file.write(json.dumps({"kind": kind, **facts}) + "\n")
+        self._file.flush()  # what comes next may be the end of the process
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid.partition("::")[0]] += report.duration
+        if report.when == "call" or report.outcome != "passed":
+            self._outcomes[report.outcome] += 1
+        if report.failed:
+            text = "\n".join([report.longreprtext, *(f"--- {name}\n{content}" for name, content in report.sections)])
+            seed = dict(report.user_properties).get("seed")
+            self._write("failed", test=plain(report.nodeid), text=text, seed=seed)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._write("broken", text=f"{report.nodeid or 'the collection'}: {report.longreprtext}")
+
+    @pytest.hookimpl(optionalhook=True)  # of xdist
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        if error:
+            self._write("broken", text=f"the process {node.gateway.id} of pytest died: {error}")
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        self._write("end", status=int(exitstatus), outcomes=self._outcomes, seconds=self._seconds)
+
+    def pytest_unconfigure(self) -> None:
+        self._file.close()
