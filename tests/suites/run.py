@@ -1,22 +1,14 @@
-"""Runs suites side by side, then once more what failed, and says how it went."""
+"""Runs suites side by side, and then once more what failed."""
 
 from __future__ import annotations
 
-import itertools
-import os
-import shlex
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from tests.suites.outcome import Again, Failure, Outcome, again, outcome_of, too_much
+from tests.suites.outcome import Again, Failure, Outcome, again, too_much
+from tests.suites.processes import Processes
 from tests.suites.table import Suite
 
 TRIES = 2
@@ -45,15 +37,10 @@ class Verdict:
 
 
 class Runner:
-    """Runs suites in the folder `project`. What they print goes to `folder`, and to `out`."""
+    """Runs suites in processes of pytest, with `more` arguments."""
 
-    def __init__(self, project: Path, folder: Path, more: Sequence[str] = ()) -> None:
-        self._project, self.folder, self._more = project, folder, tuple(more)
-        self._children: set[subprocess.Popen[str]] = set()
-        self._lock = threading.RLock()  # a signal may come while its thread has it
-        self._numbers = itertools.count()
-        self._ended = False
-        folder.mkdir(parents=True)
+    def __init__(self, processes: Processes, more: Sequence[str] = ()) -> None:
+        self._processes, self._more = processes, tuple(more)
 
     def run(self, suites: Sequence[Suite]) -> Verdict:
         """All of them, those of one lane one after the other; then what failed."""
@@ -61,33 +48,32 @@ class Runner:
         for suite in suites:
             lanes.setdefault(suite.lane, []).append(suite)
         verdict = Verdict()
-        threads = [
-            threading.Thread(target=self._lane, args=(lane, verdict, len(lanes) == 1)) for lane in lanes.values()
-        ]
+        live = len(lanes) == 1
+        threads = [threading.Thread(target=self._lane, args=(lane, verdict.ran, live)) for lane in lanes.values()]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         self._again(verdict)
-        if self._ended:
+        if self._processes.ended:
             verdict.broken.append("somebody has interrupted it")
         return verdict
 
-    def _lane(self, suites: list[Suite], verdict: Verdict, live: bool) -> None:
+    def _lane(self, suites: list[Suite], ran: list[Ran], live: bool) -> None:
         for suite in suites:
-            if self._ended:
-                return
-            ran = self._suite(suite, live)
-            with self._lock:
-                verdict.ran.append(ran)
+            if not self._processes.ended:
+                ran.append(self._suite(suite, live))
 
     def _suite(self, suite: Suite, live: bool) -> Ran:
+        say, name = self._processes.say, suite.name.replace(" ", "-")
         processes = ("-n", str(suite.processes)) if suite.processes else ()
         began = time.monotonic()
-        self._say(f"{suite.name}: begins")
-        outcome = self._pytest(suite, (*processes, *suite.arguments, *self._more), suite.name.replace(" ", "-"), live)
+        say(f"{suite.name}: begins")
+        outcome = self._processes.run(name, (*processes, *suite.arguments, *self._more), live, suite.nice)
         seconds = time.monotonic() - began
-        self._say(f"{suite.name}: {'passed' if outcome.green else 'FAILED'} after {seconds:.0f} s")
+        if not live:
+            say(self._processes.log_of(name).read_text(encoding="utf-8"))
+        say(f"{suite.name}: {'passed' if outcome.green else 'FAILED'} after {seconds:.0f} s")
         return Ran(suite, outcome, seconds)
 
     def _again(self, verdict: Verdict) -> None:
@@ -107,67 +93,10 @@ class Runner:
     def _passes(self, one: Again, number: int, found: list[Failure]) -> bool:
         """Whether it passes in one of its tries. What else fails meanwhile is added to `found`."""
         for attempt in range(1, TRIES + 1):
-            if self._ended:
-                return False
             names = ", ".join(failure.name for failure in one.failures)
-            self._say(f"again ({attempt} of {TRIES}): {names}")
-            outcome = self._pytest(one.suite, ("-n", "0", *one.arguments), f"again-{number}-{attempt}", live=True)
+            self._processes.say(f"again ({attempt} of {TRIES}): {names}")
+            outcome = self._processes.run(f"again-{number}-{attempt}", ("-n", "0", *one.arguments), live=True)
             if outcome.green and outcome.counts.get("passed"):
                 return True
             found += [failure for failure in outcome.failures if failure.test not in {before.test for before in found}]
         return False
-
-    def _pytest(self, suite: Suite, arguments: tuple[str, ...], name: str, live: bool) -> Outcome:
-        """A run of pytest in a process of its own. Its output is shown as it comes (`live`), or whole when it has ended."""
-        record, log = self.folder / f"{name}.jsonl", self.folder / f"{name}.log"
-        temporary = self._temporary()
-        command = [
-            *("nice", "-n", str(suite.nice)),
-            *(sys.executable, "-m", "pytest", "-p", "tests.suites.record", "--record", str(record)),
-            *("--basetemp", str(temporary), "-o", "tmp_path_retention_policy=failed"),
-            *arguments,
-        ]
-        with log.open("w", encoding="utf-8") as shown:
-            shown.write(f"{shlex.join(command)}\n")
-            child = self._started(command)
-            with child:
-                for line in child.stdout or ():
-                    shown.write(line)
-                    if live:
-                        sys.stdout.write(line)
-                        sys.stdout.flush()
-                status = child.wait()
-            with self._lock:
-                self._children.discard(child)
-        if not live:
-            self._say(log.read_text(encoding="utf-8"))
-        lines = record.read_text(encoding="utf-8").splitlines() if record.exists() else []
-        outcome = outcome_of(lines, status)
-        if outcome.green:
-            shutil.rmtree(temporary, ignore_errors=True)
-        return outcome
-
-    def _started(self, command: list[str]) -> subprocess.Popen[str]:
-        with self._lock:
-            child = subprocess.Popen(
-                command, cwd=self._project, text=True, errors="replace", stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            )  # fmt: skip
-            self._children.add(child)
-        return child
-
-    def _temporary(self) -> Path:
-        """A folder for the folders of tests: pytest itself keeps those of three runs only, and what failed first would be gone. Its name is short, for the sake
-        of sockets in it."""
-        return Path(tempfile.gettempdir()) / f"t{os.getpid()}-{next(self._numbers)}"
-
-    def _say(self, what: str) -> None:
-        with self._lock:
-            print(what, flush=True)
-
-    def end(self) -> None:
-        """Somebody pressed Ctrl-C, or wants it to stop: so do the runs of pytest, which end what they started."""
-        self._ended = True
-        with self._lock:
-            for child in self._children:
-                child.send_signal(signal.SIGINT)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.suites.processes import Processes
 from tests.suites.run import Runner, Verdict
 from tests.suites.summary import summary
 from tests.suites.table import COMPUTES, Suite
@@ -53,7 +56,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         (project / "pytest.ini").write_text("[pytest]\n")
         for name, text in {"counts": FAILS, **files}.items():
             (project / f"{name}.py").write_text(text)
-        verdict = Runner(project, tmp_path / "outputs").run(suites or (Suite("planted", 60, ()),))
+        verdict = Runner(Processes(project, tmp_path / "outputs")).run(suites or (Suite("planted", 60, ()),))
         return verdict, "\n".join(summary(verdict, tmp_path / "outputs"))
 
     return runs
@@ -147,3 +150,21 @@ def test_who_is_interrupted_says_so_and_is_red(run: Run, tmp_path: Path, monkeyp
     verdict, shown = run(test_a=text)
     assert not verdict.green
     assert "BROKEN planted: pytest ended with status 2" in shown
+
+
+def test_nobody_waits_for_what_a_test_has_forgotten(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A process that a test left behind holds the output of pytest."""
+    monkeypatch.setattr("tests.suites.processes.LEFT", 0.1)
+    text = f"""
+import subprocess
+def test_it(capfd):
+    with capfd.disabled():
+        child = subprocess.Popen(["sleep", "600"])
+    with open("{tmp_path}/pid", "w") as file:
+        file.write(str(child.pid))
+"""
+    try:
+        verdict, _shown = run(test_a=text)
+        assert verdict.green
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
