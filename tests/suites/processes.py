@@ -40,9 +40,7 @@ class Processes:
             *("--basetemp", str(temporary), "-o", "tmp_path_retention_policy=failed"),
             *arguments,
         ]
-        with self.log_of(name).open("w", encoding="utf-8") as log:
-            log.write(f"{shlex.join(command)}\n")
-            status = self._status(command, log, live)
+        status = self._status(command, self.log_of(name), live)
         lines = record.read_text(encoding="utf-8").splitlines() if record.exists() else []
         outcome = outcome_of(lines, status)
         if outcome.green:
@@ -52,7 +50,7 @@ class Processes:
     def log_of(self, name: str) -> Path:
         return self.folder / f"{name}.log"
 
-    def _status(self, command: list[str], log: IO[str], live: bool) -> int:
+    def _status(self, command: list[str], log: Path, live: bool) -> int:
         with self._lock:
             if self.ended:
                 return -signal.SIGINT
@@ -61,8 +59,9 @@ class Processes:
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )  # fmt: skip
             self._children.add(child)
+        log.write_text(f"{shlex.join(command)}\n", encoding="utf-8")
         assert child.stdout is not None
-        reading = threading.Thread(target=_copied, args=(child.stdout, log, live), daemon=True)
+        reading = threading.Thread(target=_copied, args=(child.stdout, log, live), daemon=True, name="output of pytest")
         reading.start()
         status = child.wait()
         with self._lock:
@@ -70,8 +69,6 @@ class Processes:
         reading.join(LEFT)
         if reading.is_alive():  # nobody waits for a server that a test has forgotten
             self.say(f"a process that the tests have started still runs: {shlex.join(command)}")
-        else:
-            child.stdout.close()
         return status
 
     def _temporary(self) -> Path:
@@ -91,9 +88,10 @@ class Processes:
                 child.send_signal(signal.SIGINT)
 
 
-def _copied(lines: IO[str], log: IO[str], live: bool) -> None:
-    for line in lines:
-        log.write(line)
-        if live:
-            sys.stdout.write(line)
-            sys.stdout.flush()
+def _copied(lines: IO[str], log: Path, live: bool) -> None:
+    with lines, log.open("a", encoding="utf-8") as copy:
+        for line in lines:
+            copy.write(line)
+            if live:
+                sys.stdout.write(line)
+                sys.stdout.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -168,3 +169,5 @@ def test_it(capfd):
         assert verdict.green
     finally:
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+        for reading in [thread for thread in threading.enumerate() if thread.name == "output of pytest"]:
+            reading.join(60)
