@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from pairdisk import CUTS, Disk, Slot
+from pairdisk import CUTS, Disk, Slot, content_of
 from simcheck import Broken
 
 from nadi.cluster.contract import Change
@@ -61,8 +61,9 @@ class Watch:
                 self.broken(f"{event} is {number} times in the journal of {who}")
 
     def lose(self, disk: Disk) -> None:
-        """A promotion: what this disk does not have is lost, and may be something else from now on."""
-        has = set(disk.events())
+        """A promotion: what this disk does not have is lost, and may be something else from now on. What it holds back it has, and writes next; where its own
+        services have a place already, that must be the same."""
+        has = {*disk.events(), *map(content_of, disk.held.values())}
         self.acknowledged = {event: None for event in self.acknowledged if event in has}
         self.final = dict(disk.services)
         self.received.clear()

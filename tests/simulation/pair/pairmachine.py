@@ -141,13 +141,14 @@ class SimDuties:
             machine.peer.end()  # nothing is held back any more from now on
         lossy = machine.name in world.promoted
         await machine.clock.sleep(int(10 + dice.random() ** 2 * 300))
-        for _number, record in sorted(disk.held.items()):
-            machine.writes(record)
-        disk.held.clear()
         if lossy:
+            # First: where this one held something back, the other one may have written something else, and that is lost.
             world.promoted.discard(machine.name)
             world.watch.lose(disk)
             world.doom(machine)
+        for _number, record in sorted(disk.held.items()):
+            machine.writes(record)
+        disk.held.clear()
         world.says("active", machine.name, token)
         disk.apps.setdefault("A", "d1")  # the first one of a pair is given it
         if self.has_right():  # one that stood still meanwhile may have lost it: nobody takes what it gives

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from pairdisk import Slot, content_of, slot_of
 from pairlink import Peer, Pipe, SimSession
 from pairmachine import PairMachine, SimDuties
+from pairstorm import _restored
 from pairworld import PairWorld
+from simcheck import Broken
 from simnet import DATABASE, NOBODY
 
 from nadi.cluster.pair import PairSettings, Role
 from nadi.cluster.pair.companions import SLOWEST
+from nadi.cluster.rows import Key, Row
 from nadi.errors import NadiError
 from nadi.replica.contract import JournalAppend, ObjectPut, Record
 
@@ -325,6 +330,57 @@ def test_a_promotion_says_what_it_would_lose_and_then_does_it(pair: Pair) -> Non
     assert task.result().since is not None
     pair.world.promote(pair.n2)
     pair.until(lambda: pair.n2.serves)
+
+
+def told_in_vain(pair: Pair) -> tuple[dict[Slot, str], dict[Key, Row]]:
+    """n2 holds back what n1 never wrote, as n2's answers did not come; n1 goes on alone, and has written something else there. Then it dies. -> what n2 holds
+    back, and the database from before n1 went on."""
+    pair.world.wires.cuts.add(("n2", "n1"))
+    pair.cut("n1", DATABASE)
+    pair.cut("n2", DATABASE)
+    pair.until(lambda: pair.n1.node.role is Role.PASSIVE)
+    pair.cut("n1", "n2")  # before a new session takes from n2 what it holds back
+    held = {slot_of(record): content_of(record) for record in pair.n2.disk.held.values()}
+    copy = dict(pair.world.database.rows)
+    pair.world.wires.cuts -= {("n1", DATABASE), (DATABASE, "n1")}
+    pair.until(lambda: any(pair.n1.disk.services.get(slot, content) != content for slot, content in held.items()))
+    pair.world.kill(pair.n1, loses_disk=False)
+    pair.pass_time(10_000)  # its lease ends, and what it still sent to n2 is given up
+    return held, copy
+
+
+def promoted_in_the_end(pair: Pair) -> None:
+    pair.world.wires.cuts.clear()
+    pair.until(lambda: conditions(pair.n2) == ["PAIR_NO_ONE"])
+    pair.world.promote(pair.n2)
+    pair.until(lambda: pair.n2.serves)
+
+
+def test_a_promoted_node_writes_what_it_held_back_and_the_other_one_takes_it(pair: Pair) -> None:
+    held, _copy = told_in_vain(pair)
+    promoted_in_the_end(pair)
+    assert held.items() <= pair.n2.disk.services.items()
+    NOBODY.run(pair.world.boot, pair.n1)
+    pair.until(lambda: pair.n1.node.status.in_sync and pair.n2.node.status.in_sync)
+    assert held.items() <= pair.n1.disk.services.items()
+
+
+def test_a_node_that_takes_over_out_of_an_old_copy_of_the_database_writes_what_it_held_back(pair: Pair) -> None:
+    """Nobody who knows that the database has gone back is there: n2 has not seen it between the copy and the restore. What n1 did meanwhile is lost."""
+    held, copy = told_in_vain(pair)
+    _restored(pair.world, copy)
+    pair.world.wires.cuts.clear()
+    pair.until(lambda: pair.n2.serves)
+    assert held.items() <= pair.n2.disk.services.items()
+
+
+def test_what_a_promoted_node_held_back_is_compared_with_what_it_has_itself(pair: Pair) -> None:
+    """A promotion excuses what differs from the other node, and nothing else."""
+    held, _copy = told_in_vain(pair)
+    slot = next(iter(held))
+    pair.n2.disk.services[slot] = "something else"
+    with pytest.raises(Broken, match=f"at {re.escape(str(slot))}, where something else was written before"):
+        promoted_in_the_end(pair)
 
 
 def test_a_node_is_not_promoted_beside_an_active_one(pair: Pair) -> None:
