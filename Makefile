@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 DEMO_STATE ?= .nadi/demo
 # More options of pytest, as in `make test ARGS="-n 2 tests/io"`.
 ARGS ?=
+# What `make quick` compares with; how often `make flakes` runs all tests, and which.
+BASE ?= main
+ROUNDS ?= 2
+PART ?= tests
 # The comparison with Siddhi itself, which is not part of the project, and how many random apps of which seed it takes.
 DIFFERENTIAL ?= ../shared/differential
 CASES ?= 300
@@ -15,7 +19,7 @@ FAMILIES ?=
 # Tests start hundreds of processes: none compiles modules that another one has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all archive quicker lint types layers format docs java clean bench kafka cluster datacentres pair lock differential
+.PHONY: demo test quick flakes test-all archive quicker lint types layers format docs java clean bench kafka cluster datacentres pair lock differential
 
 demo: $(VENV) java
 	$(BIN)/python examples/flights/demo.py --state-dir $(DEMO_STATE)
@@ -26,6 +30,15 @@ test: $(VENV) java
 
 test-all: $(VENV) java archive lint types layers
 	$(BIN)/python -m pytest -m ""
+
+# The tests that a change touches, in about a minute.
+quick: $(VENV) java
+	@$(MAKE) --no-print-directory -j 2 lint types layers
+	$(BIN)/python -m tests.suites.quick --base $(BASE)
+
+# Tests that depend on chance, as in `make flakes ROUNDS=10 PART="tests/io tests/server"`.
+flakes: $(VENV) java quicker
+	$(BIN)/python -m tests.suites.flakes --rounds $(ROUNDS) $(PART)
 
 # One target per checker, so that each can be run alone.
 lint: $(VENV)

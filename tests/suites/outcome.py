@@ -10,6 +10,8 @@ from tests.suites.table import Suite
 
 MOST_FAILURES, MOST_FILES = 20, 20
 """With more of them the change is at fault, not chance."""
+NO_TESTS = 5
+"""pytest's exit status where it found no test, or none that was selected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,15 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`broken` says why the whole run does not count; "" where it does. `files` has the seconds of each file, summed over all processes."""
+    """`broken` says why the whole run does not count; "" where it does. `files` has the seconds of each file, summed over all processes, `dearest` the tests
+    that took longest. `empty`: there was no test to run, which is broken, too."""
 
     failures: tuple[Failure, ...] = ()
     broken: str = ""
     counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, float] = field(default_factory=dict)
+    dearest: tuple[tuple[str, float], ...] = ()
+    empty: bool = False
 
     @property
     def green(self) -> bool:
@@ -67,7 +72,9 @@ def outcome_of(lines: Iterable[str], status: int) -> Outcome:
         return Outcome(tuple(failures.values()), "\n".join(broken))
     if status not in (0, 1) or (status == 1 and not failures):
         broken.append(f"pytest ended with status {status}")
-    return Outcome(tuple(failures.values()), "\n".join(broken), end["outcomes"], end["seconds"])
+    dearest = tuple((test, seconds) for test, seconds in end["dearest"])
+    empty = status == NO_TESTS
+    return Outcome(tuple(failures.values()), "\n".join(broken), end["outcomes"], end["seconds"], dearest, empty)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A plugin of pytest: `-p tests.suites.record --record FILE` writes what failed, a JSON object a line, and at the end how the run went.
 
 `failed`: a test, with what it printed and the dice it used (the property `seed`). `broken`: an error of collection, or a process of pytest that died. `end`:
-pytest's exit status, how many tests had which outcome, and the seconds that each file took.
+pytest's exit status, how many tests had which outcome, the seconds that each file took, and those of the dearest tests.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from tests.naming import plain
+
+DEAREST = 150
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,20 +34,23 @@ class Record:
     def __init__(self, file: Path) -> None:
         self._file = file.open("w", encoding="utf-8")
         self._outcomes: Counter[str] = Counter()
-        self._seconds: Counter[str] = Counter()
+        self._files: Counter[str] = Counter()
+        self._tests: Counter[str] = Counter()
 
     def _write(self, kind: str, **facts: Any) -> None:
         self._file.write(json.dumps({"kind": kind, **facts}) + "\n")
         self._file.flush()  # what comes next may be the end of the process
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[report.nodeid.partition("::")[0]] += report.duration
+        test = plain(report.nodeid)
+        self._files[test.partition("::")[0]] += report.duration
+        self._tests[test] += report.duration
         if report.when == "call" or report.outcome != "passed":
             self._outcomes[report.outcome] += 1
         if report.failed:
             text = "\n".join([report.longreprtext, *(f"--- {name}\n{content}" for name, content in report.sections)])
             seed = dict(report.user_properties).get("seed")
-            self._write("failed", test=plain(report.nodeid), text=text, seed=seed)
+            self._write("failed", test=test, text=text, seed=seed)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -57,7 +62,8 @@ class Record:
             self._write("broken", text=f"the process {node.gateway.id} of pytest died: {error}")
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        self._write("end", status=int(exitstatus), outcomes=self._outcomes, seconds=self._seconds)
+        dearest = self._tests.most_common(DEAREST)
+        self._write("end", status=int(exitstatus), outcomes=self._outcomes, seconds=self._files, dearest=dearest)
 
     def pytest_unconfigure(self) -> None:
         self._file.close()

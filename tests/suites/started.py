@@ -18,3 +18,16 @@ def processes(kind: str) -> Processes:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: found.end())
     return found
+
+
+def test_paths(project: Path, within: list[str]) -> list[str]:
+    """The files of tests below these folders, or these files themselves, as paths in the project."""
+    found = [
+        file
+        for path in within
+        for file in ([project / path] if path.endswith(".py") else (project / path).rglob("test_*.py"))
+    ]
+    return sorted(str(file.relative_to(project)) for file in found)
+
+
+test_paths.__test__ = False  # type: ignore[attr-defined]
