@@ -17,6 +17,7 @@ def summary(verdict: Verdict, folder: Path) -> Iterator[str]:
         over = " over its budget" if ran.seconds > ran.suite.budget else ""
         yield f"{ran.suite.name:<24} {ran.suite.budget:>5} s {ran.seconds:>5.0f} s  {_counts(ran)}{over}"
         yield from _packages(ran)
+    yield f"the dearest tests: {dearest(verdict, folder)}"
     yield from (f"BROKEN {line}" for line in verdict.broken)
     if verdict.red:
         yield f"RED {len(verdict.red)}: {_names(verdict.red)} (outputs: {folder})"
@@ -24,6 +25,14 @@ def summary(verdict: Verdict, folder: Path) -> Iterator[str]:
         for one in verdict.flaky:
             yield f"flaky: {one.name}: {_first(one.text)}"
         yield f"FLAKY {len(verdict.flaky)}: {_names(verdict.flaky)} (outputs: {outputs(verdict, folder)})"
+
+
+def dearest(verdict: Verdict, folder: Path) -> Path:
+    """The file with the tests that took longest, of all suites, with their seconds."""
+    file = folder / "dearest.txt"
+    tests = sorted((one for ran in verdict.ran for one in ran.outcome.dearest), key=lambda one: -one[1])
+    file.write_text("".join(f"{seconds:8.1f} {test}\n" for test, seconds in tests), encoding="utf-8")
+    return file
 
 
 def outputs(verdict: Verdict, folder: Path) -> Path:

@@ -140,10 +140,12 @@ def test_it():
     suites = (Suite("one", 60, ("test_a.py",)), Suite("other", 0, ("test_b.py",), lane=COMPUTES))
     verdict, shown = run(*suites, test_a=text.format(mine="a", other="b"), test_b=text.format(mine="b", other="a"))
     assert verdict.green
-    one, other = shown.splitlines()[1:]
+    one, other, dearest = shown.splitlines()[1:]
     assert one.startswith("one ")
     assert one.endswith("1 passed")
     assert other.endswith("1 passed over its budget")
+    tests = Path(dearest.removeprefix("the dearest tests: ")).read_text().split()[1::2]
+    assert sorted(tests) == ["test_a.py::test_it", "test_b.py::test_it"]
 
 
 def test_who_is_interrupted_says_so_and_is_red(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
