@@ -37,7 +37,7 @@ class Processes:
         command = [
             *("nice", "-n", str(nice)),
             *(sys.executable, "-m", "pytest", "-p", "tests.suites.record", "--record", str(record)),
-            *("--basetemp", str(temporary), "-o", "tmp_path_retention_policy=failed"),
+            *("--basetemp", str(temporary)),
             *arguments,
         ]
         status = self._status(command, self.log_of(name), live)
