@@ -72,6 +72,11 @@ class PairMachine:
         """Whether it takes events."""
         return self.starts > 0 and not self.process.dead and self.duties.open
 
+    @property
+    def asks(self) -> bool:
+        """Whether it waits for the database to let it take over."""
+        return self.node._taking
+
     def wall(self) -> int:
         return int(1_700_000_000_000 + self.world.loop.ms + self.wall_error)
 

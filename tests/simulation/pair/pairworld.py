@@ -66,6 +66,9 @@ class PairWorld:
 
     def _taken(self, sync: Any, machine: PairMachine, holder: str) -> None:
         """Somebody takes over: out of the set, or because it was promoted, or because the database has forgotten who was in it."""
+        asks = not machine.process.dead and machine.node.me.incarnation == holder and machine.asks
+        if asks and not machine.disk.whole:  # promoted or not: nobody begins to make its copy while it asks
+            self.watch.broken(f"{machine.name} takes over with half a copy")
         if self.watch.amnesia:
             self.watch.amnesia = False
             self.promoted.add(machine.name)

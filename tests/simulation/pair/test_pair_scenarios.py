@@ -332,6 +332,31 @@ def test_a_promotion_says_what_it_would_lose_and_then_does_it(pair: Pair) -> Non
     pair.until(lambda: pair.n2.serves)
 
 
+def test_a_node_whose_copy_has_begun_meanwhile_is_not_promoted_any_more(pair: Pair) -> None:
+    """Somebody promotes n2, which waits for the database; n1 comes back, takes over, begins to copy, and dies."""
+    pair.world.kill(pair.n2, loses_disk=False)
+    pair.until(lambda: conditions(pair.n1) == ["PAIR_ALONE"])
+    pair.world.kill(pair.n1, loses_disk=False)
+    pair.pass_time(PairSettings().lease)
+    NOBODY.run(pair.world.boot, pair.n1)
+    NOBODY.run(pair.world.boot, pair.n2)
+    pair.until(lambda: pair.n2.node.beats.found is not None)
+    promoting = pair.world.loop.create_task(
+        pair.n2.node.promote(accept_loss=True), context=pair.n2.process.context.copy()
+    )
+    pair.until(lambda: pair.n2.node.forced is not None)
+    pair.cut("n2", DATABASE)
+    pair.until(lambda: not pair.n2.disk.whole)
+    pair.world.kill(pair.n1, loses_disk=False)
+    pair.world.wires.cuts.clear()
+    pair.until(promoting.done)
+    assert "begun to make this one's copy" in str(promoting.exception())
+    pair.pass_time(5_000)
+    assert not pair.n2.serves
+    NOBODY.run(pair.world.boot, pair.n1)
+    pair.until(lambda: pair.n1.serves and pair.n2.node.status.in_sync)
+
+
 def told_in_vain(pair: Pair) -> tuple[dict[Slot, str], dict[Key, Row]]:
     """n2 holds back what n1 never wrote, as n2's answers did not come; n1 goes on alone, and has written something else there. Then it dies. -> what n2 holds
     back, and the database from before n1 went on."""

@@ -105,7 +105,10 @@ class PairNode:
             return None
         if not self._promise.over(now) or now < beats.free_at:
             return None
-        if not forced and (beats.alarm is not None or not self.memory.whole):
+        # Not forced either: after somebody asked for that, the other node may have taken over and begun to make this copy.
+        if not self.memory.whole:
+            return None
+        if not forced and beats.alarm is not None:
             return None
         return Wish(self.me, self.memory.store, self.settings.lease, beats.highest.token, forced)
 

@@ -60,6 +60,8 @@ async def _forced(node: PairNode) -> None:
     try:
         await within(node.clock, TRIES * node.settings.lease, _waited(node.forced))
     except SessionOver:
+        if not node.memory.whole:
+            raise _refused(node, "another node took over, and has begun to make this one's copy anew") from None
         raise _refused(node, "another node took over, or the database did not answer") from None
     finally:
         node.forced = None
