@@ -148,7 +148,7 @@ def _restored(world: PairWorld, copy: dict[object, object]) -> None:
         return
     world.database.rows = dict(copy)  # type: ignore[arg-type]
     if not isinstance(after, InSync) or after.members != before.members:
-        world.watch.amnesia = True
+        world.watch.amnesia = world.forgot = True
 
 
 def switch(world: PairWorld, dice: Random) -> None:

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from paircheck import Watch
+from pairdisk import content_of
 from pairmachine import PairMachine
 from simcheck import Broken
 from simloop import Loop, Process
@@ -49,6 +50,7 @@ class PairWorld:
         self.dooms = Counter[str]()  # how often a promotion went over what a node has
         self.sessions = 0  # that have begun
         self.restoring = False  # the database
+        self.forgot = False  # the database, at any time, who was in the set
         self.person = Process("person")
         self.busy: set[str] = set()
 
@@ -108,6 +110,7 @@ class PairWorld:
     def _request(self, machine: PairMachine, event: str) -> None:
         def answered() -> None:
             if not machine.disk.doomed:
+                self._all_have(machine, event)
                 dooms = self.dooms[machine.name]
                 self.net.carry(machine.name, CLIENT, lambda: self._acknowledged(machine.name, dooms, event))
 
@@ -116,6 +119,16 @@ class PairWorld:
                 machine.process.context.run(self.loop.call_soon, machine.duties.take, event, answered)
 
         self.net.carry(CLIENT, machine.name, arrives)
+
+    def _all_have(self, machine: PairMachine, event: str) -> None:
+        """Whoever the in-sync set names beside this node has what this one acknowledges: it may take over at any time. A copy of the database from before names
+        others, until the node that has more sees that; and where this node is not named itself, the other one was promoted."""
+        named = {member.store for member in members_of(self.database.rows.get((InSync, ("sp",))))}  # type: ignore[arg-type]
+        other = self.other(machine).disk
+        if self.forgot or not named >= {machine.disk.store, other.store}:
+            return
+        if event not in {*other.events(), *map(content_of, other.held.values())}:
+            self.watch.broken(f"{machine.name} acknowledges {event}, which {other.store} lacks, and that is in the set")
 
     def _acknowledged(self, who: str, dooms: int, event: str) -> None:
         if dooms != self.dooms[who]:
@@ -262,7 +275,7 @@ class PairWorld:
         """Both have everything."""
         one, other = (machine.disk for machine in self.machines.values())
         for machine in self.machines.values():
-            held = {content for record in machine.disk.held.values() for content in [_payload(record)]}
+            held = set(map(content_of, machine.disk.held.values()))
             lacks = [e for e in self.watch.acknowledged if e not in {*machine.disk.events(), *held}]
             if lacks:
                 raise Broken(f"{machine.name} is in sync and lacks {lacks[:3]}")
@@ -271,9 +284,3 @@ class PairWorld:
         active = next(machine for machine in self.machines.values() if machine.serves)
         self.watch.complete(active.disk, active.name)
         self.watch.check()
-
-
-def _payload(record: Any) -> str:
-    from pairdisk import content_of
-
-    return content_of(record)
