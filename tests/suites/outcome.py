@@ -34,13 +34,13 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`broken` says why the whole run does not count; "" where it does. `files` has the seconds of each file, summed over all processes, `dearest` the tests
-    that took longest. `empty`: there was no test to run, which is broken, too."""
+    that took longest, each with its seconds and those of processors. `empty`: there was no test to run, which is broken, too."""
 
     failures: tuple[Failure, ...] = ()
     broken: str = ""
     counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, float] = field(default_factory=dict)
-    dearest: tuple[tuple[str, float], ...] = ()
+    dearest: tuple[tuple[str, float, float], ...] = ()
     empty: bool = False
 
     @property
@@ -72,7 +72,7 @@ def outcome_of(lines: Iterable[str], status: int) -> Outcome:
         return Outcome(tuple(failures.values()), "\n".join(broken))
     if status not in (0, 1) or (status == 1 and not failures):
         broken.append(f"pytest ended with status {status}")
-    dearest = tuple((test, seconds) for test, seconds in end["dearest"])
+    dearest = tuple((test, seconds, processor) for test, seconds, processor in end["dearest"])
     empty = status == NO_TESTS
     return Outcome(tuple(failures.values()), "\n".join(broken), end["outcomes"], end["seconds"], dearest, empty)
 

@@ -1,12 +1,14 @@
 """A plugin of pytest: `-p tests.suites.record --record FILE` writes what failed, a JSON object a line, and at the end how the run went.
 
 `failed`: a test, with what it printed and the dice it used (the property `seed`). `broken`: an error of collection, or a process of pytest that died. `end`:
-pytest's exit status, how many tests had which outcome, the seconds that each file took, and those of the dearest tests.
+pytest's exit status, how many tests had which outcome, the seconds that each file took, and the dearest tests, each with its seconds and those of processors
+that it and what it has started and seen end took.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     file: Path | None = config.getoption("record")
+    if file is not None:
+        config.pluginmanager.register(Meter(), "meter")
     if file is not None and not hasattr(config, "workerinput"):  # the processes of xdist report to this one
         config.pluginmanager.register(Record(file), "record")
+
+
+class Meter:
+    """Notes the processor time of each test, in the process that runs it."""
+
+    def __init__(self) -> None:
+        self._before = 0.0
+
+    def pytest_runtest_logstart(self) -> None:
+        self._before = _processor()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        if call.when == "teardown":
+            item.user_properties.append(("processor", round(_processor() - self._before, 2)))
+
+
+def _processor() -> float:
+    """Seconds of processors that this process, and those that it has started and seen end, have taken."""
+    return sum(os.times()[:4])
 
 
 class Record:
@@ -36,6 +60,7 @@ class Record:
         self._outcomes: Counter[str] = Counter()
         self._files: Counter[str] = Counter()
         self._tests: Counter[str] = Counter()
+        self._processor: Counter[str] = Counter()
 
     def _write(self, kind: str, **facts: Any) -> None:
         self._file.write(json.dumps({"kind": kind, **facts}) + "\n")
@@ -45,11 +70,14 @@ class Record:
         test = plain(report.nodeid)
         self._files[test.partition("::")[0]] += report.duration
         self._tests[test] += report.duration
+        properties = dict(report.user_properties)
+        if report.when == "teardown":
+            self._processor[test] += properties.get("processor", 0)
         if report.when == "call" or report.outcome != "passed":
             self._outcomes[report.outcome] += 1
         if report.failed:
             text = "\n".join([report.longreprtext, *(f"--- {name}\n{content}" for name, content in report.sections)])
-            seed = dict(report.user_properties).get("seed")
+            seed = properties.get("seed")
             self._write("failed", test=test, text=text, seed=seed)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -62,7 +90,9 @@ class Record:
             self._write("broken", text=f"the process {node.gateway.id} of pytest died: {error}")
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        dearest = self._tests.most_common(DEAREST)
+        dearest = [
+            (test, round(seconds, 2), self._processor[test]) for test, seconds in self._tests.most_common(DEAREST)
+        ]
         self._write("end", status=int(exitstatus), outcomes=self._outcomes, seconds=self._files, dearest=dearest)
 
     def pytest_unconfigure(self) -> None:

@@ -28,10 +28,14 @@ def summary(verdict: Verdict, folder: Path) -> Iterator[str]:
 
 
 def dearest(verdict: Verdict, folder: Path) -> Path:
-    """The file with the tests that took longest, of all suites, with their seconds."""
+    """The file with the tests that took longest, of all suites, with their seconds and those of processors."""
     file = folder / "dearest.txt"
     tests = sorted((one for ran in verdict.ran for one in ran.outcome.dearest), key=lambda one: -one[1])
-    file.write_text("".join(f"{seconds:8.1f} {test}\n" for test, seconds in tests), encoding="utf-8")
+    lines = [
+        "seconds processor test",
+        *(f"{seconds:7.1f} {processor:9.1f} {test}" for test, seconds, processor in tests),
+    ]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file
 
 
