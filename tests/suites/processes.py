@@ -89,7 +89,7 @@ class Processes:
 
 
 def _copied(lines: IO[str], log: Path, live: bool) -> None:
-    with lines, log.open("a", encoding="utf-8") as copy:
+    with lines, log.open("a", encoding="utf-8", buffering=1) as copy:
         for line in lines:
             copy.write(line)
             if live:
