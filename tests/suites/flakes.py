@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.suites.outcome import Outcome
+from tests.suites.outcome import Outcome, said
 from tests.suites.processes import Processes
 from tests.suites.started import PROJECT, processes, test_paths
 
@@ -43,14 +43,7 @@ class Flakes:
         """Lines; who failed most often stands first."""
         for name, places in sorted(self.where.items(), key=lambda one: (-len(one[1]), one[0])):
             yield f"{len(places):>3} × {name}: {', '.join(places)}"
-            yield from (f"        {line[:200]}" for line in _first(self.says[name]))
-
-
-def _first(text: str) -> list[str]:
-    """What pytest says of a failure, else the beginning."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    said = [line[1:].strip() for line in lines if line.startswith("E ")]
-    return (said or lines)[:SHOWN]
+            yield from (f"        {line[:200]}" for line in said(self.says[name])[:SHOWN])
 
 
 @contextmanager

@@ -31,6 +31,16 @@ class Failure:
         return self.test if self.seed is None else f"{self.test} --seed {self.seed}"
 
 
+def said(text: str) -> list[str]:
+    """What pytest says of a failure: its lines that begin with E, else all that are not empty.
+
+    >>> said("    assert a == b" + chr(10) + "E   assert 1 == 2")
+    ['assert 1 == 2']
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    return [line[1:].strip() for line in lines if line.startswith("E ")] or lines
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`broken` says why the whole run does not count; "" where it does. `files` has the seconds of each file, summed over all processes, `dearest` the tests

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.suites.outcome import Failure
+from tests.suites.outcome import Failure, said
 from tests.suites.run import Ran, Verdict
 
 
@@ -23,7 +23,7 @@ def summary(verdict: Verdict, folder: Path) -> Iterator[str]:
         yield f"RED {len(verdict.red)}: {_names(verdict.red)} (outputs: {folder})"
     if verdict.flaky:
         for one in verdict.flaky:
-            yield f"flaky: {one.name}: {_first(one.text)}"
+            yield f"flaky: {one.name}: {(said(one.text) or [''])[0][:200]}"
         yield f"FLAKY {len(verdict.flaky)}: {_names(verdict.flaky)} (outputs: {outputs(verdict, folder)})"
 
 
@@ -49,12 +49,6 @@ def outputs(verdict: Verdict, folder: Path) -> Path:
 
 def _names(failures: list[Failure]) -> str:
     return ", ".join(one.name for one in failures)
-
-
-def _first(text: str) -> str:
-    """What pytest says of the failure: its first line that begins with E, else the first one."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    return next((line[1:].strip() for line in lines if line.startswith("E ")), lines[0] if lines else "")[:200]
 
 
 def _counts(ran: Ran) -> str:
