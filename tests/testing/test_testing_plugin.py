@@ -1,4 +1,7 @@
-"""The pytest plugin: the fixture `siddhi`, and YAML files as tests."""
+"""The pytest plugin: the fixture `siddhi`, and YAML files as tests.
+
+Each run has a process of its own: within ours pytester would make it forget the modules that it imports, and numpy cannot be imported twice.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,8 @@ SCENARIOS = """scenarios:
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # one of them would shuffle the tests
     pytester.path.joinpath("double.siddhi").write_text(APP, encoding="utf-8")
     pytester.makeconftest("pytest_plugins = ['nadi.testing.plugin']")
     return pytester
@@ -44,7 +48,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def test_apps_are_tested_in_python(project):
     project.makepyfile(test_double=TESTS)
-    answer = project.runpytest("-q")
+    answer = project.runpytest_subprocess("-q")
     answer.assert_outcomes(passed=2, failed=1, errors=1)  # what comes too late is told when the fixture ends
     answer.stdout.fnmatch_lines(
         ["*stream Out: 1 row too many*", "*query 'double', line 2 of *", "*stream B: 1 differs*"]
@@ -53,7 +57,7 @@ def test_apps_are_tested_in_python(project):
 
 def test_yaml_files_are_tests(project):
     project.path.joinpath("double.test.yaml").write_text(SCENARIOS, encoding="utf-8")
-    answer = project.runpytest("-v")
+    answer = project.runpytest_subprocess("-v")
     answer.assert_outcomes(passed=1, failed=2)
     answer.stdout.fnmatch_lines(
         [
@@ -72,14 +76,14 @@ def test_apps_of_yaml_files_get_the_variables_that_are_named(project, monkeypatc
         SCENARIOS[: SCENARIOS.index("  - name: bad")], encoding="utf-8"
     )
     monkeypatch.setenv("FACTOR", "2")
-    project.runpytest("-q").assert_outcomes(failed=1)
-    project.runpytest("-q", "--siddhi-env", "FACTOR").assert_outcomes(passed=1)
-    project.runpytest("-q", "--siddhi-env", "FACTOR=3").assert_outcomes(failed=1)
+    project.runpytest_subprocess("-q").assert_outcomes(failed=1)
+    project.runpytest_subprocess("-q", "--siddhi-env", "FACTOR").assert_outcomes(passed=1)
+    project.runpytest_subprocess("-q", "--siddhi-env", "FACTOR=3").assert_outcomes(failed=1)
 
 
 def test_a_yaml_file_that_cannot_be_read_is_an_error_and_one_without_an_app_is_somebody_elses(project):
     project.path.joinpath("double.test.yaml").write_text("scenarios: 1\n", encoding="utf-8")
     project.path.joinpath("other.test.yaml").write_text("anything: 1\n", encoding="utf-8")
-    answer = project.runpytest("-q")
+    answer = project.runpytest_subprocess("-q")
     answer.assert_outcomes(errors=1)
     answer.stdout.fnmatch_lines(["*double.test.yaml:1:12: *TEST_MALFORMED*'scenarios': expected a list, got*"])
