@@ -40,7 +40,8 @@ class _Maker:
     """`roots` has the inputs that a stream comes from. What comes from one input over two ways is not brought together: their order would be a matter of ways.
 
     `number` takes one from a range, as chance has it; without `timed` nothing depends on when events come. `wide` is how many instances each group has; `made`
-    the streams that a group makes.
+    the streams that a group makes. `single` has the streams whose events of one moment are all equal. Where they differ, a partition by value gives those
+    of one key in the order of its buckets: there is an order within each value only.
     """
 
     number: Callable[[int, int], int]
@@ -53,6 +54,7 @@ class _Maker:
     read: set[str] = field(default_factory=set)
     timers: int = 0
     kept: set[str] = field(default_factory=set)
+    single: set[str] = field(default_factory=set)
     functions: tuple[str, ...] = ()
 
     def one(self, *options: Any) -> Any:
@@ -137,6 +139,7 @@ def generated(
         source = m.one("", f"@source(type='http', receiver.url='http://{name}') ", "@source(type='http') " * 2)
         m.definitions.append(f"{source}define stream {name} {SCHEMA};")
         m.roots[name] = frozenset((name,))
+        m.single.add(name)
     if timed:
         m.definitions.append(f"define trigger T at every {3 * GRID} millisec;")
     for place in range(m.number(2, 7)):
@@ -177,6 +180,10 @@ def _element(m: _Maker, name: str, group: str) -> None:
     read = [s for s in _read(shape, source, other) if s]
     roots = frozenset().union(*(m.roots.get(s, {s}) for s in read))
     target = m.target(roots)
+    if shape == "trigger" or (shape == "plain" and source in m.single):
+        m.single |= {target} - m.roots.keys()
+    else:
+        m.single.discard(target)
     for n, query in enumerate(_queries(m, shape, source, other, target)):
         named = query.replace("begin", f"begin @info(name='{name}a')")
         m.elements.append(f"@info(name='{name}{'b' * n}') {m.dist(group)} {named}")
@@ -187,7 +194,8 @@ def _element(m: _Maker, name: str, group: str) -> None:
 
 def _shape(m: _Maker, source: str, other: str, narrow: bool) -> str:
     """What an element does. `narrow`: it may keep what cannot be divided."""
-    shapes = ["plain", "partition", "partition", "by value", "broadcast"]
+    shapes = ["plain", "partition", "partition", "broadcast"]
+    shapes += ["by value"] if source in m.single else []
     shapes += ["trigger"] if m.timed else []
     if narrow:
         shapes += ["kept"]
