@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import gc
 import signal
+import sys
+from pathlib import Path
 
 import httpx
 import pytest
 from hypothesis import settings
 from naming import again, short
 from servers.emptydatabase import database, database_server
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.generate.budget import dice
 
 __all__ = ["database", "database_server"]  # fixtures for all
 
@@ -32,14 +38,15 @@ def _group(item: pytest.Item) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--seed", type=int, default=None, help="what the dice of the kill tests and of the simulation begin with"
+        "--seed", type=int, default=None, help="what the dice of kill tests, simulations and generated cases begin with"
     )
     parser.addoption(
         "--examples", type=int, default=None, help="how many apps are generated whose parts are run as a cluster"
     )
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    dice.begin(config)
     # httpx waits for five seconds where nobody says how long, and a busy machine may take longer. nadi itself says it everywhere.
     patience = httpx.Client.__init__.__kwdefaults__["timeout"]
     patience.connect = patience.read = patience.write = patience.pool = 60.0

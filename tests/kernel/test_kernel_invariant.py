@@ -1,11 +1,7 @@
-"""The one promise, on generated apps and inputs: one event at a time = any split = any restart from a dump or from deltas (principle.md#the-one-principle).
-
-`NADI_GENERATE=2000` runs so many examples of each family instead of the few that every run can afford.
-"""
+"""The one promise, on generated apps and inputs: one event at a time = any split = any restart from a dump or from deltas (principle.md#the-one-principle)."""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -17,24 +13,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from nadi.plan.nodes import App
 from tests.generate.apps import FAMILIES, Generated, apps
+from tests.generate.budget import Examples
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 
-settings.register_profile(
-    "quick",
-    deadline=None,
-    max_examples=30,
-    derandomize=True,  # the same apps in every run; a long run takes others
-    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+CHOSEN = Examples(
+    settings(
+        deadline=None,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    ),
+    seconds=1.0,
 )
-settings.register_profile(
-    "long",
-    settings.get_profile("quick"),
-    max_examples=int(os.environ.get("NADI_GENERATE", "20")),
-    derandomize=False,
-)
-CHOSEN = settings.get_profile("long" if "NADI_GENERATE" in os.environ else "quick")
 
 AFTER = 3000  # ms that a run goes on after its last message
 

@@ -1,7 +1,4 @@
-"""Apps on columns beside the same on rows: what tests of both are made of.
-
-`NADI_GENERATE=2000` runs so many examples instead of the few that every run can afford.
-"""
+"""Apps on columns beside the same on rows: what tests of both are made of."""
 
 from __future__ import annotations
 
@@ -26,6 +23,7 @@ from nadi.plan.columns.islands import Islands, islands
 from nadi.plan.nodes import App, Attr, Partition, ValueKey
 from nadi.plan.on_demand import bind_on_demand
 from tests.generate.apps import Generated
+from tests.generate.budget import Examples
 from tests.generate.feeding import Feeding, _run_scripts, planned
 from tests.generate.inputs import Cut, Message
 
@@ -34,15 +32,14 @@ COMPILED = "NADI_COMPILE" in os.environ
 
 AFTER = 3000  # ms that a run goes on after its last message
 
-CHOSEN = settings(
+_GENERATED = settings(
     deadline=None,
-    max_examples=int(os.environ.get("NADI_GENERATE", "24")),
-    derandomize="NADI_GENERATE" not in os.environ,  # the same apps in every short run
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
-OF_ONE_APP = settings(CHOSEN, max_examples=int(os.environ.get("NADI_GENERATE", "16")))
+CHOSEN = Examples(_GENERATED, seconds=1.5)
+OF_ONE_APP = Examples(_GENERATED, seconds=0.5)
 """Where only the input is generated."""
 
 

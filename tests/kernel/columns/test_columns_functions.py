@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
@@ -26,7 +26,7 @@ from tests.generate.apps import Generated
 from tests.generate.choices import SCHEMA
 from tests.generate.feeding import planned
 from tests.generate.inputs import Cut, Message, cuts, messages
-from tests.kernel.columns.comparing import CHOSEN, MixedFeeding, same_as_rows
+from tests.kernel.columns.comparing import OF_ONE_APP, MixedFeeding, same_as_rows
 
 ELSEWHERE = {
     "UUID": "another one with each call",
@@ -197,7 +197,7 @@ def _checked(text: str, outputs: tuple[str, ...], sent: list[Message], parts: li
 
 @pytest.mark.parametrize("name", FAILING)
 def test_what_fails_on_rows_fails_on_columns_and_takes_its_chunk_along(name: str) -> None:
-    @settings(CHOSEN, max_examples=12)
+    @OF_ONE_APP
     @given(sent=messages, parts=cuts)
     def holds(sent: list[Message], parts: list[Cut]) -> None:
         _checked(_app(FAILING[name]), ("Out", "S"), sent, parts)
@@ -205,7 +205,7 @@ def test_what_fails_on_rows_fails_on_columns_and_takes_its_chunk_along(name: str
     holds()
 
 
-@settings(CHOSEN, max_examples=12)
+@OF_ONE_APP
 @given(sent=messages, parts=cuts)
 def test_filters_that_fail_end_the_delivery_where_they_are_asked(sent: list[Message], parts: list[Cut]) -> None:
     _checked(
@@ -213,7 +213,7 @@ def test_filters_that_fail_end_the_delivery_where_they_are_asked(sent: list[Mess
     )
 
 
-@settings(CHOSEN, max_examples=12)
+@OF_ONE_APP
 @given(sent=messages, parts=cuts)
 def test_bools_of_functions_are_false_for_null_on_columns_too(sent: list[Message], parts: list[Cut]) -> None:
     items = "coalesce(b, b) as a, ifThenElse(v > 1, b, b) as c, math:isNan(d) as e, cast(b, 'bool') as g"
