@@ -44,7 +44,8 @@ def said(text: str) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`broken` says why the whole run does not count; "" where it does. `files` has the seconds of each file, summed over all processes, `dearest` the tests
-    that took longest, each with its seconds and those of processors. `empty`: there was no test to run, which is broken, too."""
+    that took longest, each with its seconds and those of processors. `empty`: there was no test to run, which is broken, too. `processor`: the seconds of
+    processors of the whole run, without those of processes that nobody saw end."""
 
     failures: tuple[Failure, ...] = ()
     broken: str = ""
@@ -52,6 +53,7 @@ class Outcome:
     files: dict[str, float] = field(default_factory=dict)
     dearest: tuple[tuple[str, float, float], ...] = ()
     empty: bool = False
+    processor: float = 0.0
 
     @property
     def green(self) -> bool:
@@ -66,7 +68,7 @@ def outcome_of(lines: Iterable[str], status: int) -> Outcome:
     """
     failures: dict[tuple[str, int | None], Failure] = {}
     broken = []
-    end = None
+    end, processor = None, 0.0
     for line in lines:
         found = json.loads(line)
         match found.pop("kind"):
@@ -77,14 +79,23 @@ def outcome_of(lines: Iterable[str], status: int) -> Outcome:
                 broken.append(found["text"])
             case "end":
                 end = found
+            case "processor":
+                processor = found["seconds"]
     if end is None:
         broken.append(f"pytest ended with status {status} before it was done")
         return Outcome(tuple(failures.values()), "\n".join(broken))
     if status not in (0, 1) or (status == 1 and not failures):
         broken.append(f"pytest ended with status {status}")
     dearest = tuple((test, seconds, processor) for test, seconds, processor in end["dearest"])
-    empty = status == NO_TESTS
-    return Outcome(tuple(failures.values()), "\n".join(broken), end["outcomes"], end["seconds"], dearest, empty)
+    return Outcome(
+        tuple(failures.values()),
+        "\n".join(broken),
+        end["outcomes"],
+        end["seconds"],
+        dearest,
+        status == NO_TESTS,
+        processor,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 `failed`: a test, with what it printed and the dice it used (the property `seed`). `broken`: an error of collection, or a process of pytest that died. `end`:
 pytest's exit status, how many tests had which outcome, the seconds that each file took, and the dearest tests, each with its seconds and those of processors
-that it and what it has started and seen end took.
+that it and what it has started and seen end took. `processor`: those seconds of the whole run.
 """
 
 from __future__ import annotations
@@ -95,5 +95,7 @@ class Record:
         ]
         self._write("end", status=int(exitstatus), outcomes=self._outcomes, seconds=self._files, dearest=dearest)
 
+    @pytest.hookimpl(trylast=True)  # the processes of xdist have ended
     def pytest_unconfigure(self) -> None:
+        self._write("processor", seconds=round(_processor(), 1))
         self._file.close()

@@ -12,10 +12,10 @@ from tests.suites.run import Ran, Verdict
 
 def summary(verdict: Verdict, folder: Path) -> Iterator[str]:
     """Lines: a table of suites with their budgets, then what failed."""
-    yield f"{'suite':<24} {'budget':>7} {'took':>7}  outcome"
+    yield f"{'suite':<24} {'budget':>7} {'took':>7} {'processor':>9}  outcome"
     for ran in sorted(verdict.ran, key=lambda one: one.suite.name):
         over = " over its budget" if ran.seconds > ran.suite.budget else ""
-        yield f"{ran.suite.name:<24} {ran.suite.budget:>5} s {ran.seconds:>5.0f} s  {_counts(ran)}{over}"
+        yield f"{ran.suite.name:<24} {ran.suite.budget:>5} s {ran.seconds:>5.0f} s {ran.outcome.processor:>7.0f} s  {_counts(ran)}{over}"
         yield from _packages(ran)
     yield f"the dearest tests: {dearest(verdict, folder)}"
     yield from (f"BROKEN {line}" for line in verdict.broken)

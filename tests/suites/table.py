@@ -1,13 +1,14 @@
 """The suites of tests: what each runs, and how many seconds it may take on two cores.
 
-`make test` runs the part TEST, `.ci/run` the part AFTER as well. What waits (for servers, leases, processes that start) runs beside what computes.
+`make test` runs the part TEST, `.ci/run` the part AFTER as well. There, what starts servers runs beside what kills them, which mostly waits for leases, and
+both beside what computes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-WAITS, COMPUTES = "waits", "computes"
+SERVES, KILLS, COMPUTES = "serves", "kills", "computes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Suite:
     budget: int
     arguments: tuple[str, ...]
     processes: int = 0
-    lane: str = WAITS
+    lane: str = SERVES
     nice: int = 0
 
 
@@ -44,18 +45,18 @@ _END_TO_END = (
     "tests/endtoend/test_endtoend_moves.py",
     "tests/endtoend/test_endtoend_pair.py",
 )
-_KILLS = ("tests/chaos", "--ignore=tests/chaos/cluster", "--ignore=tests/chaos/ha")
+_ONE_NODE = ("tests/chaos", "--ignore=tests/chaos/cluster", "--ignore=tests/chaos/ha")
 _CLUSTERS = ("tests/simulation", "--ignore=tests/simulation/pair")
 _MANY = ("-k", "find_nothing", "--schedules", "10000")
 
 AFTER = (
     # Things die at random moments where apps share a query, and where they do not, and what comes out is compared row by row. By hand with more rounds:
     # `pytest tests/chaos --rounds 200`.
-    Suite("kills", 300, (*_KILLS, "--rounds", "5", "--durations=3")),
+    Suite("kills", 300, (*_ONE_NODE, "--rounds", "5", "--durations=3"), lane=KILLS),
     # Managers and workers die, lose their disks, are cut off and stand still; NATS and the database restart.
-    Suite("kills of a cluster", 330, ("tests/chaos/cluster", "--rounds", "10", "--durations=3")),
+    Suite("kills of a cluster", 330, ("tests/chaos/cluster", "--rounds", "10", "--durations=3"), lane=KILLS),
     # Nodes die, lose their disks, stand still, and are cut from each other and from PostgreSQL, under a load that two cores can bear.
-    Suite("kills of a pair", 120, ("tests/chaos/ha", "--rounds", "4", "--load", "500", "--durations=3")),
+    Suite("kills of a pair", 120, ("tests/chaos/ha", "--rounds", "4", "--load", "500", "--durations=3"), lane=KILLS),
     Suite("end to end", 810, ("-m", "slow and not long", "--durations=15", *_END_TO_END)),
     # The compiled loops that `make test` leaves out: each takes seconds to compile.
     Suite("slow columns", 300, ("-m", "slow", "tests/kernel/columns"), lane=COMPUTES, nice=10),
