@@ -21,6 +21,7 @@ ARCHITECTURE = DOCS / "internals" / "architecture.md"
 WHERE = DOCS / "internals" / "where.md"
 GLOSSARY = DOCS / "glossary.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+ADDING = DOCS / "internals" / "adding.md"
 CHANGELOG = ROOT / "CHANGELOG.md"
 SETTINGS = {setting.name for setting in settings_table()}
 
@@ -174,7 +175,7 @@ def test_the_picture_and_the_page_tell_the_same_number_of_steps():
 # ---- names ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", [ARCHITECTURE, WHERE, GLOSSARY, CONTRIBUTING], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [ARCHITECTURE, WHERE, GLOSSARY, ADDING], ids=lambda page: page.name)
 def test_each_name_of_the_source_exists(page: Path):
     assert [name for name in named_in(page) if name not in SETTINGS and not exists(name)] == []
 
@@ -227,20 +228,18 @@ def test_each_term_has_a_sentence_and_a_place():
         assert exists(where), term
 
 
-# ---- how to contribute ---------------------------------------------------------------------------------------------
+# ---- how to add a part ---------------------------------------------------------------------------------------------
 
 
 def test_each_file_that_is_named_exists():
-    for page in (CONTRIBUTING, ARCHITECTURE):
+    for page in (CONTRIBUTING, ADDING, ARCHITECTURE):
         named = re.findall(r"`((?:src|tests|docs)/[\w./-]*)`", page.read_text(encoding="utf-8"))
         assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_each_table_that_is_named_is_in_its_file():
     """Rows such as | 2 | `file` | the entry, in `ENTRIES` |: what is written in capitals stands in the file."""
-    for file, what in re.findall(
-        r"^\| \d+ \| `([^`]+)` \| (.+) \|$", CONTRIBUTING.read_text(encoding="utf-8"), re.MULTILINE
-    ):
+    for file, what in re.findall(r"^\| \d+ \| `([^`]+)` \| (.+) \|$", ADDING.read_text(encoding="utf-8"), re.MULTILINE):
         for name in re.findall(r"`(_?[A-Z][A-Z_]{3,})`", what):
             where = ROOT / file
             text = (
