@@ -19,7 +19,7 @@ FAMILIES ?=
 # Tests start hundreds of processes: none compiles modules that another one has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick flakes test-all archive quicker lint types layers format docs java clean bench kafka cluster datacentres pair lock differential
+.PHONY: demo test quick touched flakes test-all archive quicker lint types layers format docs java clean bench kafka cluster datacentres pair lock differential
 
 demo: $(VENV) java
 	$(BIN)/python examples/flights/demo.py --state-dir $(DEMO_STATE)
@@ -33,7 +33,9 @@ test-all: $(VENV) java archive lint types layers
 
 # The tests that a change touches, in about a minute.
 quick: $(VENV) java
-	@$(MAKE) --no-print-directory -j 2 lint types layers
+	@$(MAKE) --no-print-directory -j 4 lint types layers touched
+
+touched: $(VENV) java
 	$(BIN)/python -m tests.suites.quick --base $(BASE)
 
 # Tests that depend on chance, as in `make flakes ROUNDS=10 PART="tests/io tests/server"`.

@@ -1,4 +1,4 @@
-"""`python -m tests.suites.quick [--base main] [--seconds 60]`: run the tests that a change touches, and say which are left out.
+"""`python -m tests.suites.quick [--base main] [--seconds 45]`: run the tests that a change touches, and say which are left out.
 
 The change is what the working tree has that the commit `--base` has not. How long a file of tests takes is known from the last `make test`.
 """
@@ -23,7 +23,7 @@ PROCESSES = 2
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.suites.quick", description=__doc__)
     parser.add_argument("--base", default="main")
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=45.0)
     given = parser.parse_args(words)
     changed = changes(given.base)
     if not changed:
