@@ -117,3 +117,17 @@ def test_an_entrance_may_be_left_out():
     assert deployment_of({}).sections.own.cluster.entrance_at is None
     given = deployment_of({"nadi": {"cluster": {"entrance": "https://[::]:8290"}}})
     assert given.sections.own.cluster.entrance_at == ("https", "::", 8290)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("nats://127.0.0.1:4222,nats://localhost:4222", False),
+        ("tls://far:4222,tls://off:4222?authority=/a.pem", False),
+        ("tls://far:4222,nats://off:4222", True),
+        ("off:4222", True),
+    ],
+)
+def test_channels_that_lie_elsewhere_without_tls_are_a_notice(url: str, told: bool):
+    found = deployment_of({"deployment.config": {"type": "distributed", "natsServerUrl": url}}).notices
+    assert any("natsServerUrl" in notice and "to off in the clear" in notice for notice in found) == told

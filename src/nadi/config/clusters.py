@@ -5,6 +5,7 @@ Times are in ms. A worker whose file wants something else than that runs by itse
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -216,10 +217,33 @@ def notices(cluster: ClusterConfig, deployment: DeploymentConfig) -> Iterator[st
         yield from _of_others(deployment, _OF_PAIRS, HA)
         if deployment.transport == "nats" and deployment.nats_url and deployment.bootstrap_urls:
             yield "'deployment.config.bootstrapURLs' has no effect: channels are on NATS, by 'natsServerUrl'"
+        if deployment.transport == "nats" and (far := _in_the_clear(deployment.nats_url)):
+            yield f"'deployment.config.natsServerUrl': what apps say goes to {far} in the clear; name servers with TLS, as in tls://{far}:4222?authority=…"
         if deployment.transport == "kafka" and deployment.nats_url:
             yield "'deployment.config.natsServerUrl' has no effect: channels are on Kafka, by 'appCreatorClass'"
     else:
         yield from _alone(cluster, deployment)
+
+
+def _in_the_clear(urls: str) -> str:
+    """The first server on another machine to which nothing is encrypted, "" for none.
+
+    >>> _in_the_clear("nats://127.0.0.1:4222,nats://here:4222"), _in_the_clear("tls://here:4222,tls://there:4222?authority=/a.pem")
+    ('here', '')
+    """
+    for url in urls.partition("?")[0].split(","):
+        parts = urlsplit(url.strip() if "://" in url else f"nats://{url.strip()}")
+        if parts.scheme not in ("tls", "wss") and parts.hostname and not is_here(parts.hostname):
+            return parts.hostname
+    return ""
+
+
+def is_here(host: str) -> bool:
+    """Whether a name or an address is that of this machine's loopback."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _of_others(deployment: DeploymentConfig, names: frozenset[str], kind: str) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 import ssl
 import time
@@ -10,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nadi.config import Persistence
-from nadi.config.clusters import Interface
+from nadi.config.clusters import Interface, is_here
 from nadi.config.deployment import Deployment
 from nadi.config.places import FILES
 from nadi.errors import error
@@ -52,7 +51,7 @@ def network_of(deployment: Deployment, own: Interface) -> HttpNetwork:
     given = deployment.sections.deployment_config.managers
     known = {one.address: Credentials(one.username, one.password.get_secret_value()) for one in given}
     for interface in (*given, own):
-        if key is None and interface.scheme == "http" and not _is_here(interface.host):
+        if key is None and interface.scheme == "http" and not is_here(interface.host):
             wanted = "a text of at least 32 random characters, the same on all nodes: without it passwords would travel in the clear"
             raise error("INVALID_SETTING", name="nadi.cluster.secret", value="missing", wanted=wanted)
     others = Credentials(own.username, own.password.get_secret_value())
@@ -104,10 +103,3 @@ def shared_persistence(deployment: Deployment) -> Persistence:
         return replace(found, location=inside(state, found.location))
     folder = Path(state.removeprefix("file://")).resolve() / found.location
     return replace(found, location=str(folder))
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
