@@ -168,6 +168,7 @@ class ClusterSecurity(Section):
     """`nadi.cluster`: what the nodes of a cluster know each other by, how large channels get, and where a node takes messages for http sources."""
 
     secret: SecretStr = SecretStr("")
+    accepted: tuple[SecretStr, ...] = Field(default=(), alias="acceptedSecrets")
     authority: str = ""
     channel_bytes: int = Field(default=-1, ge=-1, alias="channelBytes")
     channel_replicas: int = Field(default=1, ge=1, le=5, alias="channelReplicas")
@@ -178,6 +179,13 @@ class ClusterSecurity(Section):
     def _is_long(cls, value: SecretStr) -> SecretStr:
         if 0 < len(value.get_secret_value()) < 32:
             raise ValueError("a text of at least 32 random characters")
+        return value
+
+    @field_validator("accepted")
+    @classmethod
+    def _are_long(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        if any(len(one.get_secret_value()) < 32 for one in value):
+            raise ValueError("a list of texts of at least 32 random characters each")
         return value
 
     @field_validator("entrance")
@@ -206,8 +214,12 @@ def listener_of(url: str) -> tuple[str, str, int]:
     return parts.scheme, parts.hostname, port
 
 
-def notices(cluster: ClusterConfig, deployment: DeploymentConfig) -> Iterator[str]:
+def notices(cluster: ClusterConfig, deployment: DeploymentConfig, own: ClusterSecurity) -> Iterator[str]:
     """What has no effect in a deployment of this type; and strong words: two nodes that do not know of each other would both run the same apps."""
+    if own.accepted and not deployment.is_distributed:
+        yield f"'nadi.cluster.acceptedSecrets' has no effect: it is for the type '{DISTRIBUTED}'"
+    elif own.accepted and not own.secret.get_secret_value():
+        yield "'nadi.cluster.acceptedSecrets' has no effect without 'nadi.cluster.secret': nodes do not sign what they ask"
     if deployment.is_pair:
         yield from _of_others(deployment, _OF_CLUSTERS, DISTRIBUTED)
         if "polling" in cluster.strategy.model_fields_set:

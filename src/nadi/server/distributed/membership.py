@@ -41,8 +41,9 @@ def incarnation() -> str:
 
 def node_key(deployment: Deployment) -> NodeKey | None:
     """What the nodes of the cluster sign requests with; None where they come with names and passwords."""
-    secret = deployment.sections.own.cluster.secret.get_secret_value()
-    return NodeKey(secret) if secret else None
+    own = deployment.sections.own.cluster
+    secret = own.secret.get_secret_value()
+    return NodeKey(secret, accepted=[one.get_secret_value() for one in own.accepted]) if secret else None
 
 
 def network_of(deployment: Deployment, own: Interface) -> HttpNetwork:
