@@ -32,6 +32,7 @@ from nadi.errors.redaction import redacted
 from nadi.pipeline.node import NodeOptions
 from nadi.pipeline.stoprequest import StopRequest
 from nadi.server import frontdoor
+from nadi.server.appfiles import SUFFIX
 from nadi.server.distributed.channelplace import ChannelPlace
 from nadi.server.distributed.clusterapps import ClusterApps
 from nadi.server.distributed.clusterstatistics import ClusterStatistics
@@ -164,6 +165,7 @@ class ClusterManager:
             self._store.open()
             self._coordination.start()
             started.callback(self._coordination.close)
+            self._mention_files()
             self._statistics.start(lambda _app: False)
             started.callback(self._statistics.close)
             answers = nodemessages.manager_answers(self._answer, self._timing.interval, self._timing.retries)
@@ -189,6 +191,12 @@ class ClusterManager:
             self._stop.wait()
         if self._reason is not None:
             raise self._reason
+
+    def _mention_files(self) -> None:
+        """An app of a cluster is a row in its database, which all managers see: a file would be known to one of them, and go with its machine."""
+        if found := sorted(path.name for path in self._home.apps.glob(f"*{SUFFIX}")):
+            how = "a manager takes apps over REST: nadi app deploy <file> --url <manager>"
+            self._say(f"warning: not deployed: {', '.join(found)} in {self._home.apps}; {how}")
 
     async def _life(self) -> None:
         house = asyncio.create_task(self._old_versions.run())
