@@ -5,7 +5,8 @@
      "readers": [{"instance": "Meters-totals-1", "parts": [0], "lagChunks": 3, "lagMs": 120, "committed": true}],
      "keptFor": {"kind": "revision", "name": "1700000000000__Meters", "chunks": 71}}
 
-`lagChunks` are the chunks that a reader has not committed, `lagMs` how far its last cut is behind the clock of who fills the channel and is furthest behind.
+`lagChunks` are the chunks that a reader has not committed, `lagMs` how far its last cut is behind the clock of who fills the channel and is furthest behind: 0
+where there is nothing to read.
 `keptFor` is whose need is the oldest, a reader's or a revision's, and how many chunks it keeps from going; null where nobody keeps any.
 """
 
@@ -73,6 +74,8 @@ def _reader(ends: Ends, read: Read, cut: Cut | None, tails: Mapping[str, Progres
     mine = {place[1:]: chunk for place, chunk in needs.items() if place[0] == read.reading.channel.name}
     parts = list(read.reading.assigned)
     lag = _unread({place: chunk for place, chunk in mine.items() if place[1] in parts}, tails)
+    if behind is not None and not lag:
+        behind = 0  # who has nothing to read makes no cut, while the clocks of producers go on
     return {
         "instance": ends.instance,
         "parts": parts,
