@@ -624,6 +624,11 @@ def test_a_database_that_is_away_is_503(cluster: RestCluster, monkeypatch: pytes
 # ---- the node
 
 
+def test_the_statistics_of_a_manager_name_its_group_where_there_may_be_several(cluster: RestCluster, bare: RestCluster):
+    assert cluster.ask("GET", "/statistics").json()["clusterID"] == "test"
+    assert bare.ask("GET", "/statistics").json()["clusterID"] == "Single Node Deployments"
+
+
 def test_the_manager_measures_itself(cluster: RestCluster):
     assert cluster.ask("GET", "/statistics").json()["runningStatus"] == "Reachable"
     body = {"statsEnable": True}

@@ -267,7 +267,9 @@ class ClusterManager:
                 clusterchanges.routes(self._apps),
                 node_routes(self._facts, "manager"),
                 statistics.node_routes(
-                    self._statistics, lambda: last_revision(shared_persistence(self._configured), self._home.state)
+                    self._statistics,
+                    lambda: last_revision(shared_persistence(self._configured), self._home.state),
+                    group=self._election.group if cluster.enabled else "",
                 ),
                 login.routes(self._door.login_api),
                 permissions.routes(identity.permissions, identity.provider),
