@@ -33,6 +33,7 @@ from nadi.pipeline.node import NodeOptions
 from nadi.pipeline.stoprequest import StopRequest
 from nadi.server import frontdoor
 from nadi.server.appfiles import SUFFIX
+from nadi.server.distributed.channelmeters import ChannelMeters
 from nadi.server.distributed.channelplace import ChannelPlace
 from nadi.server.distributed.clusterapps import ClusterApps
 from nadi.server.distributed.clusterstatistics import ClusterStatistics
@@ -149,6 +150,7 @@ class ClusterManager:
             self._coordination.submit,
         )
         self._statistics = statistics_for(deployment, options, home.folder)
+        self._statistics.feed(ChannelMeters(self._coordination.submit, self._store, self._upkeep.report_of, self.leads))
         self._stop = StopRequest()  # an event of `threading` would not be safe in a handler of signals
         self._reason: BaseException | None = None
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
