@@ -324,6 +324,7 @@ def test_a_channel_shows_who_is_behind_and_for_whom_it_keeps_chunks(cluster: Clu
     }
     away = shown(channel, -1, Told(away="it is away"), ends, stand, {})
     assert (away["bytes"], away["away"], away["keptFor"]) == (None, "it is away", None)
+    assert [(r["lagChunks"], r["lagMs"]) for r in away["readers"]] == [(None, None)] * 2, "nobody knows"
 
 
 def test_what_an_instance_needs_follows_from_its_cut(cluster: Cluster):
