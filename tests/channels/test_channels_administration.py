@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from channels_memory import all_of, delivery, give, log_on, sink_on
 
-from nadi.channels import administration
+from nadi.channels import administration, kafkatopics, outside
 from nadi.channels.options import Channel
 from nadi.channels.records import CLOSE
 from nadi.channels.transport import Bounds, open_transport
@@ -98,3 +98,17 @@ def test_a_trim_that_is_made_again_or_late_takes_nothing_that_a_later_one_has_le
     for part, end in enumerate(ends):
         rows_left = [p for m in log.read(part, end // 2, end) for p in m.positions.tolist()]
         assert sorted(set(rows_left)) == list(range(end // 2, end))
+
+
+def test_topics_on_several_brokers_have_what_they_acknowledge_on_most_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {}
+    monkeypatch.setattr(kafkatopics, "create", lambda _admin, topics, _name: made.update({t.topic: t for t in topics}))
+    on_kafka = Channel("kafka", "A.S", 2, "127.0.0.1:1", {"bootstrap.servers": "127.0.0.1:1"})
+    monkeypatch.setattr(outside, "parts", lambda _channel: 0)
+    for replicas, least in ((1, "1"), (2, "2"), (3, "2"), (5, "3")):
+        made.clear()
+        administration.create(on_kafka, Bounds(replicas=replicas))
+        outside.create(Channel("kafka", "A.Ctl", 1, "127.0.0.1:1"), Bounds(replicas=replicas))
+        assert len(made) == 3, "rows, progress records, and what comes from outside"
+        assert {topic.replication_factor for topic in made.values()} == {replicas}
+        assert {topic.config["min.insync.replicas"] for topic in made.values()} == {least}

@@ -16,7 +16,7 @@ from nadi.functions.registry import default_registry
 from nadi.io import registry as connector_types
 from nadi.io.contract import Connector, Messages, Place
 from nadi.io.jetstream import Outgoing, ensure_stream, publish_all, stream_config
-from nadi.io.natsclient import NatsClient
+from nadi.io.natsclient import NatsClient, api
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import connectors, make_source_mapper, open_log
 from nadi.plan import plan_app
@@ -122,6 +122,25 @@ def test_what_is_there_stays_as_it_is_also_when_the_app_goes(server: Server) -> 
     place.remove(topology)
     assert outside.parts(Channel(server.transport, reg, 1, server.address)) > 0
     assert events(topology, f"{name}-whole-1", "Reg") == [("x", 1)]
+
+
+def test_on_nats_an_app_that_lets_nothing_be_created_has_its_own_channels_with_their_bounds_as_long_as_it_is_there(
+    nats: NatsServer,
+) -> None:
+    """Who first used one made it before: without a bound, on one server, and for good."""
+    name = f"A{uuid4().hex[:8]}"
+    off = f"@app:name('{name}') @app:transportChannelCreationEnabled('false')\ndefine stream S (k string);\n"
+    off += "@dist(execGroup='a') from S select k insert into T; @dist(execGroup='b') from T select k insert into U;"
+    topology = cut(Server("nats", nats.url), off)
+    place = ChannelPlace("nats", nats.url, Bounds(bytes=123_456))
+    place.create(topology)
+    stream, client = f"nadi-channel-{name}_T", NatsClient(nats.url)
+    made = client.call(lambda nc: api(nc, f"STREAM.INFO.{stream}"))
+    assert made["config"]["max_bytes"] == 123_456
+    assert outside.parts(Channel("nats", f"{name}_S", 1, nats.url)) == 0, "who fills it makes it"
+    place.remove(topology)
+    assert client.call(lambda nc: api(nc, f"STREAM.INFO.{stream}")) == {}
+    client.close()
 
 
 def test_a_subject_that_a_stream_holds_gets_no_other_one(nats: NatsServer) -> None:

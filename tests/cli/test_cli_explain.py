@@ -124,3 +124,22 @@ def test_dist_names_what_other_workers_do_not_find_and_what_does_not_refuse_a_ru
         "  the file sink of O",
     ]
     assert "TARGET_CHANGED" in notes
+
+
+STORED = """@app:name('Kept')
+@source(type='http', receiver.url='http://h') define stream S (k string, v double);
+define stream Ask (k string);
+@sink(type='log') define stream O (k string, total double);
+@store(type='rdbms', jdbc.url='jdbc:sqlite:x.db') define aggregation A from S select k, sum(v) as total group by k aggregate every sec ... day;
+@dist(execGroup='g', parallel='2') from Ask join A on Ask.k == A.k within 0L, 9L per 'days' select Ask.k, A.total insert into O;
+"""
+
+
+def test_dist_shows_how_an_app_is_cut_that_nodes_cannot_run_yet_and_says_so(tmp_path):
+    path = tmp_path / "kept.siddhi"
+    path.write_text(STORED, encoding="utf-8")
+    told = CliRunner().invoke(cli, ["explain", str(path), "--dist"])
+    assert told.exit_code == 0, told.exception
+    assert "group Kept_aggregation-A: 1 instance" in told.output
+    assert "'A' is an aggregation with a @store, which nodes do not run yet" in told.output
+    assert "the log sink of O" in told.output

@@ -77,6 +77,7 @@ def test_an_interface_without_a_port_has_that_of_its_kind_of_node():
         ({"deployment.config": {"heartbeatInterval": 0}}, "deployment.config.heartbeatInterval"),
         ({"cluster.config": {"coordinationStrategyClass": "ZooKeeper"}}, "cluster.config.coordinationStrategyClass"),
         ({"nadi": {"cluster": {"secret": "short"}}}, "nadi.cluster.secret"),
+        ({"nadi": {"cluster": {"acceptedSecrets": ["s" * 32, "short"]}}}, "nadi.cluster.acceptedSecrets"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_path(content: dict[str, Any], name: str):
@@ -99,11 +100,12 @@ def test_an_unknown_key_is_a_notice():
 
 def test_passwords_and_the_secret_are_not_shown():
     content = {
-        "nadi": {"cluster": {"secret": "s" * 32}},
+        "nadi": {"cluster": {"secret": "s" * 32, "acceptedSecrets": ["o" * 32]}},
         "deployment.config": {"type": "distributed", "resourceManagers": [{"host": "m", "password": "hidden-one"}]},
     }
     shown = str(as_yaml(deployment_of(content)))
     assert "s" * 32 not in shown
+    assert "o" * 32 not in shown
     assert "hidden-one" not in shown
 
 
@@ -117,3 +119,26 @@ def test_an_entrance_may_be_left_out():
     assert deployment_of({}).sections.own.cluster.entrance_at is None
     given = deployment_of({"nadi": {"cluster": {"entrance": "https://[::]:8290"}}})
     assert given.sections.own.cluster.entrance_at == ("https", "::", 8290)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("nats://127.0.0.1:4222,nats://localhost:4222", False),
+        ("tls://far:4222,tls://off:4222?authority=/a.pem", False),
+        ("tls://far:4222,nats://off:4222", True),
+        ("off:4222", True),
+    ],
+)
+def test_channels_that_lie_elsewhere_without_tls_are_a_notice(url: str, told: bool):
+    found = deployment_of({"deployment.config": {"type": "distributed", "natsServerUrl": url}}).notices
+    assert any("natsServerUrl" in notice and "to off in the clear" in notice for notice in found) == told
+
+
+@pytest.mark.parametrize(
+    ("type_", "secret", "told"), [("distributed", "s" * 32, False), ("distributed", "", True), ("ha", "s" * 32, True)]
+)
+def test_secrets_that_nobody_looks_at_are_a_notice(type_: str, secret: str, told: bool):
+    own = {"cluster": {"secret": secret, "acceptedSecrets": ["o" * 32]}}
+    found = deployment_of({"deployment.config": {"type": type_}, "nadi": own}).notices
+    assert any("acceptedSecrets" in notice for notice in found) == told

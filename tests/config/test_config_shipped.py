@@ -147,7 +147,13 @@ def test_only_files_of_h2_are_replaced(url: str, becomes: str):
             "'deployment.config.eventSyncServer' has no effect: it is for the type 'ha'",
         ),
         (
-            {"deployment.config": {"type": "distributed", "natsServerUrl": "nats://h", "bootstrapURLs": "k:9092"}},
+            {
+                "deployment.config": {
+                    "type": "distributed",
+                    "natsServerUrl": "nats://localhost",
+                    "bootstrapURLs": "k:9092",
+                }
+            },
             "'deployment.config.bootstrapURLs' has no effect: channels are on NATS, by 'natsServerUrl'",
         ),
         (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from docpages import ROOT
-from servers.databases import NotPossible, postgres
+from servers.databases import NotPossible, mariadb, postgres
 from sqlalchemy import text
 
 from nadi.config.deployment import Deployment, deployment_of
@@ -65,6 +65,30 @@ def test_the_certificates_are_those_of_the_machines_and_the_authority_is_trusted
             capture_output=True,
         )
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_sql_for_mysql_makes_what_nodes_connect_to():
+    (commands,) = blocks("sql")
+    urls = re.findall(r"`((?:jdbc:)?mysql://[^`]*)`", PAGE)
+    try:
+        with mariadb() as server:
+            engine = connect(Address(server.jdbc.replace("/test", "/mysql"), server.user, server.password))
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                commands = commands.replace("'nadi'@", "'other'@")  # the server's own administrator is called nadi
+                for command in filter(str.strip, commands.split(";")):
+                    connection.exec_driver_sql(command.replace("%", "%%"))  # a lone % is a parameter to the driver
+            engine.dispose()
+            assert len(urls) == 2
+            for url in urls:
+                at = url.replace("db.example.com:3306", f"127.0.0.1:{server.port}")
+                at = at.replace("nadi:${env:NADI_DB_PASSWORD}", "other:change-this")
+                own = connect(Address(at, "other", "change-this"))
+                with own.begin() as connection:
+                    connection.execute(text("create table made (a int)"))
+                own.dispose()
+    except NotPossible as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Turns where the stream of the rows has replicas on three servers: what it compares it compares one message at a time."""
+"""Streams with replicas on three servers; and turns where that of the rows is one: what it compares it compares one message at a time."""
 
 from __future__ import annotations
 
@@ -93,3 +93,28 @@ def test_who_takes_over_in_the_middle_of_what_another_one_publishes_goes_on_ther
     assert told == ["SEQUENCE_TAKEN"]
     found = [int(m.data) for part in stream.read(1, stream.bounds().last + 1) for m in part]
     assert found == list(range(ROWS))
+
+
+def replicas_of(client: NatsClient, stream: str) -> int:
+    told = client.call(lambda nc: api(nc, f"STREAM.INFO.{stream}"))
+    return int(told["config"]["num_replicas"])
+
+
+def test_a_stream_that_has_fewer_replicas_than_are_wanted_gets_them_and_keeps_what_it_has(client: NatsClient) -> None:
+    before = stream_config("Before", ["before"])
+    eventually(lambda: goes(lambda: client.call(lambda nc: ensure_stream(nc, before))))
+    client.call(lambda nc: nc.jetstream().publish("before", b"row"))
+    assert replicas_of(client, "Before") == 1
+    wanted = {**before, "num_replicas": 3}
+    eventually(lambda: goes(lambda: client.call(lambda nc: ensure_stream(nc, wanted))))
+    assert replicas_of(client, "Before") == 3
+    client.call(lambda nc: ensure_stream(nc, before))
+    assert replicas_of(client, "Before") == 3, "nobody takes away what another one wants"
+    assert client.call(lambda nc: api(nc, "STREAM.INFO.Before"))["state"]["messages"] == 1
+
+
+def test_replicas_for_which_there_are_not_enough_servers_are_refused(client: NatsClient) -> None:
+    few = stream_config("Few", ["few"])
+    eventually(lambda: goes(lambda: client.call(lambda nc: ensure_stream(nc, few))))
+    with pytest.raises(NadiError, match="REFUSED"):
+        client.call(lambda nc: ensure_stream(nc, {**few, "num_replicas": 5}))

@@ -172,7 +172,7 @@ def mariadb() -> Iterator[Database]:
         first.write_text(
             "CREATE DATABASE IF NOT EXISTS test;\n"
             "CREATE OR REPLACE USER nadi@'%' IDENTIFIED BY 'secret1';\n"
-            "GRANT ALL ON *.* TO nadi@'%';\nFLUSH PRIVILEGES;\n"
+            "GRANT ALL ON *.* TO nadi@'%' WITH GRANT OPTION;\nFLUSH PRIVILEGES;\n"
         )
         first.chmod(0o644)
         options = [f"--datadir={data}", f"--port={port}", f"--socket={socket_}", f"--init-file={first}"]

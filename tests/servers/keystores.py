@@ -49,6 +49,27 @@ def write_store(folder: Path, password: str) -> tuple[Path, Path]:
     return store, trusted
 
 
+class Authority:
+    """An authority of a cluster's own: what it signs is for nodes on 127.0.0.1, as server and as client."""
+
+    def __init__(self, folder: Path, name: str = "authority") -> None:
+        self._folder, self._name = folder, name
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self.file = folder / f"{name}.pem"
+        own = _signed(name, self._key, name, self._key, True)
+        self.file.write_bytes(own.public_bytes(serialization.Encoding.PEM))
+
+    def sign(self, name: str) -> tuple[Path, Path]:
+        """The files of a certificate and its key; those that have the name are replaced."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate, secret = self._folder / f"{name}.pem", self._folder / f"{name}.key"
+        signed = _signed(name, key, self._name, self._key, False)
+        certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+        plain = serialization.NoEncryption()
+        secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
+        return certificate, secret
+
+
 def write_java_store(folder: Path) -> Path:
     """The beginning of a file as keytool made them until Java 8."""
     file = folder / "wso2carbon.jks"

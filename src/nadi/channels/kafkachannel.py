@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
 
 from nadi.channels import kafkatopics
 from nadi.channels.fill import Bound, Fill
@@ -82,7 +82,7 @@ class KafkaChannel:
 
     def create(self, bounds: Bounds) -> None:
         topics = [
-            NewTopic(name, parts, bounds.replicas, config=_KEPT)
+            kafkatopics.wanted(name, parts, bounds.replicas, _KEPT)
             for name, parts in ((self._topic, self._channel.parts), (self._told, 1))
         ]
         with self._translated():

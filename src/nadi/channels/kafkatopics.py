@@ -15,6 +15,15 @@ SETTLED_WITHIN = 30.0  # seconds
 LOOK = 0.05  # seconds between two looks
 
 
+def wanted(name: str, parts: int, replicas: int, kept: Mapping[str, str]) -> NewTopic:
+    """A topic that has what was acknowledged on most of its brokers: else what one had that dies a moment later would be lost, however many copies there are.
+
+    >>> wanted("A.S", 2, 3, {"retention.ms": "-1"}).config
+    {'retention.ms': '-1', 'min.insync.replicas': '2'}
+    """
+    return NewTopic(name, parts, replicas, config={**kept, "min.insync.replicas": str(replicas // 2 + 1)})
+
+
 def create(admin: AdminClient, topics: Sequence[NewTopic], connector: str) -> None:
     """Make topics; those that are there stay as they are. They can be used on return. Errors: KafkaException, CONNECTION_UNAVAILABLE."""
     until = time.monotonic() + SETTLED_WITHIN

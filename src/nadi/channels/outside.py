@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import NewTopic
 from nats.aio.client import Client as Connection
 
 from nadi.channels import kafkatopics
@@ -74,7 +73,7 @@ def _client(channel: Channel) -> NatsClient:
 def _create_topic(channel: Channel, bounds: Bounds) -> None:
     asking = _connector(channel.name, channel.servers)
     kept = {"retention.ms": "-1", "retention.bytes": "-1"}  # an app that is away for long reads all that has come
-    wanted = NewTopic(channel.name, channel.parts, bounds.replicas, config=kept)
+    wanted = kafkatopics.wanted(channel.name, channel.parts, bounds.replicas, kept)
     try:
         admin = admin_of(asking)  # it lives as long as somebody has it
         kafkatopics.create(admin, [wanted], name_of(asking))

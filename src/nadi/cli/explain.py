@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from nadi.config.variables import variables_of
 from nadi.functions.registry import default_registry
 from nadi.io import registry
 from nadi.io.moves import notes_on_moves
-from nadi.lang import settled
+from nadi.lang import parse, settled
 from nadi.plan import explained, explanation, plan_app
 from nadi.plan.distribution import Placement, Topology, distribute, drawn, record, svg
 from nadi.plan.nodes import App
@@ -47,7 +47,8 @@ def explain_dist(
         NadiError: the file cannot be read, its text makes no app, or the app cannot be cut as its @dist say.
     """
     topology = _cut(path, env, transport, spark)
-    topology = replace(topology, notes=(*topology.notes, *notes_on_moves(_planned(path, env))))
+    # The text and not its plan: an app that can be cut may have what a node cannot plan yet, and the notes of the topology say so.
+    topology = replace(topology, notes=(*topology.notes, *notes_on_moves(parse(_text(path, env)[0]))))
     if picture is not None:
         picture.write_text(svg(topology), encoding="utf-8")
     return json.dumps(record(topology), indent=2, ensure_ascii=False) + "\n" if as_json else drawn(topology)
@@ -66,7 +67,7 @@ def partial_apps(
 
 
 def _cut(path: Path, env: Sequence[str], transport: str, spark: bool) -> Topology:
-    kept, connections = settled(app_text(path), variables_of(env), file=str(path))
+    kept, connections = _text(path, env)
     placement = Placement.SPARK if spark else Placement.INSTANCES
     return distribute(
         kept,
@@ -80,5 +81,10 @@ def _cut(path: Path, env: Sequence[str], transport: str, spark: bool) -> Topolog
 
 
 def _planned(path: Path, env: Sequence[str]) -> App:
-    kept, connections = settled(app_text(path), variables_of(env), file=str(path))
+    kept, connections = _text(path, env)
     return plan_app(kept, default_registry(), file=str(path), connections=connections)
+
+
+def _text(path: Path, env: Sequence[str]) -> tuple[str, Mapping[str, str]]:
+    """The text of the app in a file, and the values for connections in it."""
+    return settled(app_text(path), variables_of(env), file=str(path))

@@ -5,6 +5,7 @@ Times are in ms. A worker whose file wants something else than that runs by itse
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -167,6 +168,7 @@ class ClusterSecurity(Section):
     """`nadi.cluster`: what the nodes of a cluster know each other by, how large channels get, and where a node takes messages for http sources."""
 
     secret: SecretStr = SecretStr("")
+    accepted: tuple[SecretStr, ...] = Field(default=(), alias="acceptedSecrets")
     authority: str = ""
     channel_bytes: int = Field(default=-1, ge=-1, alias="channelBytes")
     channel_replicas: int = Field(default=1, ge=1, le=5, alias="channelReplicas")
@@ -177,6 +179,13 @@ class ClusterSecurity(Section):
     def _is_long(cls, value: SecretStr) -> SecretStr:
         if 0 < len(value.get_secret_value()) < 32:
             raise ValueError("a text of at least 32 random characters")
+        return value
+
+    @field_validator("accepted")
+    @classmethod
+    def _are_long(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        if any(len(one.get_secret_value()) < 32 for one in value):
+            raise ValueError("a list of texts of at least 32 random characters each")
         return value
 
     @field_validator("entrance")
@@ -205,8 +214,12 @@ def listener_of(url: str) -> tuple[str, str, int]:
     return parts.scheme, parts.hostname, port
 
 
-def notices(cluster: ClusterConfig, deployment: DeploymentConfig) -> Iterator[str]:
+def notices(cluster: ClusterConfig, deployment: DeploymentConfig, own: ClusterSecurity) -> Iterator[str]:
     """What has no effect in a deployment of this type; and strong words: two nodes that do not know of each other would both run the same apps."""
+    if own.accepted and not deployment.is_distributed:
+        yield f"'nadi.cluster.acceptedSecrets' has no effect: it is for the type '{DISTRIBUTED}'"
+    elif own.accepted and not own.secret.get_secret_value():
+        yield "'nadi.cluster.acceptedSecrets' has no effect without 'nadi.cluster.secret': nodes do not sign what they ask"
     if deployment.is_pair:
         yield from _of_others(deployment, _OF_CLUSTERS, DISTRIBUTED)
         if "polling" in cluster.strategy.model_fields_set:
@@ -216,10 +229,33 @@ def notices(cluster: ClusterConfig, deployment: DeploymentConfig) -> Iterator[st
         yield from _of_others(deployment, _OF_PAIRS, HA)
         if deployment.transport == "nats" and deployment.nats_url and deployment.bootstrap_urls:
             yield "'deployment.config.bootstrapURLs' has no effect: channels are on NATS, by 'natsServerUrl'"
+        if deployment.transport == "nats" and (far := _in_the_clear(deployment.nats_url)):
+            yield f"'deployment.config.natsServerUrl': what apps say goes to {far} in the clear; name servers with TLS, as in tls://{far}:4222?authority=…"
         if deployment.transport == "kafka" and deployment.nats_url:
             yield "'deployment.config.natsServerUrl' has no effect: channels are on Kafka, by 'appCreatorClass'"
     else:
         yield from _alone(cluster, deployment)
+
+
+def _in_the_clear(urls: str) -> str:
+    """The first server on another machine to which nothing is encrypted, "" for none.
+
+    >>> _in_the_clear("nats://127.0.0.1:4222,nats://here:4222"), _in_the_clear("tls://here:4222,tls://there:4222?authority=/a.pem")
+    ('here', '')
+    """
+    for url in urls.partition("?")[0].split(","):
+        parts = urlsplit(url.strip() if "://" in url else f"nats://{url.strip()}")
+        if parts.scheme not in ("tls", "wss") and parts.hostname and not is_here(parts.hostname):
+            return parts.hostname
+    return ""
+
+
+def is_here(host: str) -> bool:
+    """Whether a name or an address is that of this machine's loopback."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _of_others(deployment: DeploymentConfig, names: frozenset[str], kind: str) -> Iterator[str]:

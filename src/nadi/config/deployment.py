@@ -314,7 +314,7 @@ def _notices(sections: Sections) -> Iterator[str]:
         ("nadi.cluster", sections.own.cluster),
     ):
         yield from notices_of(section, name, _is_settled)
-    yield from clusters.notices(sections.cluster, sections.deployment_config)
+    yield from clusters.notices(sections.cluster, sections.deployment_config, sections.own.cluster)
     yield from extensions.notices(sections.extensions, sections.properties)
     yield from sections.datasources.notices()
     yield from sections.auth.notices()

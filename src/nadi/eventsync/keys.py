@@ -52,9 +52,9 @@ class Keys:
         """What the listener shows, and the check-sum of it. Errors: CERTIFICATE_UNUSABLE."""
         if self.tls is None:
             return None, b""
-        context = self.tls.context()
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
         try:
+            context = self.tls.loaded()  # it stays as it is: the handshake proves the certificate of this check-sum
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
             first = self.tls.certificate.read_bytes().partition(_END)[0] + _END
             der = ssl.PEM_cert_to_DER_cert(first[first.index(b"-----BEGIN") :].decode("ascii"))
         except (OSError, ValueError) as reason:

@@ -85,14 +85,14 @@ async def find_stream(connection: Connection, subject: str) -> str:
 
 
 async def ensure_stream(connection: Connection, config: Mapping[str, Any]) -> None:
-    """Make a stream with this configuration unless one of its name exists.
+    """Make a stream with this configuration unless one of its name exists; that one gets as many replicas, where it has fewer.
 
     The server answers before the files of a deleted stream are gone and may then refuse a new one of that name for a moment.
 
-    Errors: CONNECTION_UNAVAILABLE (not within MADE_WITHIN seconds), REFUSED.
+    Errors: CONNECTION_UNAVAILABLE (not within MADE_WITHIN seconds), REFUSED, also where there are not enough servers for the replicas.
     """
     name, until = config["name"], time.monotonic() + MADE_WITHIN
-    while not await api(connection, f"STREAM.INFO.{name}"):
+    while not (there := await api(connection, f"STREAM.INFO.{name}")):
         try:
             await api(connection, f"STREAM.CREATE.{name}", config)
         except ConnectionUnavailableException:
@@ -101,6 +101,9 @@ async def ensure_stream(connection: Connection, config: Mapping[str, Any]) -> No
             await asyncio.sleep(0.05)
         else:
             return
+    wanted = config.get("num_replicas", 1)
+    if there["config"].get("num_replicas", 1) < wanted:
+        await api(connection, f"STREAM.UPDATE.{name}", {**there["config"], "num_replicas": wanted})
 
 
 def stream_config(name: str, subjects: Sequence[str]) -> dict[str, Any]:

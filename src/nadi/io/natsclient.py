@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
@@ -25,6 +26,7 @@ from nadi.errors import error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.natsidentity import context, parted, replicas_of
 from nadi.io.natstransport import SecuredTransport
+from nadi.io.natstrust import trust_of
 from nadi.io.retry import Gate, Policy
 from nadi.replica.address import replica_of
 
@@ -62,7 +64,14 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 
 
 class _Connection(Connection):
-    """A connection of nats-py that always tells when it is lost."""
+    """A connection of nats-py that always tells when it is lost, and says nothing before TLS where it is `secured`."""
+
+    secured: ssl.SSLContext | None = None
+
+    async def _connect_to_server(self, s: Any) -> None:
+        if self.secured is not None:  # for each server of a list: nats-py would go on without ours after the first one
+            self._transport = SecuredTransport(self.secured)
+        await super()._connect_to_server(s)
 
     async def _process_op_err(self, e: Exception) -> None:
         # nats-py would send what is left, fail, and tell nobody
@@ -82,6 +91,7 @@ class NatsClient:
     def __init__(self, url: str, user: str = "", password: str = "", policy: Policy = Policy(20, 1_000)) -> None:  # noqa: B008
         self.url = url
         self._addresses, self._identity = parted(url)
+        self._trust = trust_of(url)
         self.replicas = replicas_of(url)
         self.replica = replica_of(url)[1]
         self.copied: dict[
@@ -192,9 +202,7 @@ class NatsClient:
         try:
             proof = self._proof(connection)
         except OSError as reason:
-            said = (
-                f"its key {self._identity} cannot be read ({reason.strerror}): the node that it belongs to does not run"
-            )
+            said = self._unread(reason)
             self._gate.failed(said)
             raise self._unavailable(said) from reason
         try:
@@ -229,13 +237,22 @@ class NatsClient:
         self._connection = connection
         return connection
 
-    def _proof(self, connection: Connection) -> dict[str, Any]:
-        """What nats-py is told of TLS where the server has an identity. Errors: OSError, where nobody has that identity any more."""
-        if self._identity is None:
+    def _proof(self, connection: _Connection) -> dict[str, Any]:
+        """What nats-py is told of TLS where the URL says whom to trust. Errors: OSError, where a file is not there: nobody has that identity any more."""
+        if self._identity is not None:
+            known = context(self._identity)
+        elif self._trust is not None:
+            known = self._trust.context()
+        else:
             return {}
-        known = context(self._identity)
-        connection._transport = SecuredTransport(known)
+        connection.secured = known
         return {"tls": known, "tls_handshake_first": True}
+
+    def _unread(self, reason: OSError) -> str:
+        if self._identity is None:
+            files = ", ".join(map(str, self._trust.files if self._trust else ()))
+            return f"of {files} one cannot be used ({reason.strerror or reason})"
+        return f"its key {self._identity} cannot be read ({reason.strerror}): the node that it belongs to does not run"
 
     def _lost(self) -> None:
         now = asyncio.get_running_loop().time()

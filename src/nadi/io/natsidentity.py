@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, quote
 
 from nadi.config.ownership import OWN_FILE
 from nadi.errors import error
+from nadi.io.natstrust import names_files
 from nadi.replica.address import replica_of
 
 LASTS = timedelta(days=3650)  # longer than any node runs
@@ -85,13 +86,15 @@ def parted(url: str) -> tuple[str, Path | None]:
     ('nats://user:secret@here:4222,nats://there:4222', None)
     >>> parted("nats://here:4222?replica=/n/sync.sock")
     ('nats://here:4222', None)
+    >>> parted("tls://here:4222?authority=/n/authority.pem")
+    ('tls://here:4222', None)
     """
     url, _socket = replica_of(url)
     address, _, query = url.partition("?")
     named = parse_qs(query)
     if _NAME in named:
         return address, Path(named[_NAME][0])
-    return (address, None) if _REPLICAS in named else (url, None)
+    return (address, None) if _REPLICAS in named or names_files(named) else (url, None)
 
 
 def replicas_of(url: str) -> int:

@@ -6,6 +6,7 @@ KeyStore(Path("node.p12"), "its password").context()
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import ssl
 import tempfile
@@ -32,13 +33,41 @@ class Tls:
     key: Path
 
     def context(self) -> ssl.SSLContext:
-        """What a server needs of them. Errors: CERTIFICATE_UNUSABLE."""
-        made = _context()
+        """What a server needs of them while it runs: who connects after they were renewed is shown the new ones. Errors: CERTIFICATE_UNUSABLE."""
         try:
-            made.load_cert_chain(self.certificate, self.key)
+            return _Renewed(self).first
         except (OSError, ssl.SSLError) as reason:
             raise error("CERTIFICATE_UNUSABLE", path=self.certificate, reason=reason) from reason
+
+    def loaded(self) -> ssl.SSLContext:
+        """What a server needs of them as they are now. Errors: OSError."""
+        made = _context()
+        made.load_cert_chain(self.certificate, self.key)
         return made
+
+
+class _Renewed:
+    """The newest certificate of two files, for the context of a server that goes on."""
+
+    def __init__(self, files: Tls) -> None:
+        """Errors: OSError."""
+        self._files = files
+        self._stamp = self._stamped()
+        self.first = self._newest = files.loaded()
+        self.first.sni_callback = self._show
+
+    def _show(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext) -> None:
+        """Called in each handshake. Files that are half renewed, or cannot be read, leave things as they are; the next handshake looks again."""
+        with contextlib.suppress(OSError):
+            stamp = self._stamped()
+            if stamp != self._stamp:
+                self._newest, self._stamp = self._files.loaded(), stamp
+        if self._newest is not self.first:
+            connection.context = self._newest
+
+    def _stamped(self) -> tuple[tuple[int, int], ...]:
+        found = (path.stat() for path in (self._files.certificate, self._files.key))
+        return tuple((stat.st_mtime_ns, stat.st_ino) for stat in found)
 
 
 @dataclass(frozen=True, slots=True)

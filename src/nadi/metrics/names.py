@@ -2,7 +2,7 @@
 
     org.wso2.siddhi.SiddhiApps.<app>.Siddhi.<Type>.<element>[.<function>].<metric>
 
-Names of nadi's own have the same form, with the types `App` and `Inputs`.
+Names of nadi's own have the same form, with the types `App`, `Inputs` and, at a manager, `Channels`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from nadi.metrics.levels import Level
 
 PREFIX = "org.wso2.siddhi.SiddhiApps"
 LATENCY, THROUGHPUT, MEMORY = "latency", "throughput", "memory"
+CHANNELS = "Channels"
 
 _DETAIL = frozenset(
     {

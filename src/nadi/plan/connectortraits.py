@@ -99,7 +99,8 @@ class SinkTraits:
 
     `guarantee`, and `why` it can be given, or what a receiver can do with repeated rows. `refuses`: what the target refuses for ever, so that `on.error` says
     what becomes of it ("": nothing). `announces`: it tells its readers how far the app has come (`nadi.io.contract.Announcing`). `journal`, `local`, `header`
-    and `topics` as of a source. `moved` as of a source; it also says what a run can still do that was replaced, where the target does not refuse it.
+    and `topics` as of a source. `moved` as of a source; it also says what a run can still do that was replaced, where the target does not refuse it. `alone`:
+    the options whose value one instance alone can have, each with what would become of several.
     """
 
     guarantee: Guarantee
@@ -111,6 +112,7 @@ class SinkTraits:
     header: bool
     topics: Topics | None
     moved: str
+    alone: tuple[tuple[str, str], ...] = ()
 
 
 class ConnectorCatalog(Protocol):

@@ -19,7 +19,7 @@ from nadi.metrics.appmeters import AppMeters
 from nadi.metrics.filters import Shown
 from nadi.metrics.lastminutes import LastMinutes, Point
 from nadi.metrics.levels import Level, Levels
-from nadi.metrics.names import LATENCY, MetricName
+from nadi.metrics.names import CHANNELS, LATENCY, MetricName
 from nadi.metrics.registry import Registry, Snapshot
 from nadi.metrics.reporters.poll import Polling
 from nadi.metrics.system import NodeGauges
@@ -217,6 +217,8 @@ class Statistics:
         )
 
     def _is_told(self, name: MetricName) -> bool:
+        if name.type == CHANNELS:  # of an app that has no level here
+            return self._shown.of(name.full)
         return name.level <= self.levels.of(name.app) if name.app else self._shown.of(name.element)
 
     def worker_metrics(self) -> WorkerMetrics:

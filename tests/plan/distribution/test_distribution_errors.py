@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nadi.errors import NadiError
-from nadi.plan.distribution import provisions
+from nadi.plan.distribution import Placement, provisions
 
 HEAD = """@app:name('P')
 @source(type='http') define stream S (k string, v int);
@@ -318,3 +318,62 @@ def test_two_channels_of_one_name_are_refused(cut):
 def test_a_group_whose_name_leads_out_of_its_folder_is_refused(cut):
     with pytest.raises(NadiError, match="APP_NAME_UNSAFE"):
         cut(HEAD + _dist("../x", 1, "from S select * insert into A;"))
+
+
+FILED = """@app:name('F')
+@source(type='http') define stream S (k string, v double);
+@source(type='http') define stream R (k string, v double);
+@sink(type='file', file.uri='/out/rows.jsonl', @map(type='json')) define stream O (k string, v double);
+@sink(type='file', file.uri='/out/more.jsonl', @map(type='json')) define stream P (k string, v double);
+"""
+MADE = "@dist(execGroup='{group}', parallel='{wide}') from {source}[v > 0.0] select k, v insert into {to};\n"
+
+
+def made(*groups: tuple[str, int, str, str]) -> str:
+    return FILED + "".join(MADE.format(group=g, wide=n, source=s, to=t) for g, n, s, t in groups)
+
+
+@pytest.mark.parametrize(
+    ("groups", "instances", "names"),
+    [
+        ((("g", 2, "S", "O"),), 2, "F-g"),
+        ((("g", 1, "S", "O"), ("h", 1, "R", "O")), 2, "F-g, F-h"),
+        ((("g", 1, "S", "O"), ("h", 3, "R", "O")), 4, "F-g, F-h"),
+    ],
+)
+def test_a_file_is_not_filled_by_several_instances_each_of_which_would_cut_off_what_the_others_wrote(
+    cut, groups, instances, names
+):
+    with pytest.raises(NadiError, match="DIST_SINK_SHARED") as refused:
+        cut(made(*groups))
+    told = f"{instances} instances of {names} would have a sink with file.uri='/out/rows.jsonl'"
+    assert told in refused.value.diagnostic.message
+    assert refused.value.diagnostic.span.line == 4
+
+
+def test_nor_by_two_sinks_of_two_groups(cut):
+    text = made(("g", 1, "S", "O"), ("h", 1, "R", "P"))
+    assert len(cut(text).instances) == 2
+    with pytest.raises(NadiError, match="2 instances of F-g, F-h would have a sink with"):
+        cut(text.replace("more.jsonl", "rows.jsonl"))
+
+
+def test_several_instances_fill_a_folder_and_one_group_of_one_instance_fills_a_file(cut):
+    wide = made(("g", 2, "S", "O"), ("h", 3, "R", "P"))
+    folders = wide.replace("file.uri", "dir.uri")
+    assert len(cut(folders).group("g").instances) == 2
+    assert len(cut(made(("g", 1, "S", "O"), ("g", 1, "R", "O"))).group("g").instances) == 1
+
+
+def test_on_a_spark_cluster_a_group_of_several_buckets_fills_a_file(cut):
+    assert len(cut(made(("g", 2, "S", "O")), placement=Placement.SPARK).group("g").instances) == 1
+    with pytest.raises(NadiError, match="DIST_SINK_SHARED"):
+        cut(made(("g", 1, "S", "O"), ("h", 1, "R", "O")), placement=Placement.SPARK)
+
+
+def test_instances_do_not_come_to_a_broker_under_one_name(cut):
+    sink = "@sink(type='mqtt', url='tcp://h:1883', topic='t', client.id='me', @map(type='json'))"
+    text = made(("g", 2, "S", "O")).replace(FILED.splitlines()[3], sink + " define stream O (k string, v double);")
+    with pytest.raises(NadiError, match=r"with client\.id='me': the broker would end the connection of each"):
+        cut(text)
+    assert cut(text.replace("client.id='me', ", ""))

@@ -326,6 +326,11 @@ def test_post_and_put_siddhi_apps_are_400_with_800101_for_a_text_that_cannot_run
     assert cluster.ask("GET", "/siddhi-apps").json() == []
 
 
+def test_an_app_without_a_name_is_refused_with_the_words_of_the_contract(cluster: RestCluster):
+    answer = cluster.ask("POST", "/siddhi-apps", content="define stream In (a int);")
+    assert "Siddhi App name must be provided as @App:name('name')." in answer.json()["message"]
+
+
 def test_a_dry_run_names_the_instances_and_changes_nothing(cluster: RestCluster):
     planned = cluster.ask("PUT", "/siddhi-apps?dryRun=true", content=TEXT).json()
     assert planned["app"] == "Orders"
@@ -617,6 +622,11 @@ def test_a_database_that_is_away_is_503(cluster: RestCluster, monkeypatch: pytes
 
 
 # ---- the node
+
+
+def test_the_statistics_of_a_manager_name_its_group_where_there_may_be_several(cluster: RestCluster, bare: RestCluster):
+    assert cluster.ask("GET", "/statistics").json()["clusterID"] == "test"
+    assert bare.ask("GET", "/statistics").json()["clusterID"] == "Single Node Deployments"
 
 
 def test_the_manager_measures_itself(cluster: RestCluster):

@@ -20,7 +20,13 @@ WITHIN = 30  # seconds
 
 
 @pytest.fixture
-def manager(tmp_path: Path) -> ClusterManager:
+def said() -> list[str]:
+    """What the manager tells its operator."""
+    return []
+
+
+@pytest.fixture
+def manager(tmp_path: Path, said: list[str]) -> ClusterManager:
     port = free_port()
     content = {
         "wso2.transport.http": {"listenerConfigurations": [{"id": "a", "port": port}]},
@@ -30,7 +36,7 @@ def manager(tmp_path: Path) -> ClusterManager:
             "natsServerUrl": "nats://127.0.0.1:1",
         },
     }
-    return ClusterManager(deployment_of(content), open_home(tmp_path / "home"), lambda _: None, lambda _: None)
+    return ClusterManager(deployment_of(content), open_home(tmp_path / "home"), said.append, lambda _: None)
 
 
 def interrupted(work: Callable[[], object], handler: Callable[[], object]) -> Callable[[], None]:
@@ -68,3 +74,15 @@ def test_a_manager_whose_coordination_breaks_ends_and_says_why(
     monkeypatch.setattr(manager._upkeep, "run", breaks)
     with pytest.raises(ValueError, match="it broke"):
         manager.run()
+
+
+def test_a_manager_says_of_files_of_apps_that_it_does_not_deploy_them(
+    manager: ClusterManager, tmp_path: Path, said: list[str]
+) -> None:
+    folder = tmp_path / "home" / "deployment" / "siddhi-files"
+    (folder / "Orders.siddhi").write_text("@app:name('Orders') define stream In (a int);")
+    manager.request_stop()
+    manager.run()
+    (told,) = (line for line in said if line.startswith("warning: not deployed"))
+    assert f"Orders.siddhi in {folder}" in told
+    assert "nadi app deploy" in told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from nadi.server.distributed import nodekeys
@@ -34,6 +36,23 @@ def test_a_request_is_accepted_once():
 @pytest.mark.parametrize(("method", "path", "body"), [("PUT", "/p", b"x"), ("POST", "/q", b"x"), ("POST", "/p", b"y")])
 def test_a_signature_is_for_one_request(method: str, path: str, body: bytes):
     assert not accepts(NodeKey(SECRET), NodeKey(SECRET).sign("POST", "/p", b"x"), method, path, body)
+
+
+def test_nodes_get_another_secret_one_by_one_and_each_accepts_the_others_all_the_while():
+    old, new = "o" * 32, "n" * 32
+    steps = [(old, ()), (old, (new,)), (new, (old,)), (new, ())]
+    for before, after in pairwise(steps):  # one node has taken the next step, the other one has not
+        keys = [NodeKey(secret, accepted=accepted) for secret, accepted in (before, after)]
+        for one in keys:
+            for other in keys:
+                assert accepts(other, one.sign("POST", "/p", b"x"), "POST", "/p", b"x")
+    assert not accepts(NodeKey(new), NodeKey(old).sign("POST", "/p", b"x"), "POST", "/p", b"x")
+
+
+def test_a_request_that_one_of_several_secrets_has_signed_is_accepted_once():
+    key, header = NodeKey(SECRET, accepted=("o" * 32,)), NodeKey("o" * 32).sign("POST", "/p", b"x")
+    assert accepts(key, header, "POST", "/p", b"x")
+    assert not accepts(key, header, "POST", "/p", b"x")
 
 
 def test_a_stranger_is_refused():

@@ -12,7 +12,7 @@ import pytest
 from nadi.channels import administration
 from nadi.channels.administration import Size
 from nadi.channels.options import Channel
-from nadi.channels.records import CUT, Progress
+from nadi.channels.records import CUT, IDLE, Progress
 from nadi.cluster.appstates import packed
 from nadi.cluster.ledger import Ledger
 from nadi.cluster.messages import PartState
@@ -292,6 +292,15 @@ def test_the_trims_of_a_tick_take_a_bounded_time_and_who_waited_longest_comes_fi
 # ---- what people see
 
 
+def test_a_reader_that_has_all_is_not_behind_however_far_the_clocks_of_producers_have_gone_on(cluster: Cluster):
+    readers_stand(cluster, 50, 70)
+    ends = [cluster.ends().of(part) for part in cluster.rows.parts.values()]
+    stand = committed(cluster.url, list(cluster.rows.parts))
+    idle = Told(Size(1_000, 12), {PRODUCER: Progress(PRODUCER, 1, IDLE, 9, 90_000, 400, (50, 75))})
+    found = shown(Channel("nats", CHANNEL, 2, "x"), -1, idle, ends, stand, {})
+    assert [(r["lagChunks"], r["lagMs"]) for r in found["readers"]] == [(0, 0), (5, 89_910)]
+
+
 def test_a_channel_shows_who_is_behind_and_for_whom_it_keeps_chunks(cluster: Cluster):
     readers_stand(cluster, 40, 70)
     ends = [cluster.ends().of(part) for part in cluster.rows.parts.values()]
@@ -315,6 +324,7 @@ def test_a_channel_shows_who_is_behind_and_for_whom_it_keeps_chunks(cluster: Clu
     }
     away = shown(channel, -1, Told(away="it is away"), ends, stand, {})
     assert (away["bytes"], away["away"], away["keptFor"]) == (None, "it is away", None)
+    assert [(r["lagChunks"], r["lagMs"]) for r in away["readers"]] == [(None, None)] * 2, "nobody knows"
 
 
 def test_what_an_instance_needs_follows_from_its_cut(cluster: Cluster):

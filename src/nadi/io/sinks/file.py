@@ -166,6 +166,8 @@ KIND = SinkKind(
         moved="needs its path on a mount of all workers: elsewhere its instance stops with TARGET_CHANGED when it moves. A run that was replaced is refused "
         "before it touches the file; if it falls asleep right behind that and wakes up later, it cuts off what has come since (dir.uri: parts of one cut come "
         "again)",
+        # Parts of a folder have names of their own.
+        alone=(("file.uri", "each would cut off what the others have written"),),
     ),
     loops=(),
 )

@@ -195,6 +195,7 @@ KIND = SinkKind(
         header=False,
         topics=None,
         moved="does not refuse a run that was replaced: messages of one cut may come again, with the same numbers",
+        alone=(("client.id", "the broker would end the connection of each when the next one comes"),),
     ),
     loops=(),
 )

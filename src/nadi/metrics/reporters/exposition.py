@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from nadi.metrics.histograms import Timed
 from nadi.metrics.meters import Rates
-from nadi.metrics.names import LATENCY, MEMORY, THROUGHPUT, MetricName
+from nadi.metrics.names import CHANNELS, LATENCY, MEMORY, THROUGHPUT, MetricName
 from nadi.metrics.registry import Counter, Snapshot, Value
 from nadi.metrics.reservoirs import QUANTILES, Distribution
 
@@ -48,6 +48,8 @@ class Family:
 
 _APP = (("app", "app"),)
 _INPUT = (("app", "app"), ("element", "element"))
+_CHANNEL = (("app", "app"), ("channel", "element"))
+_READER = (*_CHANNEL, ("instance", "function"))
 COMMON = {
     THROUGHPUT: Family("nadi_events", "counter", "Events that passed, by stream, source, sink and so on."),
     LATENCY: Family("nadi_latency_seconds", "summary", "Time that an event took in a part of an app."),
@@ -71,6 +73,14 @@ OWN = {
     ("Inputs", "", "lag"): Family("nadi_lag_messages", "gauge", "Messages that wait to be read.", _INPUT),
     ("Inputs", "", "late"): Family(
         "nadi_late_events", "counter", "Messages whose log time is before that of an earlier one.", _INPUT
+    ),
+    (CHANNELS, "", "bytes"): Family("nadi_channel_bytes", "gauge", "Bytes that a channel holds.", _CHANNEL),
+    (CHANNELS, "", "messages"): Family("nadi_channel_messages", "gauge", "Messages that a channel holds.", _CHANNEL),
+    (CHANNELS, "", "lag.chunks"): Family(
+        "nadi_channel_lag_chunks", "gauge", "Chunks of a channel that an instance has not committed.", _READER
+    ),
+    (CHANNELS, "", "lag.ms"): Family(
+        "nadi_channel_lag_seconds", "gauge", "How far an instance is behind who fills a channel.", _READER, 0.001
     ),
 }
 """Families by type, element ("": any) and metric of a name."""

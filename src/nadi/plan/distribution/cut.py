@@ -27,6 +27,7 @@ from nadi.plan.distribution.parts import parts_of
 from nadi.plan.distribution.provisions import source_topics
 from nadi.plan.distribution.rules import RULES, Cut, app_span
 from nadi.plan.distribution.shares import assigned, key_groups
+from nadi.plan.distribution.targets import check_targets
 from nadi.plan.distribution.undivided import bucketed, undivided
 from nadi.plan.nodes import App
 from nadi.plan.stores import IN_STATE
@@ -109,6 +110,7 @@ def distribute(
     wide = {d.name: 1 if spark else d.parallel for d in drafts}
     least = max(least_buckets, plan.buckets) if spark else 0
     groups = tuple(_group(kept, types, plan, d, made[d.name], flows, wide, servers, least) for d in drafts)
+    check_targets(context, types, plan, groups)
     if spark:
         groups, more = bucketed(groups, catalog, connections)
         notes = (*notes, *more)

@@ -22,24 +22,24 @@ class ChannelPlace:
     def create(self, topology: Topology) -> None:
         """Make the channels of an app; those that are there stay as they are.
 
-        An app may say that all are there (`@app:transportChannelCreationEnabled('false')`): on Kafka they have to be then. On NATS there is nothing that could
-        be made beforehand: who first uses a channel makes it.
+        An app may say that all are there (`@app:transportChannelCreationEnabled('false')`): on Kafka they have to be then. On NATS the channels between its
+        groups are made nevertheless where they are missing: who first uses one would make it, and knows neither its bound nor its replicas.
 
         Errors: CONNECTION_UNAVAILABLE, REFUSED, CHANNEL_RECORD; DIST_CHANNEL_MISSING, DIST_SOURCE_TOPIC_MISSING, DIST_CHANNEL_TOO_WIDE.
         """
-        if topology.creates_channels:
-            for channel in topology.channels:
-                if channel.outside:
-                    outside.create(self._channel(channel), self.bounds, channel.places)
-                else:
-                    administration.create(self._channel(channel), self.bounds)
-        elif self.transport == "kafka":
+        if not topology.creates_channels and self.transport == "kafka":
             for narrow in provisions(topology, outside.topics(self.servers)):
                 administration.resize(self._channel(narrow.channel), self.bounds)
+            return
+        for channel in topology.channels:
+            if not channel.outside:
+                administration.create(self._channel(channel), self.bounds)
+            elif topology.creates_channels:
+                outside.create(self._channel(channel), self.bounds, channel.places)
 
     def remove(self, topology: Topology) -> None:
         """Delete the channels of an app with all that they have, but for those that others fill. Errors: as `create`."""
-        if topology.creates_channels:
+        if topology.creates_channels or self.transport == "nats":
             for channel in topology.channels:
                 if not channel.outside:
                     administration.remove(self._channel(channel))

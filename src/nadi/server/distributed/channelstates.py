@@ -5,7 +5,8 @@
      "readers": [{"instance": "Meters-totals-1", "parts": [0], "lagChunks": 3, "lagMs": 120, "committed": true}],
      "keptFor": {"kind": "revision", "name": "1700000000000__Meters", "chunks": 71}}
 
-`lagChunks` are the chunks that a reader has not committed, `lagMs` how far its last cut is behind the clock of who fills the channel and is furthest behind.
+`lagChunks` are the chunks that a reader has not committed, `lagMs` how far its last cut is behind the clock of who fills the channel and is furthest behind: 0
+where there is nothing to read. Both are null where the channel does not answer.
 `keptFor` is whose need is the oldest, a reader's or a revision's, and how many chunks it keeps from going; null where nobody keeps any.
 """
 
@@ -43,7 +44,7 @@ def shown(
     revisions: Mapping[str, Sequence[PartState]],
 ) -> dict[str, Any]:
     """A channel as the module's text has it. `stand` has the cut of the last commit by instance, `revisions` the restorable ones by name."""
-    tails = told.tails or {}
+    tails = told.tails
     reads = [(one, read) for one in ends for read in one.reads if read.reading.channel.name == channel.name]
     names = dict.fromkeys(p for _one, read in reads for p in read.reading.producers)
     return {
@@ -54,9 +55,9 @@ def shown(
         "messages": None if told.size is None else told.size.messages,
         "bound": bound,
         "away": told.away,
-        "producers": [_producer(name, tails.get(name)) for name in names],
+        "producers": [_producer(name, (tails or {}).get(name)) for name in names],
         "readers": [_reader(one, read, stand.get(one.instance), tails) for one, read in reads],
-        "keptFor": _kept_for(channel.name, reads, stand, revisions, tails),
+        "keptFor": _kept_for(channel.name, reads, stand, revisions, tails or {}),
     }
 
 
@@ -66,17 +67,20 @@ def _producer(name: str, tail: Progress | None) -> dict[str, Any]:
     return {"instance": name, "clock": tail.clock, "closed": tail.kind == CLOSE, "chunks": list(tail.ends)}
 
 
-def _reader(ends: Ends, read: Read, cut: Cut | None, tails: Mapping[str, Progress]) -> dict[str, Any]:
+def _reader(ends: Ends, read: Read, cut: Cut | None, told: Mapping[str, Progress] | None) -> dict[str, Any]:
+    tails = told or {}
     clocks = [tails[p].clock for p in read.reading.producers if p in tails and tails[p].kind != CLOSE]
     behind = None if cut is None or not clocks else max(0, min(clocks) - cut.clock)
     needs = needs_after(ends, cut) or {}
     mine = {place[1:]: chunk for place, chunk in needs.items() if place[0] == read.reading.channel.name}
     parts = list(read.reading.assigned)
     lag = _unread({place: chunk for place, chunk in mine.items() if place[1] in parts}, tails)
+    if behind is not None and not lag:
+        behind = 0  # who has nothing to read makes no cut, while the clocks of producers go on
     return {
         "instance": ends.instance,
         "parts": parts,
-        "lagChunks": lag,
+        "lagChunks": None if told is None else lag,  # a channel that is away does not say what it has
         "lagMs": behind,
         "committed": cut is not None,
     }

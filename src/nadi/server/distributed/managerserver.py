@@ -32,6 +32,8 @@ from nadi.errors.redaction import redacted
 from nadi.pipeline.node import NodeOptions
 from nadi.pipeline.stoprequest import StopRequest
 from nadi.server import frontdoor
+from nadi.server.appfiles import SUFFIX
+from nadi.server.distributed.channelmeters import ChannelMeters
 from nadi.server.distributed.channelplace import ChannelPlace
 from nadi.server.distributed.clusterapps import ClusterApps
 from nadi.server.distributed.clusterstatistics import ClusterStatistics
@@ -148,6 +150,7 @@ class ClusterManager:
             self._coordination.submit,
         )
         self._statistics = statistics_for(deployment, options, home.folder)
+        self._statistics.feed(ChannelMeters(self._coordination.submit, self._store, self._upkeep.report_of, self.leads))
         self._stop = StopRequest()  # an event of `threading` would not be safe in a handler of signals
         self._reason: BaseException | None = None
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
@@ -164,6 +167,7 @@ class ClusterManager:
             self._store.open()
             self._coordination.start()
             started.callback(self._coordination.close)
+            self._mention_files()
             self._statistics.start(lambda _app: False)
             started.callback(self._statistics.close)
             answers = nodemessages.manager_answers(self._answer, self._timing.interval, self._timing.retries)
@@ -189,6 +193,12 @@ class ClusterManager:
             self._stop.wait()
         if self._reason is not None:
             raise self._reason
+
+    def _mention_files(self) -> None:
+        """An app of a cluster is a row in its database, which all managers see: a file would be known to one of them, and go with its machine."""
+        if found := sorted(path.name for path in self._home.apps.glob(f"*{SUFFIX}")):
+            how = "a manager takes apps over REST: nadi app deploy <file> --url <manager>"
+            self._say(f"warning: not deployed: {', '.join(found)} in {self._home.apps}; {how}")
 
     async def _life(self) -> None:
         house = asyncio.create_task(self._old_versions.run())
@@ -259,7 +269,9 @@ class ClusterManager:
                 clusterchanges.routes(self._apps),
                 node_routes(self._facts, "manager"),
                 statistics.node_routes(
-                    self._statistics, lambda: last_revision(shared_persistence(self._configured), self._home.state)
+                    self._statistics,
+                    lambda: last_revision(shared_persistence(self._configured), self._home.state),
+                    group=self._election.group if cluster.enabled else "",
                 ),
                 login.routes(self._door.login_api),
                 permissions.routes(identity.permissions, identity.provider),

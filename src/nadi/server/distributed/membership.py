@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 import ssl
 import time
@@ -10,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nadi.config import Persistence
-from nadi.config.clusters import Interface
+from nadi.config.clusters import Interface, is_here
 from nadi.config.deployment import Deployment
 from nadi.config.places import FILES
 from nadi.errors import error
@@ -42,8 +41,9 @@ def incarnation() -> str:
 
 def node_key(deployment: Deployment) -> NodeKey | None:
     """What the nodes of the cluster sign requests with; None where they come with names and passwords."""
-    secret = deployment.sections.own.cluster.secret.get_secret_value()
-    return NodeKey(secret) if secret else None
+    own = deployment.sections.own.cluster
+    secret = own.secret.get_secret_value()
+    return NodeKey(secret, accepted=[one.get_secret_value() for one in own.accepted]) if secret else None
 
 
 def network_of(deployment: Deployment, own: Interface) -> HttpNetwork:
@@ -52,7 +52,7 @@ def network_of(deployment: Deployment, own: Interface) -> HttpNetwork:
     given = deployment.sections.deployment_config.managers
     known = {one.address: Credentials(one.username, one.password.get_secret_value()) for one in given}
     for interface in (*given, own):
-        if key is None and interface.scheme == "http" and not _is_here(interface.host):
+        if key is None and interface.scheme == "http" and not is_here(interface.host):
             wanted = "a text of at least 32 random characters, the same on all nodes: without it passwords would travel in the clear"
             raise error("INVALID_SETTING", name="nadi.cluster.secret", value="missing", wanted=wanted)
     others = Credentials(own.username, own.password.get_secret_value())
@@ -104,10 +104,3 @@ def shared_persistence(deployment: Deployment) -> Persistence:
         return replace(found, location=inside(state, found.location))
     folder = Path(state.removeprefix("file://")).resolve() / found.location
     return replace(found, location=str(folder))
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 HEADER = "x-nadi-signature"
 VALID = 120_000  # ms: clocks of two nodes may differ by that
@@ -20,10 +20,17 @@ MOST = 1_000_000  # numbers that are remembered: those of 16,000 nodes with a he
 
 
 class NodeKey:
-    """Signs requests, and checks those of others. `clock` gives ms of the epoch."""
+    """Signs requests, and checks those of others. `clock` gives ms of the epoch. What is signed with one of the `accepted` secrets counts, too: so all nodes
+    get another secret one by one."""
 
-    def __init__(self, secret: str, clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+    def __init__(
+        self,
+        secret: str,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        accepted: Iterable[str] = (),
+    ) -> None:
         self._secret = secret.encode()
+        self._all = (self._secret, *(one.encode() for one in accepted))
         self._clock = clock
         self._used: OrderedDict[str, int] = OrderedDict()  # until when a number must not come again
         self._lock = threading.Lock()
@@ -31,7 +38,7 @@ class NodeKey:
     def sign(self, method: str, path: str, body: bytes) -> str:
         """The header of a request. `path` is as it goes over the line, with its query."""
         now, number, check = self._clock(), secrets.token_hex(16), check_of(body)
-        return f"{now}.{number}.{check}.{self._signature(method, path, check, now, number)}"
+        return f"{now}.{number}.{check}.{_signature(self._secret, method, path, check, now, number)}"
 
     def accepted(self, header: str, method: str, path: str) -> str | None:
         """The check-sum of the body of a request that has come from a node of the cluster, lately, and for the first time; None for every other one."""
@@ -39,7 +46,8 @@ class NodeKey:
         if len(parts) != 4 or not parts[0].isascii() or not parts[0].isdecimal() or len(parts[0]) > 15:
             return None
         at, number, check = int(parts[0]), parts[1], parts[2]
-        if not hmac.compare_digest(self._signature(method, path, check, at, number).encode(), parts[3].encode()):
+        right = [_signature(secret, method, path, check, at, number).encode() for secret in self._all]
+        if not any(hmac.compare_digest(one, parts[3].encode()) for one in right):
             return None
         return check if self._is_fresh(at, number) else None
 
@@ -55,9 +63,10 @@ class NodeKey:
             self._used[number] = at + VALID
         return True
 
-    def _signature(self, method: str, path: str, check: str, at: int, number: str) -> str:
-        said = "\n".join((method, path, str(at), number, check))
-        return hmac.new(self._secret, said.encode(), hashlib.sha256).hexdigest()
+
+def _signature(secret: bytes, method: str, path: str, check: str, at: int, number: str) -> str:
+    said = "\n".join((method, path, str(at), number, check))
+    return hmac.new(secret, said.encode(), hashlib.sha256).hexdigest()
 
 
 def check_of(body: bytes) -> str:

@@ -48,6 +48,7 @@ class Upkeep:
         cuts, bound = deployment.conf.get("nadi.cuts.url", ""), deployment.sections.own.cluster.channel_bytes
         persistence = shared_persistence(deployment)
         self._report = ChannelReport(store, ends, cuts, bound)
+        self.report_of = self._report.of
         self.revisions = AppRevisions(self, manager.answer, store, group, clock, network, ends, persistence)
         self._retention = Retention(self, clock, ends, cuts, bound > 0, self.revisions.is_busy)
 

@@ -201,7 +201,7 @@ function channelRows(channel) {
   const reading = channel.readers.map((one) => ({
     who: one.instance,
     does: "reads",
-    chunks: `${whole.format(one.lagChunks)} behind`,
+    chunks: one.lagChunks === null ? "" : `${whole.format(one.lagChunks)} behind`,
     till: one.lagMs === null ? "" : `${whole.format(one.lagMs)} ms behind`,
   }));
   const rows = [...filling, ...reading];

@@ -121,9 +121,13 @@ class HaFacts:
 
 
 def node_routes(
-    statistics: Statistics, last_revision: Callable[[], int], pair: Callable[[], HaFacts] | None = None
+    statistics: Statistics,
+    last_revision: Callable[[], int],
+    pair: Callable[[], HaFacts] | None = None,
+    group: str = "",
 ) -> APIRouter:
-    """What is measured of the node; `last_revision` says when the last one was made (ms, 0: never), `pair` what a node of a pair is."""
+    """What is measured of the node; `last_revision` says when the last one was made (ms, 0: never), `pair` what a node of a pair is, `group` the id of the
+    cluster that it is one manager of."""
     found = APIRouter(tags=["Statistics"], responses=declared(400, 401))
 
     @found.get("/statistics", dependencies=VIEW, summary="How the node is")
@@ -132,7 +136,7 @@ def node_routes(
         body: dict[str, Any] = {
             "runningStatus": "Reachable",
             "isStatsEnabled": statistics.is_enabled,
-            "clusterID": SINGLE,
+            "clusterID": group or SINGLE,
             "lastSyncTime": "n/a",
             "lastSnapshotTime": _shown_time(await run_in_threadpool(last_revision)),
             "osName": "windows" if os.name == "nt" else "other",
