@@ -23,7 +23,7 @@ from nadi.functions import arithmetic
 from nadi.functions.registry import Registry
 from nadi.kernel.rows.events import Row
 from nadi.kernel.rows.flow import Flow
-from nadi.kernel.rows.tables import TableRuntime, lookup_of
+from nadi.kernel.rows.tables import TableRuntime, asks_for_key, lookup_of
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Argument
 from nadi.plan.nodes import (
@@ -444,6 +444,8 @@ class Writer:
             return Code(f"any({condition} for {row} in {sought}.rows())", nullable=False)
         key = self._temporary()
         made = "".join(f"{self.code(v).text}, " for v in values)
+        if isinstance(table, TableRuntime) and asks_for_key(expr.condition, table.table):  # null finds null
+            condition = " and ".join(f"{row}[{column}] == {key}[{n}]" for n, column in enumerate(columns))
         found = f"any({condition} for {row} in {sought}.lookup({columns!r}, {key}))"
         return Code(f"(({key} := ({made})) is not None and {found})", nullable=False)
 
