@@ -359,3 +359,18 @@ def test_null_is_equal_to_nothing_where_an_index_or_no_key_is_asked() -> None:
     app.send("Ask", [(None, (None,))])
     assert [[e.row for e in app.query(f"from {name} select k") or ()] for name in "TU"] == [[(None,)], [(None,)]]
     app.shutdown()
+
+
+def test_set_goes_by_the_name_of_the_column_whatever_table_it_names() -> None:
+    app = Runtime(
+        "define stream In (k string, v int); define table T (k string, v int);"
+        "from In select k, v update or insert into T set Tt.v = v on T.k == k;"
+    )
+    app.start()
+    for v in (1, 2):
+        app.send("In", [(None, ("a", v))])
+    assert [e.row for e in app.query("from T select v") or ()] == [(2,)]
+    app.query("select 5 as v update T set Others.v = v on T.k == 'a'")
+    app.query("select 'b' as k, 7 as v update or insert into T set Others.v = v on T.k == k")
+    assert [e.row for e in app.query("from T select v") or ()] == [(5,), (7,)]
+    app.shutdown()
