@@ -20,6 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from nadi.errors import error
 from nadi.functions import arithmetic
+from nadi.functions.arithmetic import WrongClass, told
 from nadi.functions.registry import Registry
 from nadi.kernel.rows.events import Row
 from nadi.kernel.rows.flow import Flow
@@ -465,7 +466,7 @@ def _bool_of(value: object) -> bool:
     """What was cast to a bool must be one."""
     if value is None or type(value) is bool:
         return value is True
-    raise TypeError(f"{value!r} is not a bool")
+    raise WrongClass(f"{told(value)} is not a bool")
 
 
 def _number_as(value: float | None, kind: Type) -> float | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from nadi.errors import error
+from nadi.functions.arithmetic import told
 from nadi.kernel.rows.events import Row
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.javahash import bucket_of, buckets_for
@@ -174,7 +175,7 @@ class TableRuntime:
 
     def _check_free(self, key: Key, taken: Collection[Key] = ()) -> None:
         if key in taken or self._is_taken(key):
-            shown = ", ".join(repr(k) for k in key)
+            shown = ", ".join(map(told, key))
             raise error("PRIMARY_KEY_TAKEN", table=self.table.name, key=shown)
 
     def _is_taken(self, key: Key) -> bool:
