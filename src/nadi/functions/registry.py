@@ -31,6 +31,7 @@ from nadi.functions import (
     stats,
     streams,
     strings,
+    throttler,
     times,
     unique,
     unitconversion,
@@ -127,6 +128,7 @@ BUILT_IN: tuple[tuple[Entry, ...], ...] = (
     unique.ENTRIES,
     reorder.ENTRIES,
     stats.ENTRIES,
+    throttler.ENTRIES,
 )
 """The table of modules: what each adds to a new registry."""
 
