@@ -46,7 +46,7 @@ def read_json(content: Content, of: Any = Any) -> Any:
     except RecursionError:
         raise msgspec.DecodeError(_TOO_DEEP) from None
     except UnicodeError as reason:
-        raise msgspec.DecodeError(f"it is no text in UTF-8: {reason}") from reason
+        raise msgspec.DecodeError("it is no text in UTF-8") from reason
 
 
 def is_deep(content: Content) -> bool:

@@ -185,3 +185,16 @@ def test_settings_of_the_node_count_as_they_do_for_run(written, capsys):
     assert check([path], False, conf=["nadi.properties.shardId=1"]) == 0
     with pytest.raises(NadiError, match="INVALID_SETTING"):
         check([path], False, conf=["nadi.no.such=1"])
+
+
+def test_a_warning_is_printed_and_keeps_the_status_at_0(written, capsys):
+    text = "define stream S (a int);\ndefine table T (a int);\nfrom S update T set U.a = a on T.a == a;\n"
+    path, wrong = written("a.siddhi", text), written("b.siddhi", text + "from S select b insert into O;\n")
+    assert check([path], False) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{path}:3:21: warning: [SET_OF_OTHER_TABLE]")
+    assert out.endswith("\n1 app checked, no errors, 1 warning\n")
+    assert check([path, wrong], False) == 1
+    assert capsys.readouterr().out.endswith("\n1 error in 1 of 2 apps, 2 warnings\n")
+    assert check([path], True) == 0
+    assert [record["severity"] for record in json.loads(capsys.readouterr().out)] == ["warning"]

@@ -149,3 +149,12 @@ def test_a_function_that_multiplies_events_is_refused_in_a_pattern() -> None:
     app = "define stream In (a string); from every e1=In#str:tokenize(a, ',') -> e2=In select e1.token as t insert into Out;"
     with pytest.raises(NadiError, match="multiplies events"):
         Runtime(app)
+
+
+@pytest.mark.parametrize("name", ["replaceAll", "replaceFirst"])
+@pytest.mark.parametrize("replacement", ["$1", "$", "${x}", "\\"])
+def test_a_replacement_is_looked_at_only_where_something_matches(name: str, replacement: str) -> None:
+    assert call(name, "abc", "x", replacement) == "abc"
+    assert call(name, "", "x", replacement) == ""
+    with pytest.raises(NadiError, match="FUNCTION_FAILED"):
+        call(name, "abc", "b", replacement)

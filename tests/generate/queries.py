@@ -90,6 +90,8 @@ def _handler(m: Maker) -> str:
         "pol2Cart(d, d)",
         "str:tokenize(k, ' ')",
         f"unique:deduplicate(k, {m.one(10, 60, 1200)} milliseconds)",
+        f"throttler:timeBatch({m.one(10, 60, 1200)} milliseconds{m.one('', ', 7')})",
+        "throttler:emitOnStateChange(k, b)",
         f"reorder:kslack(l{m.one('', ', 50L', ', true', ', 50L, 20L', ', 30L, 20L, true', ', -1L, 10L')})",
         f"reorder:akslack(l, v, 15L{m.one('', ', 50L', ', 50L, 20L', ', 40L, 20L, true')})",
     )

@@ -444,9 +444,62 @@ def test_reading_beyond_the_numbered_rows_is_an_error(tmp_path: Path) -> None:
         {"file.uri": "a", "dir.uri": "b"},
         {"file.uri": "ftp://x/y"},
         {"file.uri": "a", "tailing": "true"},
-        {"file.uri": "a", "mode": "TEXT.FULL"},
+        {"file.uri": "a", "mode": "REGEX"},
     ],
 )
 def test_options_that_do_not_fit_are_refused(tmp_path: Path, options: dict[str, str]) -> None:
     with pytest.raises(NadiError):
         open_log(connector("a int", type_="file", options=options), place(tmp_path))
+
+
+# ---- the first line, and whole files ---------------------------------------------------------------------------------
+
+
+def test_a_first_line_that_is_present_is_no_row_whatever_it_has(tmp_path: Path) -> None:
+    put(tmp_path / "in/a.csv", b"\nnumber\n1\n2\n")
+    put(tmp_path / "in/b.csv", b"whatever, it has\r\n3")
+    log = opened(tmp_path, tmp_path / "in", kind="csv", header_present="true")
+    assert payloads(log) == [b"1", b"2", b"3"]
+    assert [m.header for m in log.read(0, 0, 3)] == [(), ()]
+    off = FileLog(source(tmp_path / "in", "csv", header_present="false"), Place("app", tmp_path / "off"))
+    assert payloads(off) == [b"number", b"1", b"2", b"whatever, it has", b"3"]
+
+
+def test_a_header_that_is_present_may_name_the_columns(tmp_path: Path) -> None:
+    put(tmp_path / "in/a.csv", b"b,a\n1,2\n")
+    for present in ("true", "false"):
+        for mode in ("LINE", "TEXT.FULL"):
+            where = Place("app", tmp_path / present / mode)
+            chosen = source(
+                tmp_path / "in", "csv", "a int, b int", {"header": "true"}, header_present=present, mode=mode
+            )
+            (found,) = FileLog(chosen, where).read(0, 0, FileLog(chosen, where).end(0))
+            assert make_source_mapper(chosen).decode(found).batch.to_pylist() == [{"a": 2, "b": 1}]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+def test_a_whole_file_is_one_message_of_which_all_rows_are_one_chunk(tmp_path: Path, ending: str) -> None:
+    def text(content: bytes) -> bytes:
+        return gzip.compress(content) if ending.endswith(".gz") else content
+
+    put(tmp_path / f"in/a{ending}", text(b"\xef\xbb\xbfAlmond,90.0\nOat,95.0\n"))
+    put(tmp_path / f"in/b{ending}", text(b"\n"))
+    put(tmp_path / f"in/c{ending}", text(b"Rice,1.5"))
+    chosen = source(tmp_path / "in", "csv", "name string, amount double", mode="text.full", tailing="false")
+    watch = Watch()
+    log = FileLog(chosen, place(tmp_path), watch.clock, watch.wall)
+    assert payloads(log) == [b"Almond,90.0\nOat,95.0\n", b"Rice,1.5"]
+    decoded = [make_source_mapper(chosen).decode(m) for m in log.read(0, 0, 2)]
+    assert [d.batch.to_pylist() for d in decoded] == [
+        [{"name": "Almond", "amount": 90.0}, {"name": "Oat", "amount": 95.0}],
+        [{"name": "Rice", "amount": 1.5}],
+    ]
+    assert [d.message.tolist() for d in decoded] == [[0, 0], [0]]
+
+
+def test_a_whole_file_that_breaks_off_is_one_failure(tmp_path: Path) -> None:
+    put(tmp_path / "in/a.json.gz", gzip.compress(b'{"a":1}' * 10_000)[:-20])
+    log = opened(tmp_path, tmp_path / "in", mode="TEXT.FULL")
+    assert log.end(0) == 1
+    (found,) = log.read(0, 0, 1)
+    assert make_source_mapper(source(tmp_path / "in")).decode(found).failures

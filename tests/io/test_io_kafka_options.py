@@ -16,7 +16,7 @@ from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io import kafkalibrary
 from nadi.io.contract import Place
 from nadi.io.kafkaclient import settings, translated
-from nadi.io.registry import open_log, open_sink
+from nadi.io.registry import open_log, open_sink, sink_kind
 from nadi.kernel.columns.jit import PLAIN
 
 BROKER = Path(__file__).parents[2] / "examples" / "kafka" / "broker.py"
@@ -147,3 +147,8 @@ def _command(process: Path) -> str:
     except OSError:
         return ""
     return " ".join(words) if words[0].endswith("java") else ""
+
+
+def test_options_of_siddhi_without_effect_are_taken() -> None:
+    kind = sink_kind("kafka")
+    assert {"sequence.id", "is.binary.message", "is.synchronous"} <= {option.name for option in kind.options}

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from io_build import connector, messages, output
 
 from nadi.errors import NadiError
@@ -106,7 +108,7 @@ def test_a_message_of_several_lines_is_a_chunk() -> None:
 def test_other_delimiters_and_quotes() -> None:
     assert rows(decode("a int, b string", "1\t'x\ty'", map_options={"delimiter": "\\t", "quote": "'"})) == [(1, "x\ty")]
     with pytest.raises(NadiError):
-        decode("a int", map_options={"delimiter": "::"})
+        decode("a int", map_options={"delimiter": ':"', "quote": '"'})
 
 
 def test_what_does_not_fit_is_null_where_that_is_asked_for() -> None:
@@ -164,3 +166,41 @@ def test_null_may_be_written_as_siddhi_does() -> None:
 def test_a_chunk_is_one_message_where_that_is_asked_for() -> None:
     grouped = {"event.grouping.enabled": "true"}
     assert encode("a int", [(1,), (2,), (3,)], [0, 0, 2], map_options=grouped) == [b"1\n2", b"3"]
+
+
+# ---- delimiters of several characters --------------------------------------------------------------------------------
+
+
+def test_a_delimiter_may_have_several_characters() -> None:
+    payloads = ["WSO2||55.6||100", 'a "q"||1|||2', '"x||y"||2.5||3', "||1||2", '""||1||2', "x|1|2", "x||1||2||more"]
+    found = decode("s string, d double, v int", *payloads, map_options={"delimiter": "||"})
+    assert rows(found) == [
+        ("WSO2", 55.6, 100),
+        ("x||y", 2.5, 3),
+        (None, 1.0, 2),
+        ("", 1.0, 2),
+        ("x", 1.0, 2),
+    ]
+    assert [f.reason for f in found.failures] == ["attribute 'v': '|2' is not an int", "1 fields where 3 are expected"]
+    many = decode("s string, d double, v int", *["a~~1.5~~7"] * 300, map_options={"delimiter": "~~"})
+    assert rows(many) == [("a", 1.5, 7)] * 300
+    assert rows(decode("a int, b int", "1→2", map_options={"delimiter": "→"})) == [(1, 2)]
+
+
+@pytest.mark.parametrize("delimiter", ["", 'x"', "\n", "||\r"])
+def test_a_delimiter_that_cannot_be_told_apart_is_refused(delimiter: str) -> None:
+    for make in (make_source_mapper, make_sink_mapper):
+        with pytest.raises(NadiError, match="without quotes and line ends"):
+            make(connector("a int", "csv", {"delimiter": delimiter}))
+
+
+@given(
+    texts=st.lists(st.tuples(*[st.text('ab|~",\n ', max_size=5)] * 2), min_size=1, max_size=5),
+    delimiter=st.sampled_from(["||", "|~", "ab", "aba"]),
+)
+def test_what_is_written_with_a_long_delimiter_is_read_to_the_same(
+    texts: list[tuple[str, str]], delimiter: str
+) -> None:
+    chosen = connector("a string, b string", "csv", {"delimiter": delimiter})
+    payloads, _firsts = make_sink_mapper(chosen).encode(output("a string, b string", texts))
+    assert rows(make_source_mapper(chosen).decode(messages(*payloads))) == texts

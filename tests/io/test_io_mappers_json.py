@@ -306,3 +306,75 @@ def test_a_template_that_does_not_fit_the_stream_is_refused(payload: list[str]) 
 def test_nothing_to_encode_is_nothing() -> None:
     assert encode("a int", []) == []
     assert rows(decode("a int")) == []
+
+
+# ---- by text ---------------------------------------------------------------------------------------------------------
+
+BY_TEXT = [
+    ("int", '"7"', 7),
+    ("int", '"+7"', 7),
+    ("int", "7", 7),
+    ("long", '"-9000000000"', -9_000_000_000),
+    ("double", '"2.5"', 2.5),
+    ("double", '"1e3"', 1000.0),
+    ("double", "3", 3.0),
+    ("float", '"0.1"', float(np.float32(0.1))),
+    ("bool", '"true"', True),
+    ("bool", '"TRUE"', True),
+    ("bool", "true", True),
+    ("bool", '"yes"', False),
+    ("bool", '""', False),
+    ("bool", "1", False),
+    ("bool", "[true]", False),
+    ("string", "7.0", "7.0"),
+    ("string", '""', ""),
+    ("int", "null", None),
+    ("bool", "null", None),
+]
+NO_NUMBERS = [
+    ("int", "7.0"),
+    ("int", '"7.0"'),
+    ("int", '""'),
+    ("int", '" 7"'),
+    ("int", '"2147483648"'),
+    ("int", "true"),
+    ("long", '"abc"'),
+    ("double", '""'),
+    ("double", '"abc"'),
+    ("float", "[1]"),
+    ("double", "{}"),
+]
+_PATHS = {"a": "$.x.a"}
+
+
+@pytest.mark.parametrize(("kind", "text", "value"), BY_TEXT)
+def test_attributes_by_path_and_events_of_an_array_are_taken_by_their_text(kind: str, text: str, value: object) -> None:
+    good = f'{{"x":{{"a":{text}}}}}'
+    for payloads in ([good], [good, good, '{"x":{}}']):  # the first message tells how the others are read
+        found = decode(f"a {kind}", *payloads, attributes=_PATHS)
+        assert rows(found)[0] == (value,)
+    under = decode(
+        f"a {kind}", f'{{"x":[{{"a":{text}}}]}}', attributes={"a": "a"}, map_options={"enclosing.element": "$.x"}
+    )
+    assert rows(under) == [(value,)]
+    assert rows(decode(f"a {kind}", f'[{{"event":{{"a":{text}}}}},{{"a":{text}}}]')) == [(value,)] * 2
+    assert rows(decode(f"a {kind}", *[f'[{{"a":{text}}}]'] * 200)) == [(value,)] * 200
+
+
+@pytest.mark.parametrize(("kind", "text"), NO_NUMBERS)
+def test_what_is_no_number_by_its_text_is_a_failure(kind: str, text: str) -> None:
+    for found in (
+        decode(f"a {kind}", f'{{"x":{{"a":{text}}}}}', attributes=_PATHS),
+        decode(f"a {kind}", f'[{{"a":{text}}}]'),
+    ):
+        assert rows(found) == []
+        assert len(found.failures) == 1
+        assert found.failures[0].reason.startswith("attribute 'a': ")
+
+
+@pytest.mark.parametrize(("kind", "text"), [("int", '"7"'), ("double", '"1e3"'), ("bool", '"true"'), ("bool", "1")])
+def test_a_single_event_without_attributes_wants_the_types_of_json(kind: str, text: str) -> None:
+    for payload in (f'{{"event":{{"a":{text}}}}}', f'{{"a":{text}}}'):
+        for found in (decode(f"a {kind}", payload), decode(f"a {kind}", *[payload] * 200)):
+            assert rows(found) == []
+            assert found.failures

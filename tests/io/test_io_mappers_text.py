@@ -138,6 +138,36 @@ def test_columns_of_other_names_are_mapped() -> None:
         make_sink_mapper(connector("a int", "arrow", payload=["{{a}}"]))
 
 
+def test_what_passes_through_goes_to_attributes_by_position_whatever_they_are_called() -> None:
+    sent = connector("av double, total long, k string", "passThrough")
+    payloads, _firsts = make_sink_mapper(sent).encode(
+        output("av double, total long, k string", [(2.0, 1, "x"), (None, None, None)])
+    )
+    for attributes in (None, {"total": "total", "cnt": "k", "av": "av"}):
+        heard = make_source_mapper(connector("total double, cnt long, av string", "passThrough", attributes=attributes))
+        found = heard.decode(messages(*payloads))
+        assert (rows(found), found.failures) == ([(2.0, 1, "x"), (None, None, None)], ())
+
+
+@pytest.mark.parametrize(
+    "heard", ["payload string", "a double", "a double, b long, c long", "a double, b int", "a float, b long"]
+)
+def test_what_passes_through_with_other_types_or_another_number_of_values_is_a_failure(heard: str) -> None:
+    batch = output("a double, b long", [(2.0, 1), (3.0, 2)], [0, 1])
+    payloads, _firsts = make_sink_mapper(connector("a double, b long", "passThrough")).encode(batch)
+    found = make_source_mapper(connector(heard, "passThrough")).decode(messages(*payloads, b"nonsense"))
+    assert rows(found) == []
+    assert [f.position for f in found.failures] == [100, 101, 102]
+    assert found.failures[0].reason.startswith("its values are of the types (double, long), those of the stream are (")
+
+
+def test_texts_pass_through_however_arrow_keeps_them() -> None:
+    column = pa.array(["x", None, "x"]).dictionary_encode()
+    batch = pa.RecordBatch.from_pydict({"a": column, "b": pa.array(["y", "z", ""], pa.large_string())})
+    found = make_source_mapper(connector("k string, o object", "passThrough")).decode(messages(ipc_bytes(batch)))
+    assert rows(found) == [("x", "y"), (None, "z"), ("x", "")]
+
+
 def test_finding_1_spaces_inside_a_value_are_read_once() -> None:
     """Security finding 1: the pattern that read pairs took cubic time, 10 s for 2,000 spaces. A million would take weeks."""
     found = decode("a string", "a:x" + " " * 1_000_000 + "y\n z")

@@ -217,3 +217,160 @@ def test_the_seventeenth_column_is_set_before_the_second() -> None:
     assert found is not None
     assert [e.row for e in found] == [(5, 5)]
     app.shutdown()
+
+
+# ---- null in a primary key -------------------------------------------------------------------------------------------
+
+NULLS = (
+    "define stream In (k string, j string, v int); define stream Ask (k string, j string, v int);"
+    "@primaryKey('k') define table One (k string, v int); @primaryKey('k', 'j') define table Two (k string, j string, v int);"
+    "from In select k, v insert into One; from In select k, j, v insert into Two;"
+)
+ONE, TWO = "One.k == {0}k", "Two.k == {0}k and {0}j == Two.j"
+
+
+def _asked(
+    query: str, table: str, *asks: tuple[object, ...]
+) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """What the query puts out, and what the table holds in the end: the rows are (null, null, 1), (a, null, 2) and (a, b, 3)."""
+    app = Runtime(NULLS + query)
+    out: list[tuple[object, ...]] = []
+    if "into Out" in query:
+        app.on_stream("Out", lambda chunk: out.extend(event.row for event in chunk))
+    app.start()
+    for row in ((None, None, 1), ("a", None, 2), ("a", "b", 3)):
+        app.send("In", [(None, row)])
+    for row in asks:
+        app.send("Ask", [(None, row)])
+    found = app.query(f"from {table} select *") or []
+    app.shutdown()
+    return out, sorted((e.row for e in found), key=str)
+
+
+_ASKS = ((None, None, 7), ("a", None, 8))
+
+
+@pytest.mark.parametrize(
+    ("on", "table", "found"),
+    [
+        (ONE, "One", [(1,), (2,)]),
+        ("One.k == coalesce({0}k, {0}k)", "One", [(1,), (2,)]),
+        (TWO, "Two", [(1,), (2,)]),
+        (ONE + " and One.v < 9", "One", [(2,)]),
+        (TWO + " and Two.v < 9", "Two", []),
+        (ONE + " or One.v == 9", "One", [(2,)]),
+        ("Two.k == {0}k", "Two", [(2,), (3,)]),
+    ],
+)
+def test_a_join_finds_the_row_whose_key_is_null_where_it_asks_for_the_whole_key_and_nothing_else(
+    on: str, table: str, found: list[tuple[int]]
+) -> None:
+    for sides in (f"Ask join {table}", f"{table} join Ask"):
+        query = f"from {sides} on {on.format('Ask.')} select {table}.v as v insert into Out;"
+        assert _asked(query, table, *_ASKS)[0] == found
+
+
+@pytest.mark.parametrize(
+    ("on", "table", "found"),
+    [
+        (ONE, "One", [(7,), (8,)]),
+        ("One.k == coalesce({0}k, {0}k)", "One", [(7,), (8,)]),
+        (TWO, "Two", [(7,), (8,)]),
+        (ONE + " and One.v < 9", "One", [(8,)]),
+        ("Two.k == {0}k", "Two", [(8,)]),
+    ],
+)
+def test_in_finds_the_row_whose_key_is_null_where_it_asks_for_the_whole_key_and_nothing_else(
+    on: str, table: str, found: list[tuple[int]]
+) -> None:
+    query = f"from Ask[({on.format('')}) in {table}] select v insert into Out;"
+    assert _asked(query, table, *_ASKS)[0] == found
+
+
+@pytest.mark.parametrize(
+    ("action", "table", "left"),
+    [
+        (f"update One set One.v = v on {ONE}", "One", [("a", 8), (None, 7)]),
+        (f"update Two set Two.v = v on {TWO}", "Two", [("a", "b", 3), ("a", None, 8), (None, None, 7)]),
+        (f"update One set One.v = v on {ONE} and One.v < 9", "One", [("a", 8), (None, 1)]),
+        (f"delete One on {ONE}", "One", []),
+        (f"delete Two on {TWO}", "Two", [("a", "b", 3)]),
+        (f"delete One on {ONE} and One.v < 9", "One", [(None, 1)]),
+    ],
+)
+def test_changes_find_the_row_whose_key_is_null_where_they_ask_for_the_whole_key_and_nothing_else(
+    action: str, table: str, left: list[tuple[object, ...]]
+) -> None:
+    query = f"from Ask select k, j, v {action.format('')};"
+    assert _asked(query, table, *_ASKS)[1] == left
+
+
+@pytest.mark.parametrize(("table", "columns", "on"), [("One", "k, v", ONE), ("Two", "k, j, v", TWO)])
+def test_update_or_insert_replaces_the_row_whose_key_is_null_also_within_one_chunk(
+    table: str, columns: str, on: str
+) -> None:
+    app = Runtime(NULLS + f"from Ask select {columns} update or insert into {table} on {on.format('')};")
+    app.start()
+    app.send("Ask", [(None, (None, None, 1)), (None, (None, None, 2))])
+    app.send("Ask", [(None, (None, None, 3))])
+    found = app.query(f"from {table} select v")
+    assert found is not None
+    assert [e.row for e in found] == [(3,)]
+    assert not app.errors.list()
+    app.shutdown()
+
+
+def test_a_query_on_demand_finds_and_changes_the_row_whose_key_is_null() -> None:
+    app = Runtime(NULLS)
+    app.start()
+    for row in ((None, None, 1), ("a", None, 2)):
+        app.send("In", [(None, row)])
+    null = "json:getString('{}', '$.a')"
+    found = app.query(f"from One on One.k == {null} select v")
+    assert found is not None
+    assert [e.row for e in found] == [(1,)]
+    app.query(f"select {null} as k, {null} as j, 9 as v update Two set Two.v = v on Two.k == k and Two.j == j")
+    app.query(f"select {null} as k delete One on One.k == k")
+    assert [e.row for e in app.query("from Two on Two.v == 9 select k, j, v") or ()] == [(None, None, 9)]
+    assert [e.row for e in app.query("from One select k") or ()] == [("a",)]
+    app.shutdown()
+
+
+def test_a_key_that_is_no_number_is_found_by_nobody() -> None:
+    app = Runtime(
+        "define stream In (d double, k string, v int); @primaryKey('d', 'k') define table T (d double, k string, v int);"
+        "from In[v < 9] insert into T; from In[v == 9] delete T on T.d == d and T.k == k;"
+    )
+    app.start()
+    nan = float("nan")
+    for v in (1, 9):
+        app.send("In", [(None, (nan, None, v))])
+    assert len(app.query("from T select v") or ()) == 1
+    app.shutdown()
+
+
+def test_null_is_equal_to_nothing_where_an_index_or_no_key_is_asked() -> None:
+    app = Runtime(
+        "define stream In (k string); define stream Ask (k string); @index('k') define table T (k string); define table U (k string);"
+        "from In insert into T; from In insert into U; from Ask delete T on T.k == k; from Ask delete U on U.k == k;"
+    )
+    app.start()
+    app.send("In", [(None, (None,))])
+    app.send("Ask", [(None, (None,))])
+    assert [[e.row for e in app.query(f"from {name} select k") or ()] for name in "TU"] == [[(None,)], [(None,)]]
+    app.shutdown()
+
+
+def test_set_goes_by_the_name_of_the_column_whatever_table_it_names() -> None:
+    app = Runtime(
+        "define stream In (k string, v int); define table T (k string, v int);"
+        "from In select k, v update or insert into T set Tt.v = v on T.k == k;"
+    )
+    app.start()
+    for v in (1, 2):
+        app.send("In", [(None, ("a", v))])
+    assert [e.row for e in app.query("from T select v") or ()] == [(2,)]
+    app.query("select 5 as v update T set Others.v = v on T.k == 'a'")
+    app.query("select 'b' as k, 7 as v update or insert into T set Others.v = v on T.k == k")
+    assert [e.row for e in app.query("from T select v") or ()] == [(5,), (7,)]
+    app.shutdown()

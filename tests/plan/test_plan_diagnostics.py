@@ -177,8 +177,6 @@ CASES = [
      "'T.v' a int"),
     (S + T + "from S select v update T set T.x = v on T.v == v;", "INVALID_OUTPUT", "SiddhiAppCreationException",
      "T.x", "the table 'T'"),
-    (S + T + "from S select v update T set S.v = v on T.v == v;", "INVALID_QUERY", "SiddhiAppCreationException",
-     "S.v", "columns of 'T'"),
     (S + T + "from S select v update T set T.k = v on T.v == v;", "INVALID_QUERY", "SiddhiAppCreationException",
      "T.k = v", "a int cannot be stored in 'T.k', which is a string"),
     (S + T + "from S select v, p update T on T.v == v;", "INVALID_OUTPUT", "SiddhiAppCreationException", None, "'p'"),
@@ -342,3 +340,27 @@ def test_diagnose_tells_what_cannot_be_read_and_what_makes_no_sense(catalog):
         ("SiddhiParserException", 2),
         ("AttributeNotExistException", 3),
     ]
+
+
+@pytest.mark.parametrize("action", ["update T", "update or insert into T"])
+def test_set_takes_a_column_that_is_named_as_one_of_something_else_with_a_warning(catalog, action):
+    text = S + T + f"from S select k, v {action}\nset T.k = k, Tt.v = v, S.k = k, v = v on T.v == v;"
+    made, found = bind_collecting(parse(text), catalog, text=text)
+    assert found == ()
+    assert made is not None
+    plain = bind(parse(text.replace("Tt.", "T.").replace("S.k", "T.k")), catalog)
+    assert plain.queries == made.queries
+    assert plain.warnings == ()
+    assert [d.condition for d in made.warnings] == ["SET_OF_OTHER_TABLE"] * 2
+    first = made.warnings[0]
+    assert first.render() == (
+        "line 2:14: warning: [SET_OF_OTHER_TABLE] 'set Tt.v' sets the column 'v' of 'T', whatever stands before the point (write 'T.v')\n"
+        "    set T.k = k, Tt.v = v, S.k = k, v = v on T.v == v;\n"
+        "                 ^^^^"
+    )
+
+
+def test_set_still_needs_a_column_that_the_table_has(catalog):
+    text = S + T + "from S select v update T set U.x = v on T.v == v;"
+    _made, found = bind_collecting(parse(text), catalog, text=text)
+    assert [(d.condition, d.warning) for d in found] == [("INVALID_OUTPUT", False)]

@@ -68,11 +68,32 @@ def test_an_option_of_a_cache_that_is_none_names_the_nearest(plan: Callable[[str
 
 
 def test_an_index_of_a_store_may_have_several_attributes(plan: Callable[[str], App]) -> None:
-    assert plan(f"@store(type='rdbms') @index('k', 'v') @index('k') {TABLE_T}").tables["T"].indexes == (0,)
+    for cache in ("", ", @cache(size='1')"):
+        made = plan(f"@store(type='rdbms'{cache}) @index('k', 'v') @index('k') {TABLE_T}")
+        assert made.tables["T"].indexes == (0,)
     with pytest.raises(NadiError, match="'x' is not an attribute"):
         plan(f"@store(type='rdbms') @index('k', 'x') {TABLE_T}")
     with pytest.raises(NadiError, match="one attribute per annotation"):
         plan(f"@store(type='inMemory') @index('k', 'v') {TABLE_T}")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "indexes"),
+    [
+        ("@index('v') @index('k') @index('v')", (1, 0)),
+        ("@index", ()),
+        ("@indexBy('k')", ()),
+        ("@indexBy('k') @index('v')", (1,)),
+    ],
+)
+def test_rules_for_the_indexes_of_rows_in_memory_do_not_count_in_a_store(
+    plan: Callable[[str], App], annotations: str, indexes: tuple[int, ...]
+) -> None:
+    for cache in ("", ", @cache(size='1')"):
+        assert plan(f"@store(type='rdbms'{cache}) {annotations} {TABLE_T}").tables["T"].indexes == indexes
+    for store in ("", "@store(type='inMemory')"):
+        with pytest.raises(NadiError):
+            plan(f"{store} {annotations} {TABLE_T}")
 
 
 def test_an_unknown_type_of_store_names_the_nearest(plan: Callable[[str], App]) -> None:

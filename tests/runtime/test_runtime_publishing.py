@@ -145,3 +145,66 @@ def test_a_message_is_the_event_itself() -> None:
     runtime.start()
     runtime.send("S", [(5, (1,))])
     assert got == [Event(0, 5, (1,))]
+
+
+# ---- sources: values go by position ----------------------------------------------------------------------------------
+
+
+def _topic(sent: str, heard: str, rows: list[Any], more: str = "") -> tuple[list[Any], Runtime]:
+    """What a source of the attributes `heard` makes of what a sink of the attributes `sent` publishes."""
+    app = Runtime(
+        f"define stream S ({sent}); @sink(type='inMemory', topic='t') define stream Out ({sent});"
+        f"{more} @source(type='inMemory', topic='t') define stream In ({heard});"
+        "from S insert into Out; from In insert into Seen;"
+        f"{'from !In select convert(_error, chr) as why insert into Faults;'.replace('chr', chr(39) + 'string' + chr(39)) if more else ''}"
+    )
+    seen: list[Any] = []
+    app.on_stream("Seen", lambda chunk: seen.extend(event.row for event in chunk))
+    if more:
+        app.on_stream("Faults", lambda chunk: seen.extend(event.row for event in chunk))
+    app.start()
+    app.send("S", [(None, row) for row in rows])
+    return seen, app
+
+
+def test_values_of_a_topic_go_to_attributes_by_position_whatever_they_are_called() -> None:
+    seen, app = _topic("av double, total long", "total double, cnt long", [(2.0, 1), (None, None)])
+    assert seen == [(2.0, 1), (None, None)]
+    assert app.failures == ()
+
+
+@pytest.mark.parametrize(
+    "heard", ["payload string", "a double", "a double, b long, c long", "a double, b int", "b long, a double"]
+)
+def test_an_event_of_other_types_or_another_number_of_values_is_an_error_and_no_event(heard: str) -> None:
+    seen, app = _topic("av double, total long", heard, [(2.0, 1), (3.0, 2)])
+    assert seen == []
+    assert [(f.stream, f.condition, f.routed) for f in app.failures] == [("In", "ROW_OF_OTHER_TYPES", False)] * 2
+    assert "(double, long)" in app.failures[0].message
+    kept = app.errors.list()
+    assert [one.final for one in kept] == ["it never was an event of the stream"] * 2
+    with pytest.raises(NadiError, match="ERROR_NOT_REPLAYABLE"):
+        app.errors.replay(kept[0].id)
+
+
+def test_an_event_of_other_types_goes_to_the_fault_stream_of_the_source() -> None:
+    seen, app = _topic("a double", "a long", [(2.0,)], "@OnError(action='STREAM')")
+    assert len(seen) == 1
+    assert seen[0][0].startswith("ROW_OF_OTHER_TYPES: ")
+    assert [f.routed for f in app.failures] == [True]
+
+
+def test_one_subscriber_of_other_types_keeps_no_event_from_the_others() -> None:
+    broker, heard = Broker(), []
+    texts = [
+        "@sink(type='inMemory', topic='t') define stream Out (a int); define stream S (a int); from S insert into Out;",
+        "@source(type='inMemory', topic='t') define stream In (a string); from In insert into Seen;",
+        "@source(type='inMemory', topic='t') define stream In (b int); from In insert into Seen;",
+    ]
+    apps = [Runtime(text, broker=broker) for text in texts]
+    apps[2].on_stream("Seen", lambda chunk: heard.extend(event.row for event in chunk))
+    for app in apps:
+        app.start()
+    apps[0].send("S", [(None, (5,))])
+    assert heard == [(5,)]
+    assert [len(app.failures) for app in apps] == [0, 1, 0]

@@ -1,4 +1,4 @@
-"""`nadi check`: all errors of all apps."""
+"""`nadi check`: all errors and warnings of all apps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nadi.config.variables import variables_of
 from nadi.errors import Diagnostic, NadiError
 from nadi.lang.refs import Refs
 from nadi.pipeline.node import NodeOptions
-from nadi.pipeline.runnable import problems
+from nadi.pipeline.runnable import remarks
 
 STATE = Path(".nadi")
 """Where a node keeps its secrets by default, which a deployment.yaml may name."""
@@ -25,8 +25,8 @@ def check(
     config: Path | None = None,
     conf: Sequence[str] = (),
 ) -> int:
-    """Print every error of every file; the exit status: 1 if there is one, else 0. `config`: a deployment.yaml, for refs; `conf`: settings, as `nadi run` has
-    them. Errors: INVALID_SETTING, SETTING_MALFORMED, those of secrets.
+    """Print every error and warning of every file; the exit status: 1 if there is an error, else 0. `config`: a deployment.yaml, for refs; `conf`: settings, as
+    `nadi run` has them. Errors: INVALID_SETTING, SETTING_MALFORMED, those of secrets.
 
     `as_json` prints a JSON list of {file, line, column, endLine, endColumn, condition, class, message, next, severity} instead of
     text; lines and columns start at 1 and are 0 where an error has no place.
@@ -43,18 +43,18 @@ def check(
         for d in everything:
             print(d.render())
         print(_summary(found))
-    return 1 if everything else 0
+    return 1 if any(not d.warning for d in everything) else 0
 
 
 def diagnostics_of(
     path: Path, variables: Mapping[str, str], refs: Refs | None = None, options: NodeOptions | None = None
 ) -> tuple[Diagnostic, ...]:
-    """All errors of one file: those of syntax or, where there are none, those for which it would not run."""
+    """All errors of one file: those of syntax or, where there are none, those for which it would not run; and warnings."""
     try:
         text = app_text(path)
     except NadiError as unreadable:
         return (unreadable.diagnostic,)
-    return problems(text, variables, str(path), refs, options)
+    return remarks(text, variables, str(path), refs, options)
 
 
 def _refs(config: Path) -> Refs:
@@ -64,7 +64,7 @@ def _refs(config: Path) -> Refs:
 
 
 def as_record(d: Diagnostic) -> dict[str, object]:
-    """An error as tools read it."""
+    """An error or warning as tools read it."""
     return {
         "file": d.file,
         "line": d.span.line,
@@ -75,15 +75,20 @@ def as_record(d: Diagnostic) -> dict[str, object]:
         "class": d.siddhi_class,
         "message": d.message,
         "next": d.next_step,
-        "severity": "error",
+        "severity": "warning" if d.warning else "error",
     }
 
 
 def _summary(found: dict[Path, tuple[Diagnostic, ...]]) -> str:
-    """`2 apps checked, no errors`, `3 errors in 1 of 2 apps`."""
-    errors = sum(map(len, found.values()))
-    apps = f"{len(found)} app{'s' if len(found) != 1 else ''}"
-    if not errors:
-        return f"{apps} checked, no errors"
-    wrong = sum(1 for diagnostics in found.values() if diagnostics)
-    return f"{errors} error{'s' if errors != 1 else ''} in {wrong} of {apps}"
+    """`2 apps checked, no errors`, `3 errors in 1 of 2 apps, 1 warning`."""
+    errors = [sum(not d.warning for d in diagnostics) for diagnostics in found.values()]
+    warnings = sum(map(len, found.values())) - sum(errors)
+    apps = _many(len(found), "app")
+    more = f", {_many(warnings, 'warning')}" if warnings else ""
+    if not any(errors):
+        return f"{apps} checked, no errors{more}"
+    return f"{_many(sum(errors), 'error')} in {sum(map(bool, errors))} of {apps}{more}"
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"

@@ -41,7 +41,7 @@ NOWHERE = Span(0, 0, 0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One condition that was met, and where.
+    """One condition that was met, and where. A `warning` keeps nothing from running.
 
     >>> d = Diagnostic("SYNTAX", "SiddhiParserException", "unexpected 'x'", "check the spelling")
     >>> print(d.render())
@@ -55,6 +55,7 @@ class Diagnostic:
     span: Span = NOWHERE
     source: str = ""  # the text, or as much of it as is needed to show the line
     file: str = ""
+    warning: bool = False
 
     @property
     def excerpt(self) -> str:
@@ -87,6 +88,7 @@ class Diagnostic:
             place += f"{':' if place else 'line '}{self.span.line}:{self.span.column}"
         head = f"{place}: " if place else ""
         tail = f" ({readable(self.next_step)})" if self.next_step else ""
+        head += "warning: " if self.warning else ""
         excerpt = readable(self.excerpt, "\n")
         return f"{head}[{self.condition}] {readable(self.message)}{tail}" + (f"\n{excerpt}" if excerpt else "")
 

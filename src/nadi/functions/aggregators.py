@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from nadi.errors import error
-from nadi.functions.arithmetic import wrap_long
+from nadi.functions.arithmetic import WrongClass, told, wrap_long
 from nadi.functions.entries import Accumulator, Aggregator, Bag, State, Step
 from nadi.functions.signatures import NUMBERS, Arguments, Parameter, match
 from nadi.lang.tree import Type
@@ -214,7 +214,7 @@ def _make_union(args: Arguments, removes: bool) -> Accumulator:
         if value is None:
             return
         if not isinstance(value, (set, frozenset)):
-            raise TypeError(f"{value!r} is not a set")
+            raise WrongClass(f"{told(value)} is not a set")
         for item in value:
             step(group, item)
 

@@ -127,7 +127,7 @@ def number_as(value: float, kind: Type) -> float:
         if kind is Type.LONG:
             return float_to_long(value)
     else:
-        raise TypeError(f"{value!r} is not a number")
+        raise WrongClass(f"{told(value)} is not a number")
     return to_float32(value) if kind is Type.FLOAT else float(value)
 
 
@@ -224,6 +224,19 @@ def java_text(value: object, kind: Type | None = None) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{java_text(k)}={java_text(v)}' for k, v in value.items())}}}"
     return str(value)
+
+
+class WrongClass(TypeError):
+    """A value is of another class than an operation needs; the text says so in words of the language."""
+
+
+def told(value: object) -> str:
+    """A value as it is shown to whoever reads why an event failed; texts stand in quotes.
+
+    >>> told("a"), told(None), told(True), told({"a": 1.5}), told(7)
+    ("'a'", 'null', 'true', '{a=1.5}', '7')
+    """
+    return repr(value) if isinstance(value, str) else java_text(value)
 
 
 # ---- parsing -------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from nadi.functions.arithmetic import (
     DOUBLE_MIN,
     INT_MAX,
     INT_MIN,
+    WrongClass,
     java_text,
     number_as,
     parse_double,
@@ -19,6 +20,7 @@ from nadi.functions.arithmetic import (
     parse_int,
     parse_long,
     to_float32,
+    told,
 )
 from nadi.functions.entries import ScalarFunction
 from nadi.functions.signatures import NUMBERS, Arguments, Parameter, constant, match, one_type
@@ -232,7 +234,7 @@ def _size(value: Any) -> int:
     if value is None:
         return 0
     if not isinstance(value, (set, frozenset)):
-        raise TypeError(f"{value!r} is not a set")
+        raise WrongClass(f"{told(value)} is not a set")
     return len(value)
 
 

@@ -247,18 +247,21 @@ def _flag_group(flags: frozenset[str]) -> str:
 
 
 def replaced(pattern: re.Pattern[str], text: str, replacement: str, count: int = 0) -> str:
-    """`Matcher.replaceAll`, or the first `count`. `$1` and `${name}` are groups, a backslash takes what follows as it is.
+    """`Matcher.replaceAll`, or the first `count`. `$1` and `${name}` are groups, a backslash takes what follows as it is. As in Java nobody looks at the
+    replacement where nothing matches.
 
     >>> replaced(compiled("(\\\\w+)@(\\\\w+)"), "ann@work", "$2: $1")
     'work: ann'
 
     Raises:
-        PatternError: the replacement names a group that the pattern has not.
+        PatternError: something matches, and the replacement names a group that the pattern has not.
     """
-    parts = _replacement(pattern, replacement)
-    return pattern.sub(
-        lambda found: "".join(p if isinstance(p, str) else found[p[0]] or "" for p in parts), text, count=count
-    )
+
+    def put(found: re.Match[str]) -> str:
+        parts = _replacement(pattern, replacement)
+        return "".join(p if isinstance(p, str) else found[p[0]] or "" for p in parts)
+
+    return pattern.sub(put, text, count=count)
 
 
 @lru_cache(maxsize=1024)

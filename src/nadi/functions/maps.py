@@ -15,6 +15,7 @@ from nadi.functions.arithmetic import java_text
 from nadi.functions.declare import GIVEN, anything, failed, scalar, text, thing
 from nadi.functions.entries import Entry, StreamFunctionSpec
 from nadi.functions.signatures import Arguments, Parameter, constant, match
+from nadi.functions.valuewords import kind_of
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Column, SignatureError
 from nadi.received import DEEPEST
@@ -29,14 +30,10 @@ def _on_map(name: str, function: Callable[..., Any], maps: int = 1) -> Callable[
     def call(*values: Any) -> Any:
         for number, value in enumerate(values[:maps], 1):
             if not isinstance(value, dict):
-                raise failed(name, f"parameter {number} must be a map, not {_named(value)}")
+                raise failed(name, f"parameter {number} must be a map, not {kind_of(value)}")
         return function(*values)
 
     return call
-
-
-def _named(value: Any) -> str:
-    return "null" if value is None else f"a {type(value).__name__}"
 
 
 def _key(value: Any) -> Any:

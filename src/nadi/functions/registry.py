@@ -22,6 +22,7 @@ from nadi.functions import (
     core,
     environment,
     jsons,
+    lists,
     maps,
     mathematics,
     public,
@@ -30,6 +31,7 @@ from nadi.functions import (
     stats,
     streams,
     strings,
+    throttler,
     times,
     unique,
     unitconversion,
@@ -117,6 +119,7 @@ BUILT_IN: tuple[tuple[Entry, ...], ...] = (
     mathematics.ENTRIES,
     regexes.ENTRIES,
     maps.ENTRIES,
+    lists.ENTRIES,
     jsons.ENTRIES,
     times.ENTRIES,
     unitconversion.ENTRIES,
@@ -125,6 +128,7 @@ BUILT_IN: tuple[tuple[Entry, ...], ...] = (
     unique.ENTRIES,
     reorder.ENTRIES,
     stats.ENTRIES,
+    throttler.ENTRIES,
 )
 """The table of modules: what each adds to a new registry."""
 

@@ -64,8 +64,12 @@ def _check_polar(args: Arguments) -> tuple[Column, ...]:
 
 def _make_polar(types: tuple[Type, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...] | None]:
     def cartesian(values: tuple[Any, ...]) -> tuple[Any, ...]:
-        theta, rho = values[0], values[1]
-        return (rho * math.cos(math.radians(theta)), rho * math.sin(math.radians(theta)), *values[2:])
+        if None in values:
+            raise error("NULL_VALUE", where=f"parameter {values.index(None) + 1} of 'pol2Cart'")
+        theta, rho = math.radians(values[0]), values[1]
+        if not math.isfinite(theta):  # there is no sine of it; Java's is no number either
+            return (math.nan, math.nan, *values[2:])
+        return (rho * math.cos(theta), rho * math.sin(theta), *values[2:])
 
     return cartesian
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from nadi.config.release import release
 from nadi.errors import error
 
-SEMANTICS = 7
+SEMANTICS = 8
 
 
 def check_semantics(what: str, nadi: str, semantics: int) -> None:

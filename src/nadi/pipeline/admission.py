@@ -103,9 +103,12 @@ class Admission:
         return made
 
     def admit(self, planned: Sequence[Planned], beside: Sequence[AppSpec]) -> list[Admitted]:
-        """Begin to listen for apps, and say how they run `beside` those that are there. Errors: those of their state and sources, SERVER_NOT_STARTED; then
-        nothing listens."""
+        """Begin to listen for apps, and say how they run `beside` those that are there; tell the warnings of their texts. Errors: those of their state
+        and sources, SERVER_NOT_STARTED; then nothing listens."""
         options, cores = self._options, os.cpu_count() or 1
+        for one in planned:
+            for warning in one.app.warnings:
+                self._tell(one.app.name, replace(warning, file=one.text.file).render())
         journal = self.journal_for([one.app for one in planned])
         specs = spread([make_spec(one.text, one.app, options, cores, journal) for one in planned], beside)
         for spec in specs:

@@ -53,7 +53,19 @@ def problems(
     options: NodeOptions | None = None,
 ) -> tuple[Diagnostic, ...]:
     """Everything that is wrong with an app as its author wrote it, in the order of the text; nothing exactly where it is `runnable` on a node with these
-    options.
+    options. `remarks` has warnings besides.
+    """
+    return tuple(d for d in remarks(text, variables, file, refs, options) if not d.warning)
+
+
+def remarks(
+    text: str,
+    variables: Mapping[str, str],
+    file: str = "",
+    refs: Refs | None = None,
+    options: NodeOptions | None = None,
+) -> tuple[Diagnostic, ...]:
+    """Errors and warnings of an app as its author wrote it, in the order of the text.
 
     Where it cannot be read, its meaning is not looked at. What fails only because something else did is left out.
     """
@@ -77,14 +89,14 @@ def _within(span: Span, outer: Span) -> bool:
 
 
 def _meaning(text: AppText, options: NodeOptions) -> tuple[Diagnostic, ...]:
-    """Everything that is wrong with a text that can be read: what keeps it from running, and what would do so next."""
+    """What is to be said of a text that can be read: what keeps it from running, what would do so next, and warnings."""
     engine, registry = import_module(options.engine), import_module(options.connectors)
     try:
-        runnable(text, engine, registry, options.settings().of_kernels())
+        app = runnable(text, engine, registry, options.settings().of_kernels())
+        return tuple(replace(d, file=text.file) for d in app.warnings)
     except NadiError as problem:
         found = _collected(text)
         return found if problem.diagnostic in found else (problem.diagnostic, *found)
-    return ()
 
 
 def _collected(text: AppText) -> tuple[Diagnostic, ...]:
@@ -92,7 +104,8 @@ def _collected(text: AppText) -> tuple[Diagnostic, ...]:
     app, wrong = bind_as_far(tree, default_registry(), text=text.text, file=text.file)
     known = {d.span for d in wrong}
     further = (e for e in _outside(app) if e.diagnostic.span == NOWHERE or e.diagnostic.span not in known)
-    return (*wrong, *(placed(e, source=text.text, file=text.file).diagnostic for e in further))
+    outside = (placed(e, source=text.text, file=text.file).diagnostic for e in further)
+    return (*wrong, *outside, *app.warnings)
 
 
 def _outside(app: App) -> Iterator[NadiError]:

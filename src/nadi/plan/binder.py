@@ -118,6 +118,7 @@ def _bind(app: tree.SiddhiApp, context: Context, failed: list[NadiError] | None)
         buckets=buckets,
         annotations=app.annotations,
         text=context.text,
+        warnings=tuple(sorted(context.warnings, key=lambda d: d.span)),
     )
     return made if failed else replace(made, sharding=shard(made))
 

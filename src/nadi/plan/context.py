@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error
+from nadi.errors import NOWHERE, Diagnostic, NadiError, Span, diagnostic, did_you_mean, error
 from nadi.lang.tree import Source, Type
 from nadi.plan.catalog import Catalog
 from nadi.plan.nodes import (
@@ -26,7 +26,8 @@ TRIGGER_SCHEMA = Schema((Column("triggered_time", Type.LONG),))
 class Context:
     """Definitions grow while statements are bound in the order of the text. `partition` is the id of the partition being bound.
 
-    `unknown` holds the keys of streams whose producer could not be bound: what reads them is not reported again.
+    `unknown` holds the keys of streams whose producer could not be bound: what reads them is not reported again. `warnings` are about what
+    is taken, and looks like a mistake.
     """
 
     catalog: Catalog
@@ -41,10 +42,15 @@ class Context:
     aggregations: dict[str, Aggregation] = field(default_factory=dict)
     partition: str | None = None
     unknown: set[str] = field(default_factory=set)
+    warnings: list[Diagnostic] = field(default_factory=list)
 
     def fail(self, condition: str, span: Span = NOWHERE, /, **parameters: object) -> NadiError:
         """The exception for a condition at a place of this text."""
         return error(condition, span, self.text, self.file, **parameters)
+
+    def warn(self, condition: str, span: Span, /, **parameters: object) -> None:
+        """Note a condition at a place of this text that keeps nothing from running."""
+        self.warnings.append(replace(diagnostic(condition, span, self.text, self.file, **parameters), warning=True))
 
     def follows(self, problem: NadiError) -> bool:
         """Whether an error only says that there is no such name, where one of that name could not be bound."""

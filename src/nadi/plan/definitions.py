@@ -130,12 +130,12 @@ def _define_table(context: Context, definition: tree.TableDefinition) -> None:
     # also one with a wrong annotation, as with streams
     context.tables[name] = Table(name, schema, (), (), definition.annotations)
     storage = storage_of(context, definition.annotations)
-    for rejected in found(definition.annotations, "indexBy"):
-        reason = "it is not supported any more, use @primaryKey or @index"
-        raise context.fail("INVALID_ANNOTATION", rejected.span, name=rejected.name, reason=reason)
+    if storage is None:
+        for rejected in found(definition.annotations, "indexBy"):
+            reason = "it is not supported any more, use @primaryKey or @index"
+            raise context.fail("INVALID_ANNOTATION", rejected.span, name=rejected.name, reason=reason)
     key = _primary_key(context, definition, schema)
-    in_store = storage is not None and storage.cache is None
-    indexes = _indexes(context, definition, schema, in_store)
+    indexes = (_indexes if storage is None else _indexes_of_store)(context, definition, schema)
     context.tables[name] = Table(name, schema, key, indexes, definition.annotations, storage)
 
 
@@ -152,13 +152,16 @@ def _primary_key(context: Context, definition: tree.TableDefinition, schema: Sch
     return _positions(context, keys[0], definition.source.name, schema)
 
 
-def _indexes(context: Context, definition: tree.TableDefinition, schema: Schema, in_store: bool) -> tuple[int, ...]:
-    """The attributes with an index of their own. An index over several is the store's alone; the rows of a cache are in memory."""
+def _indexes_of_store(context: Context, definition: tree.TableDefinition, schema: Schema) -> tuple[int, ...]:
+    """The attributes with an index of their own, once each. What else a store makes of `@index` is its own business: rules for rows in memory do not count. A
+    cache does without the other indexes."""
+    indexes = [_positions(context, a, definition.source.name, schema) for a in found(definition.annotations, "index")]
+    return tuple(dict.fromkeys(positions[0] for positions in indexes if len(positions) == 1))
+
+
+def _indexes(context: Context, definition: tree.TableDefinition, schema: Schema) -> tuple[int, ...]:
     positions: list[int] = []
     for a in found(definition.annotations, "index"):
-        if in_store and len(a.elements) > 1:
-            _positions(context, a, definition.source.name, schema)
-            continue
         if len(a.elements) != 1:
             reason = f"one attribute per annotation, not {len(a.elements)}: write @index several times"
             raise context.fail("ANNOTATION_REJECTED", a.span, name=a.name, reason=reason)

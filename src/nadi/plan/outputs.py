@@ -187,6 +187,9 @@ def assignments(
     Raises:
         ATTRIBUTE_NOT_FOUND: the table has no such column.
         INVALID_QUERY: the value does not fit the column.
+
+    Warns:
+        SET_OF_OTHER_TABLE: the column is named as one of something else.
     """
     if not nodes:
         return tuple(_assign_all(context, schema, table, span))
@@ -195,8 +198,10 @@ def assignments(
     for node in nodes:
         variable = node.variable
         if variable.stream not in (None, table.name):
-            reason = f"'set' changes columns of '{table.name}', not of '{variable.stream}'"
-            raise context.fail("INVALID_QUERY", variable.span, reason=reason)
+            # Siddhi looks at the name of the attribute only, and apps rely on it
+            context.warn(
+                "SET_OF_OTHER_TABLE", variable.span, named=variable.stream, column=variable.name, table=table.name
+            )
         position = _column(context, variable.name, table, variable.span)
         value = binder.bind(node.expression)
         _fits(context, table, position, value, node.span)

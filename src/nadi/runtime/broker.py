@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nadi.lang.tree import Type
+
 Subscriber = Callable[[object], None]
+Types = tuple[Type, ...]
+"""Those of the values of an event."""
+TypedSubscriber = Callable[[object, "Types | None"], None]
+"""Gets the types of a message, too; None where whoever published it said none."""
 
 
 class Broker:
@@ -19,17 +25,23 @@ class Broker:
     """
 
     def __init__(self) -> None:
-        self._topics: dict[str, list[Subscriber]] = {}
+        self._topics: dict[str, list[tuple[Subscriber | TypedSubscriber, TypedSubscriber]]] = {}
 
     def subscribe(self, topic: str, subscriber: Subscriber) -> None:
-        self._topics.setdefault(topic, []).append(subscriber)
+        self._topics.setdefault(topic, []).append((subscriber, lambda message, _types: subscriber(message)))
 
-    def unsubscribe(self, topic: str, subscriber: Subscriber) -> None:
+    def subscribe_typed(self, topic: str, subscriber: TypedSubscriber) -> None:
+        """Have a subscriber that is told the types of each message."""
+        self._topics.setdefault(topic, []).append((subscriber, subscriber))
+
+    def unsubscribe(self, topic: str, subscriber: Subscriber | TypedSubscriber) -> None:
         """Take a subscriber off a topic; nothing happens where it is not on it."""
         subscribers = self._topics.get(topic, [])
-        if subscriber in subscribers:
-            subscribers.remove(subscriber)
+        place = next((n for n, (known, _take) in enumerate(subscribers) if known == subscriber), None)
+        if place is not None:
+            del subscribers[place]
 
-    def publish(self, topic: str, message: object) -> None:
-        for subscriber in tuple(self._topics.get(topic, ())):
-            subscriber(message)
+    def publish(self, topic: str, message: object, types: Types | None = None) -> None:
+        """Give a message to all subscribers of a topic; `types` are those of the values of its events."""
+        for _known, take in tuple(self._topics.get(topic, ())):
+            take(message, types)

@@ -113,6 +113,8 @@ class Errors:
             final = "" if failure.stream in self._streams else "only events of streams can be sent again"
             if failure.condition in ("OUTPUT_VALUE", "CALLBACK_FAILED"):
                 final = "the event was processed"
+            elif failure.condition == "ROW_OF_OTHER_TYPES":
+                final = "it never was an event of the stream"
             stream, ts = failure.stream, failure.timestamp
 
             def again(rows: tuple[Row, ...], stream: str = stream, ts: int = ts) -> None:

@@ -41,13 +41,17 @@ def sinks(app: App, broker: Broker, failed: Failed) -> Iterable[tuple[str, Calla
     """
     for key, stream in app.streams.items():
         for sink in connectors(stream, "sink"):
-            yield key, _publisher(key, _messages(sink, stream), _action(sink), broker, failed)
+            yield key, _publisher(key, stream, _messages(sink, stream), _action(sink), broker, failed)
 
 
-def _publisher(key: str, messages: Messages, action: str, broker: Broker, failed: Failed) -> Callable[[Chunk], None]:
+def _publisher(
+    key: str, stream: Stream, messages: Messages, action: str, broker: Broker, failed: Failed
+) -> Callable[[Chunk], None]:
+    types = stream.schema.types
+
     def send(topic: str, message: Event | Chunk) -> None:
         try:
-            broker.publish(topic, message)
+            broker.publish(topic, message, types)
         except Exception as problem:
             events = message if isinstance(message, list) else [message]
             failed(Unpublished(key, events, problem, action, lambda chunk: send(topic, message_of(chunk))))

@@ -17,7 +17,7 @@ from nadi.plan import plan_app
 from nadi.plan.nodes import Script
 from nadi.plan.on_demand import bind_on_demand, condition_of
 from nadi.runtime import inmemorysinks, transport
-from nadi.runtime.broker import Broker, Subscriber
+from nadi.runtime.broker import Broker, TypedSubscriber
 from nadi.runtime.errors import Errors
 from nadi.runtime.inmemorysinks import Unpublished
 from nadi.runtime.persisted import packed, unpacked
@@ -86,8 +86,8 @@ class Runtime:
         self._begun = self._restored = False
         self._failures: list[Failure] = []
         self.errors = Errors(self.app.name, self.app.streams, self._deliver_again, self._collect)
-        self._sources: list[tuple[str, Subscriber]] = []
-        self._known = transport.sources(self.app, self.send) if connected else []
+        self._sources: list[tuple[str, TypedSubscriber]] = []
+        self._known = transport.sources(self.app, self.send, self._refuse) if connected else []
         for key, publish in inmemorysinks.sinks(self.app, self.broker, self._unpublished) if connected else ():
             self.on_stream(key, publish)
 
@@ -143,7 +143,7 @@ class Runtime:
         self._begun, self._restored = True, False
         self._sources = list(self._known)
         for topic, receive in self._sources:
-            self.broker.subscribe(topic, receive)
+            self.broker.subscribe_typed(topic, receive)
 
     def shutdown(self) -> None:
         """Stop: nothing is flushed, nothing goes in until it is started again."""
@@ -207,6 +207,11 @@ class Runtime:
             reason = f"[{mine[0].condition}] {mine[0].message}"
             self.errors.keep_message(message.stream, message.events, reason, message.publish)
         self.errors.keep_events(others)
+
+    def _refuse(self, stream: str, rows: transport.Rows, problem: NadiError) -> None:
+        """Events of a topic are none of a stream: as on a node its fault stream gets them with attributes that are null."""
+        nothing = (None,) * len(self.app.streams[stream].schema)
+        self.kernel.fail(stream, [self._event(stream, (ts, nothing)) for ts, _row in rows], problem)
 
     def _deliver_again(self, stream: str, chunk: Chunk) -> None:
         if self._state != "running":

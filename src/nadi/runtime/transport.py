@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.kernel.rows.events import Event
-from nadi.lang.tree import Annotation
+from nadi.lang.tree import Annotation, Type
 from nadi.plan.nodes import App, Stream
-from nadi.runtime.broker import Subscriber
+from nadi.runtime.broker import TypedSubscriber, Types
 
-Send = Callable[[str, list[tuple[int | None, tuple[object, ...]]]], None]
+Rows = list[tuple[int | None, tuple[object, ...]]]
+"""Events: timestamps in ms, or None for that of the arrival, and values."""
+Send = Callable[[str, Rows], None]
+Refuse = Callable[[str, Rows, NadiError], None]
 
 
 def connectors(stream: Stream, name: str) -> Iterable[Annotation]:
@@ -31,13 +34,16 @@ def connectors(stream: Stream, name: str) -> Iterable[Annotation]:
             yield found
 
 
-def sources(app: App, send: Send) -> list[tuple[str, Subscriber]]:
-    """The topics that an app listens to, each with what takes its messages: an event, a list of events, or a row."""
-    found: list[tuple[str, Subscriber]] = []
+def sources(app: App, send: Send, refuse: Refuse) -> list[tuple[str, TypedSubscriber]]:
+    """The topics that an app listens to, each with what takes its messages: an event, a list of events, or a row.
+
+    Values go to attributes by position. What an app publishes as other types, or another number of values, is refused: ROW_OF_OTHER_TYPES.
+    """
+    found: list[tuple[str, TypedSubscriber]] = []
     for key, stream in app.streams.items():
         for source in connectors(stream, "source"):
             _check_attributes(source, stream)
-            found.append((topic_of(source, "source"), _receiver(key, send)))
+            found.append((topic_of(source, "source"), _receiver(key, stream, send, refuse)))
     return found
 
 
@@ -55,14 +61,25 @@ def _check_attributes(source: Annotation, stream: Stream) -> None:
             raise error("MAPPING_INVALID", stream=stream.name, reason=reason)
 
 
-def _receiver(key: str, send: Send) -> Subscriber:
-    def receive(message: object) -> None:
-        send(key, events_of(message))
+def _receiver(key: str, stream: Stream, send: Send, refuse: Refuse) -> TypedSubscriber:
+    wanted = stream.schema.types
+
+    def receive(message: object, types: Types | None) -> None:
+        if types is None or tuple(map(_on_the_way, types)) == tuple(map(_on_the_way, wanted)):
+            send(key, events_of(message))
+        else:
+            came, here = (", ".join(kind.value for kind in kinds) for kinds in (types, wanted))
+            refuse(key, events_of(message), error("ROW_OF_OTHER_TYPES", given=came, wanted=here))
 
     return receive
 
 
-def events_of(message: object) -> list[tuple[int | None, tuple[object, ...]]]:
+def _on_the_way(kind: Type) -> Type:
+    """What a type is between two apps on a node: an object goes as its text."""
+    return Type.STRING if kind is Type.OBJECT else kind
+
+
+def events_of(message: object) -> Rows:
     """A message as events: one Event, a list of them, or the values of one row (which gets the time of its arrival)."""
     if isinstance(message, Event):
         return [(message.ts, message.row)]

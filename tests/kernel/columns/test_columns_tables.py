@@ -111,6 +111,38 @@ def test_what_is_asked_in_playback_sees_the_clock_that_all_events_have_moved() -
         assert seen["content of T"] == [f"('a', 1, {clock}, 0.5, 0.25, True)"]
 
 
+_NULL_KEY = (
+    f"define stream S ({SCHEMA}); define stream R ({SCHEMA}); @primaryKey('k') define table T (k string, v int);\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "left"),
+    [
+        ("from R join T on R.k == T.k select T.v as v insert into Out;", ["(None, 5)"]),
+        ("from R join T on R.k == T.k and R.v > T.v select T.v as v insert into Out;", ["(None, 5)"]),
+        ("from R[(T.k == k) in T] select v insert into Out;", ["(None, 5)"]),
+        ("from R select k, v update T on T.k == k;", ["(None, 9)"]),
+        ("from R select k, v update or insert into T on T.k == k;", ["(None, 9)"]),
+        ("from R delete T on T.k == k;", []),
+        ("from R join T on R.k == T.k select R.k as k, T.v + 1 as v update T on T.k == k;", ["(None, 6)"]),
+        (
+            "from R join T on R.k == T.k and R.v > T.v select R.k as k, T.v + 1 as v update T on T.k == k;",
+            ["(None, 5)"],
+        ),
+    ],
+)
+def test_a_key_that_is_null_is_found_on_columns_as_on_rows(query: str, left: list[str]) -> None:
+    made = Generated(
+        f"{_NULL_KEY}from S select k, v insert into T;\n{query}", ("Out",) if "into Out" in query else (), ("T",)
+    )
+    plan = accepted(made)
+    assert islands(plan).tables == ("T",)
+    sent = [Message(n, stream, ((n, (None, v, 5, 0.5, 0.25, True)),)) for n, stream, v in ((10, "S", 5), (20, "R", 9))]
+    seen = same_as_rows(made, plan, sent, [], everywhere(sent, "deltas"), on=Tabled, seen=all_of)
+    assert seen["content of T"] == left
+
+
 # ---- what keeps a table on rows --------------------------------------------------------------------------------------
 
 _KEYED = "@primaryKey('k') define table T (k string, v int);\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 
 
@@ -21,7 +22,10 @@ def records(text: str, delimiter: str, quote: str) -> list[list[Field]]:
 
     >>> [[f.text for f in r] for r in records('a,"b,c"', ",", '"')]
     [['a', 'b,c']]
+    >>> [[f.text for f in r] for r in records('a||"b||c"||', "||", '"')]
+    [['a', 'b||c', '']]
     """
+    between = re.compile(f"{re.escape(delimiter)}|\r|\n")
     found: list[list[Field]] = []
     record: list[Field] = []
     at, end = 0, len(text)
@@ -29,16 +33,15 @@ def records(text: str, delimiter: str, quote: str) -> list[list[Field]]:
         if text[at] == quote:
             value, at = _quoted(text, at + 1, quote)
             record.append(Field(value, True))
-            if at < end and text[at] not in (delimiter, "\r", "\n"):
+            if at < end and not between.match(text, at):
                 raise csv.Error(f"a quoted field goes on after its closing quote, at character {at + 1}")
         else:
-            stop = at
-            while stop < end and text[stop] != delimiter and text[stop] not in "\r\n":
-                stop += 1
+            next_one = between.search(text, at)
+            stop = next_one.start() if next_one else end
             record.append(Field(text[at:stop], False))
             at = stop
-        if at < end and text[at] == delimiter:
-            at += 1
+        if text.startswith(delimiter, at):
+            at += len(delimiter)
             if at == end:
                 record.append(Field("", False))
             continue

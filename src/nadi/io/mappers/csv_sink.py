@@ -1,7 +1,7 @@
 """Events → CSV records.
 
 A message is one record without a line end; the records of a chunk are one message with `event.grouping.enabled='true'`. Fields are
-separated by `delimiter` and quoted where they must be: they hold the delimiter, a quote or a line end, start or end with a space, or are the
+separated by `delimiter` and quoted where they must be: they hold a character of the delimiter, a quote or a line end, start or end with a space, or are the
 empty string. Null is an empty field (or `null.value`: Siddhi writes `null`). `header='true'` is for files: the names are their first line.
 `@payload(a='0', b='1')` orders and chooses.
 """
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from nadi.io.contract import Connector
 from nadi.io.mappers.columns import as_text, chunk_bounds
-from nadi.io.mappers.mapannotation import delimiter_of, invalid, map_options, payload_annotation
+from nadi.io.mappers.mapannotation import check_delimiter, delimiter_of, invalid, map_options, payload_annotation
 from nadi.io.options import flag
 from nadi.io.registry import sink_traits
 from nadi.lang.tree import Type
@@ -34,6 +34,7 @@ class CsvSink:
             raise invalid(connector, "header='true' needs a target that has a first line: use it with file only")
         self._columns = _chosen(connector)
         self._delimiter = delimiter_of(connector)
+        check_delimiter(connector, self._delimiter, '"')
         self._null = options.get("null.value", "")
         self._grouped = flag(options, "event.grouping.enabled", False)
         self._headed = flag(options, "header", False)

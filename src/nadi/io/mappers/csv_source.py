@@ -27,7 +27,7 @@ import pyarrow.csv as pacsv
 from nadi.io.contract import Connector, Decoded, Messages, Undecodable
 from nadi.io.mappers.columns import ARROW, batch_of
 from nadi.io.mappers.csv_records import Field, records
-from nadi.io.mappers.mapannotation import attribute_mapping, delimiter_of, invalid, map_options
+from nadi.io.mappers.mapannotation import attribute_mapping, check_delimiter, delimiter_of, invalid, map_options
 from nadi.io.mappers.stretch import Stretch, is_utf8
 from nadi.io.mappers.transport import split_properties
 from nadi.io.mappers.typed_rows import decode_typed
@@ -73,8 +73,10 @@ class CsvSource:
         self._delimiter = delimiter_of(connector)
         self._quote = options.get("quote", '"')
         self._nulls = frozenset(options.get("null.values", "").split(",")) | {""}
-        if any(len(c) != 1 or not c.isascii() for c in (self._delimiter, self._quote)):
-            raise invalid(connector, "delimiter and quote are single ASCII characters")
+        if len(self._quote) != 1 or not self._quote.isascii():
+            raise invalid(connector, "quote is a single ASCII character")
+        check_delimiter(connector, self._delimiter, self._quote)
+        self._slow = len(self._delimiter) != 1 or not self._delimiter.isascii()  # pyarrow takes one character
         self._properties, self._mapping = split_properties(connector, mapping, self._strict)
         columns = [c for c in connector.schema.columns if c.name not in self._properties.names]
         self._inner = Schema(tuple(columns))
@@ -94,7 +96,8 @@ class CsvSource:
             for position, payload in zip(messages.positions, messages.payloads):
                 found.fail(Undecodable(int(position), layout, payload))
             return self._properties.complete(self._schema, found.finish(), messages)
-        for i in self._decode_fast(layout, messages.payloads, found):
+        left = range(len(messages)) if self._slow else self._decode_fast(layout, messages.payloads, found)
+        for i in left:
             self._decode_alone(layout, i, int(messages.positions[i]), messages.payloads[i], found)
         return self._properties.complete(self._schema, found.finish(), messages)
 

@@ -7,6 +7,7 @@ looked at again, alone and slowly, which either finds its events or says what is
   no attributes are ignored; of a key that stands twice the last counts.
 - A missing attribute is a failure, or null with `fail.on.missing.attribute='false'`. An explicit null is null.
 - int and long want whole numbers in range, float and double any number, bool a bool. A string takes anything: what is not a string comes as its JSON text.
+- With `@attributes`, and in an array, numbers and bools are taken by their text instead (`values.by_text`), as Siddhi does.
 - `@attributes(a='$.x.y')` takes values by path, from the root or from each element under `enclosing.element`; `trp:name` from the transport's properties.
 """
 
@@ -31,7 +32,7 @@ from nadi.io.mappers.mapannotation import attribute_mapping, map_options
 from nadi.io.mappers.stretch import Stretch, decode_each, is_utf8
 from nadi.io.mappers.transport import split_properties
 from nadi.io.mappers.typed_rows import decode_typed
-from nadi.io.mappers.values import from_json
+from nadi.io.mappers.values import by_text, from_json
 from nadi.io.options import flag
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema
@@ -188,29 +189,30 @@ class JsonSource:
         if root is None:
             found.fail(Undecodable(position, "the enclosing element is missing", payload))
             return
+        convert = by_text if self._custom or isinstance(root, list) else from_json
         for event in root if isinstance(root, list) else [root]:
             try:
-                found.add_row(index, self._row(event))
+                found.add_row(index, self._row(event, convert))
             except _BROKEN as e:
                 whole = bytes(event) if isinstance(event, msgspec.Raw) else payload
                 found.fail(Undecodable(position, str(e), whole))
 
-    def _row(self, given: _Opened | msgspec.Raw) -> tuple[object, ...]:
+    def _row(self, given: _Opened | msgspec.Raw, convert: Callable[[bytes, Type], object]) -> tuple[object, ...]:
         event = _open(given) if isinstance(given, msgspec.Raw) else given
         if not self._custom and isinstance(event, dict) and _is_frame(event):
             event = _open(event["event"])
         if isinstance(event, bytes) or (isinstance(event, list) and not self._custom):
             raise ValueError("an event is not a JSON object")
-        return tuple(self._value(event, leaf) for leaf in self._leaves)
+        return tuple(self._value(event, leaf, convert) for leaf in self._leaves)
 
-    def _value(self, event: _Opened, leaf: Leaf) -> object:
+    def _value(self, event: _Opened, leaf: Leaf, convert: Callable[[bytes, Type], object]) -> object:
         value = _find(event, leaf.path)
         if value is None:
             if self._strict:
                 raise ValueError(f"the attribute '{leaf.column.name}' is missing")
             return None
         try:
-            return from_json(value, leaf.column.type)
+            return convert(value, leaf.column.type)
         except _BROKEN as e:
             raise ValueError(f"attribute '{leaf.column.name}': {e}") from None
 

@@ -34,6 +34,12 @@ def delimiter_of(connector: Connector, default: str = ",") -> str:
     return "\t" if given == "\\t" else given
 
 
+def check_delimiter(connector: Connector, delimiter: str, quote: str) -> None:
+    """Errors: MAPPING_INVALID, where a delimiter could not be told from what stands between two of them."""
+    if not delimiter or any(c in f"{quote}\r\n" for c in delimiter):
+        raise invalid(connector, "delimiter is one or more characters, without quotes and line ends")
+
+
 def attribute_mapping(connector: Connector) -> dict[str, str] | None:
     """Attribute → what to take it from; None without `@attributes`. By name, or all by position.
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
+from nadi.functions.arithmetic import parse_double, parse_float, parse_int, parse_long
 from nadi.io.mappers.columns import INT_RANGE
 from nadi.lang.tree import Type
 
@@ -52,6 +54,31 @@ def from_json(text: bytes, kind: Type) -> object:
         except OverflowError:
             raise ValueError(f"{_short(str(value))} is out of range for {_a(kind)}") from None
     raise ValueError(f"{_short(text.decode())} is not {_a(kind)}")
+
+
+def by_text(text: bytes, kind: Type) -> object:
+    """A JSON value as an attribute that takes any value by its text, as Java reads it: numbers may be strings; what is not the text `true` is the bool false.
+
+    >>> by_text(b'"7"', Type.INT), by_text(b'"1e3"', Type.DOUBLE), by_text(b'"TRUE"', Type.BOOL), by_text(b"1", Type.BOOL)
+    (7, 1000.0, True, False)
+    """
+    if text == b"null" or kind in (Type.STRING, Type.OBJECT) or (kind is not Type.BOOL and text[:1] != b'"'):
+        return from_json(text, kind)
+    word: str = msgspec.json.decode(text) if text[:1] == b'"' else text.decode()
+    if kind is Type.BOOL:
+        return word.lower() == "true"
+    value = _PARSED[kind](word)
+    if value is None:
+        raise ValueError(f"{_short(text.decode())} is not {_a(kind)}")
+    return value
+
+
+_PARSED: dict[Type, Callable[[str], float | None]] = {
+    Type.INT: parse_int,
+    Type.LONG: parse_long,
+    Type.FLOAT: parse_float,
+    Type.DOUBLE: parse_double,
+}
 
 
 def _within(value: int, kind: Type) -> int:

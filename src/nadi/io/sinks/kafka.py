@@ -292,6 +292,7 @@ KIND = SinkKind(
         Option("partition.no"),
         Option("key"),
         Option("sequence.id"),  # Siddhi's; the headers carry numbers here
+        Option("is.synchronous", kind="bool"),  # Siddhi's; a batch waits for the broker anyway
     ),
     _open,
     check=_check,

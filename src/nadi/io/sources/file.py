@@ -45,7 +45,8 @@ OPTIONS = (
     Option("until.end", kind="bool"),
     Option("multiline", kind="bool"),
     # Siddhi's own, as far as a closed file has a choice.
-    Option("mode", choices=("LINE",)),
+    Option("mode", choices=("LINE", "TEXT.FULL")),
+    Option("header.present", kind="bool"),
     Option("tailing", choices=("false",)),
     Option("action.after.process", choices=("KEEP", "NONE")),
 )

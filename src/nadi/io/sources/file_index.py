@@ -17,10 +17,12 @@ from nadi.io.mappers.csv_records import records
 from nadi.io.mappers.mapannotation import delimiter_of, map_options
 from nadi.io.options import flag
 from nadi.io.registry import make_source_mapper, map_type
-from nadi.io.sources.file_lines import BLOCK, COMPRESSED, STRIDE, index_lines, lines_from
+from nadi.io.sources.file_lines import BLOCK, COMPRESSED, STRIDE, UNREADABLE_TEXT, index_lines, lines_from, whole_file
 from nadi.io.sources.file_typed import BROKEN, TypedFile, typed_rows
 
 NO_TIME = -(2**63)
+WHOLE = "whole"
+"""The kind of a file that is one message."""
 _TYPED = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
 
 
@@ -48,6 +50,8 @@ class Reader:
         self._has_header = self._csv and flag(options, "header", False)
         self._delimiter, self._quote = delimiter_of(connector), options.get("quote", '"')
         self._multiline = self._csv and flag(connector.options, "multiline", False)
+        self._passed = flag(connector.options, "header.present", False)  # the first line is no event, whatever it has
+        self._whole = connector.options.get("mode", "").upper() == "TEXT.FULL"
         self._timed = "event.time" in connector.options
         self._open: tuple[Path, int, TypedFile] | None = None
         self._stopped: tuple[Path, int, list[bytes], Iterator[list[bytes]]] | None = None
@@ -56,11 +60,14 @@ class Reader:
         kind = _TYPED.get(path.suffix.lower()) or {"parquet": "parquet", "arrow": "arrow"}.get(
             map_type(self._connector), "lines"
         )
+        if kind == "lines" and self._whole:
+            return self._index_whole(path)
         if kind == "lines":
-            found = index_lines(path, self._has_header, self._quote.encode() if self._multiline else b"")
-            header = (
-                tuple(f.text for f in records(found.header, self._delimiter, self._quote)[0]) if found.header else ()
-            )
+            quote = self._quote.encode() if self._multiline else b""
+            found = index_lines(path, self._has_header or self._passed, quote)
+            header: tuple[str, ...] = ()
+            if found.header and self._has_header:
+                header = tuple(f.text for f in records(found.header, self._delimiter, self._quote)[0])
             return Index(kind, found.rows + bool(found.broken), found.offsets, header, found.broken)
         try:
             file = TypedFile(path, kind)
@@ -69,6 +76,15 @@ class Reader:
         except BROKEN as e:
             return Index(kind, 1, np.zeros(1, np.int64), (), f"not a {kind} file: {e}")
         return Index(kind, int(bounds[-1]), bounds)
+
+    def _index_whole(self, path: Path) -> Index:
+        """A file that is one message; none where there is no line in it."""
+        try:
+            header, text = whole_file(path, self._has_header or self._passed)
+        except UNREADABLE_TEXT as e:
+            return Index(WHOLE, 1, np.zeros(1, np.int64), (), f"it cannot be read: {e}")
+        names = self._names(header) if self._has_header else ()
+        return Index(WHOLE, int(bool(text.strip())), np.zeros(1, np.int64), names)
 
     def _names(self, header: str) -> tuple[str, ...]:
         try:
@@ -104,6 +120,9 @@ class Reader:
     ) -> Iterator[tuple[int, list[bytes] | pa.RecordBatch | str]]:
         """(number of the first, rows) of [start, end) in pieces; a string says why there are no rows there."""
         if start >= end:
+            return
+        if index.kind == WHOLE:
+            yield 0, [whole_file(path, self._has_header or self._passed)[1]]
             return
         if index.kind != "lines":
             yield from typed_rows(self._typed(path, index.kind), index.offsets, start, end)

@@ -21,7 +21,8 @@ STRIDE = 10_000
 BLOCK = 4 << 20
 PACKED_BLOCK = 1 << 16  # what comes before a break in a packed file is given out in steps of this size
 COMPRESSED = {".gz", ".bz2", ".zst", ".lz4"}
-_BROKEN = (OSError, EOFError, zlib.error, pa.ArrowException)
+UNREADABLE_TEXT = (OSError, EOFError, zlib.error, pa.ArrowException)
+"""What reading a file may raise, where it is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,17 @@ def open_text(path: Path) -> Any:
     return pa.input_stream(str(path), compression="detect") if path.suffix in COMPRESSED else path.open("rb")
 
 
+def whole_file(path: Path, has_header: bool) -> tuple[str, bytes]:
+    """(its first line where that is a header, all the rest) of a file, without a byte order mark."""
+    with open_text(path) as stream:
+        text: bytes = stream.read()
+    text = text.removeprefix(b"\xef\xbb\xbf")
+    if not has_header:
+        return "", text
+    header, _, rest = text.lstrip(b"\r\n").partition(b"\n")
+    return header.rstrip(b"\r").decode("utf-8", "replace"), rest
+
+
 def index_lines(path: Path, has_header: bool, quote: bytes) -> LineIndex:
     """Where the rows of a file are; `quote` is set where line ends inside quotes are part of a row."""
     offsets: list[npt.NDArray[np.int64]] = []
@@ -49,7 +61,7 @@ def index_lines(path: Path, has_header: bool, quote: bytes) -> LineIndex:
             at, lines = next(pieces)
         except StopIteration:
             break
-        except _BROKEN as e:
+        except UNREADABLE_TEXT as e:
             broken = f"it cannot be read beyond row {rows}: {e}"
             break
         if has_header and header is None and lines:
@@ -79,7 +91,7 @@ def split_lines(
         failure: Exception | None = None
         try:
             block = stream.read(size)
-        except _BROKEN as e:
+        except UNREADABLE_TEXT as e:
             failure, block = e, b""
         text = kept + block
         if not offset and text.startswith(b"\xef\xbb\xbf"):

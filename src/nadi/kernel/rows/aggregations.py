@@ -12,13 +12,15 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from nadi.errors import error
+from nadi.functions.arithmetic import told
 from nadi.kernel.calendar import bucket_start, range_of, time_of_stamp
 from nadi.kernel.rows.aggregation import Aggregation as Accumulators
 from nadi.kernel.rows.code import BETWEEN
-from nadi.kernel.rows.compile import ROW, cast_failed, compile_key, compile_row, compile_values
+from nadi.kernel.rows.compile import ROW, compile_key, compile_row, compile_values
 from nadi.kernel.rows.events import CURRENT, Chunk, Row
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.javahash import DELIMITER, text_buckets
+from nadi.kernel.rows.misfits import MISFITS, cast_failed
 from nadi.kernel.rows.state import Map
 from nadi.kernel.rows.steps import make_steps
 from nadi.lang import parse_expression
@@ -98,8 +100,8 @@ class AggregationRuntime:
             try:
                 for start, series in zip(starts, self._series.values(), strict=True):
                     series.add((start, key), moment, row, values)
-            except TypeError as problem:
-                raise cast_failed("an aggregator", problem) from problem
+            except MISFITS as problem:
+                raise cast_failed("an aggregator", problem) from None
 
     def _moment(self, value: object) -> int:
         """The time of an event."""
@@ -109,7 +111,7 @@ class AggregationRuntime:
             raise error("NULL_VALUE", where=f"'aggregate by' of {self.plan.name}")
         if type(value) is not int:
             where = f"'aggregate by' of {self.plan.name}"
-            raise error("CLASS_CAST", where=where, reason=f"{value!r} is no long and no text")
+            raise error("CLASS_CAST", where=where, reason=f"{told(value)} is no long and no text")
         return value
 
     # ---- reading

@@ -20,10 +20,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from nadi.errors import error
 from nadi.functions import arithmetic
+from nadi.functions.arithmetic import WrongClass, told
 from nadi.functions.registry import Registry
 from nadi.kernel.rows.events import Row
 from nadi.kernel.rows.flow import Flow
-from nadi.kernel.rows.tables import TableRuntime, lookup_of
+from nadi.kernel.rows.tables import TableRuntime, asks_for_key, lookup_of
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Argument
 from nadi.plan.nodes import (
@@ -444,6 +445,8 @@ class Writer:
             return Code(f"any({condition} for {row} in {sought}.rows())", nullable=False)
         key = self._temporary()
         made = "".join(f"{self.code(v).text}, " for v in values)
+        if isinstance(table, TableRuntime) and asks_for_key(expr.condition, table.table):  # null finds null
+            condition = " and ".join(f"{row}[{column}] == {key}[{n}]" for n, column in enumerate(columns))
         found = f"any({condition} for {row} in {sought}.lookup({columns!r}, {key}))"
         return Code(f"(({key} := ({made})) is not None and {found})", nullable=False)
 
@@ -463,7 +466,7 @@ def _bool_of(value: object) -> bool:
     """What was cast to a bool must be one."""
     if value is None or type(value) is bool:
         return value is True
-    raise TypeError(f"{value!r} is not a bool")
+    raise WrongClass(f"{told(value)} is not a bool")
 
 
 def _number_as(value: float | None, kind: Type) -> float | None:

@@ -12,11 +12,11 @@ from itertools import count
 from types import CodeType
 from typing import Any
 
-from nadi.errors import error
 from nadi.functions.arithmetic import java_text
 from nadi.kernel.rows.code import EVENTS, ROW, ROWS, Place, Searchable, Writer, argument_of
 from nadi.kernel.rows.events import RESET, Chunk, Row, event_of
 from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.misfits import MISFITS, cast_failed
 from nadi.plan.nodes import OUTPUT, TABLE, Expr
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "ROWS",
     "Searchable",
     "argument_of",
-    "cast_failed",
     "compile_condition",
     "compile_filter",
     "compile_grouped",
@@ -178,9 +177,9 @@ class _Function:
         body = "\n".join(f"        {line}" for line in lines)
         source = (
             f"def expression({parameters}):\n    try:\n{body}\n"
-            "    except TypeError as problem:\n        raise cast_failed('an expression', problem) from problem\n"
+            "    except MISFITS as problem:\n        raise cast_failed('an expression', problem)\n"
         )
-        names = self.writer.names | {"cast_failed": cast_failed}
+        names = self.writer.names | {"cast_failed": cast_failed, "MISFITS": MISFITS}
         exec(_code_of(source), names)
         made: Callable[..., Any] = names["expression"]  # type: ignore[assignment]  # exec put it there
         made.__doc__ = source
@@ -193,8 +192,3 @@ def _code_of(source: str) -> CodeType:
     name = f"<expression {next(_numbers)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     return compile(source, name, "exec")
-
-
-def cast_failed(where: str, problem: TypeError) -> Exception:
-    """Java's ClassCastException for a value that Python could not work with."""
-    return error("CLASS_CAST", where=where, reason=problem)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from operator import index
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from nadi.kernel.rows.events import CURRENT, Chunk, Row
 from nadi.kernel.rows.finds import ask, matching, selected
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.meter import Clock, Meter, Part, metered
+from nadi.kernel.rows.misfits import named
 from nadi.kernel.rows.partitions import PartitionRuntime
 from nadi.kernel.rows.playback import Idle
 from nadi.kernel.rows.queries import QueryCallback
@@ -197,11 +199,13 @@ class RowsKernel:
 
     def find(self, question: OnDemand) -> list[Row]:
         """The rows of a store that an on-demand find is about, before its selection."""
-        return matching(question, self._assembly.wiring)
+        with _naming():
+            return matching(question, self._assembly.wiring)
 
     def select(self, question: OnDemand, rows: Sequence[Row]) -> list[Row]:
         """What the selection of a find makes of rows."""
-        return [e.row for e in selected(question, rows, self._assembly.wiring)]
+        with _naming():
+            return [e.row for e in selected(question, rows, self._assembly.wiring)]
 
     def _control(self, chunk: Chunk) -> None:
         """Do what the records of the control input ask for; what fails is noted, as with any other event."""
@@ -264,7 +268,17 @@ class RowsKernel:
 
     def ask(self, question: OnDemand) -> Chunk | None:
         """Answer an on-demand query: rows, None where nothing is found, [] after a change."""
-        return ask(question, self._assembly.wiring)
+        with _naming():
+            return ask(question, self._assembly.wiring)
+
+
+@contextlib.contextmanager
+def _naming() -> Iterator[None]:
+    """Whatever a question meets in a value is one of nadi's conditions."""
+    try:
+        yield
+    except Exception as problem:
+        raise named(problem, "an on-demand query") from problem
 
 
 def _place(arrival: tuple[tuple[int, int, int, int, int], int, str, Chunk]) -> tuple[int, int, int, int, int]:

@@ -11,7 +11,7 @@ from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.queries import Wiring, onto_table
 from nadi.kernel.rows.selector import Selector
 from nadi.kernel.rows.stores import StoredTable
-from nadi.kernel.rows.tables import lookup_of
+from nadi.kernel.rows.tables import asks_for_key, lookup_of
 from nadi.lang.tree import Events
 from nadi.plan.nodes import (
     Aggregation,
@@ -80,6 +80,8 @@ def matching(question: OnDemand, wiring: Wiring) -> list[Row]:
         return [row for row in rows if on((), row)]
     columns, values = lookup_of(question.on, table.table)
     key = tuple(compile_condition(value, wiring.flow, wiring.searched)((), ()) for value in values)
+    if asks_for_key(question.on, table.table):
+        return [row for _number, row in table.keyed(key)]
     return [row for _number, row in table.candidates(columns, key) if on((), row)]
 
 

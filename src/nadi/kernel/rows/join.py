@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from nadi.errors import error
-from nadi.kernel.rows.compile import compile_row, compile_slots
+from nadi.kernel.rows.compile import ROWS, compile_row, compile_slots, compile_values
 from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, TIMER, Chunk, Event, Group, Row
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.queueindex import QueueIndex
 from nadi.kernel.rows.state import Deque
 from nadi.kernel.rows.steps import Steps, make_steps
 from nadi.kernel.rows.stores import StoredTable
+from nadi.kernel.rows.tables import TableRuntime, asks_for_key, lookup_of
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Attr, Comparison, Const, Expr, FilterStep, JoinInput, JoinSide, Query, WindowStep
 from nadi.plan.walk import conjuncts
@@ -163,12 +164,13 @@ class Ranged(Protocol):
 class _Held:
     """The rows of a side that the other one meets. `lookup` finds them by the values of some columns, where it can (else it gives None).
 
-    A table in a store (`stored`) is asked with the join's condition.
+    A table in a store (`stored`) is asked with the join's condition, one in memory (`table`) by its primary key where that is the whole condition.
     """
 
     rows: Callable[[], Iterable[Row]]
     lookup: Callable[[tuple[int, ...], tuple[object, ...]], list[Row] | None] | None = None
     stored: StoredTable | None = None
+    table: TableRuntime | None = None
 
 
 class _WindowLookup:
@@ -216,7 +218,9 @@ def _holding(
         return _Held(lambda: [row for row in source.rows() if all(c(row, flow.now) for c in conditions)])
     if isinstance(source, StoredTable):
         return _Held(source.rows, stored=source)
-    return _Held(source.rows, getattr(source, "lookup", None))
+    if isinstance(source, TableRuntime):
+        return _Held(source.rows, source.lookup, table=source)
+    return _Held(source.rows)
 
 
 # ---- finding matches -----------------------------------------------------------------------------------------------
@@ -232,6 +236,8 @@ def _finding(on: Expr | None, slot: int, held: _Held, flow: Flow, tables: Mappin
         return lambda row, ts: list(rows())
     if held.stored is not None:
         return _asking(on, slot, held.stored, flow, tables)
+    if held.table is not None and asks_for_key(on, held.table.table, 1 - slot):
+        return _by_key(on, slot, held.table, flow, tables)
     condition = compile_slots(on, flow, tables, events=False)
 
     def holds(row: Row, ts: int, other: Row) -> object:
@@ -262,6 +268,18 @@ def _finding(on: Expr | None, slot: int, held: _Held, flow: Flow, tables: Mappin
             return []  # null equals nothing
         found = narrowed(row)
         return found if whole else [other for other in found if holds(row, ts, other)]
+
+    return find
+
+
+def _by_key(on: Expr, slot: int, table: TableRuntime, flow: Flow, tables: Mapping[str, Searchable]) -> Find:
+    """How an event of side `slot` finds the row of a table by all of its primary key, in which null finds null."""
+    _columns, values = lookup_of(on, table.table, 1 - slot)
+    compute = compile_values(values, flow, tables, ROWS)
+
+    def find(row: Row, ts: int) -> list[Row]:
+        slots: Slots = (row, None) if slot == 0 else (None, row)
+        return [found for _number, found in table.keyed(compute(slots, ts, (), ()))]
 
     return find
 

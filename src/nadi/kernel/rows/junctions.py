@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 
-from nadi.errors import NadiError, error
+from nadi.errors import error
 from nadi.kernel.contract import Failure
 from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
 from nadi.kernel.rows.flow import Flow
+from nadi.kernel.rows.misfits import named
 
 Emit = Callable[[Chunk], None]
 
@@ -60,10 +61,9 @@ class Delivery:
 
 
 def said(problem: Exception) -> tuple[str, str]:
-    """Condition and sentence of an exception; what is not one of nadi's own is what a query met in a value."""
-    if isinstance(problem, NadiError):
-        return problem.condition, problem.diagnostic.message
-    return "QUERY_FAILED", f"{type(problem).__name__}: {problem}"
+    """Condition and sentence of an exception; what is none of nadi's conditions is what a query met in a value."""
+    found = named(problem)
+    return found.condition, found.diagnostic.message
 
 
 class Junction:

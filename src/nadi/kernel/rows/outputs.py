@@ -11,7 +11,7 @@ from nadi.kernel.rows.events import CURRENT, RESET, TIMER, Chunk, Event, Row
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.javahash import bucket_of, buckets_for
 from nadi.kernel.rows.junctions import Delivery
-from nadi.kernel.rows.tables import TableRuntime, lookup_of
+from nadi.kernel.rows.tables import TableRuntime, asks_for_key, lookup_of
 from nadi.lang.tree import Type
 from nadi.plan.nodes import DeleteFromTable, Expr, InsertIntoTable, UpdateOrInsertTable, UpdateTable
 
@@ -101,13 +101,15 @@ class TableWriter:
         on: Expr | None = None if isinstance(output, InsertIntoTable) else output.on
         self._on: Condition | None = None if on is None else compile_condition(on, flow, tables)
         columns, values = lookup_of(on, table.table)
-        self._columns = columns
+        self._columns, self._by_key = columns, asks_for_key(on, table.table)
         self._key = tuple(compile_condition(value, flow, tables) for value in values)
         # Siddhi evaluates `set` without the table's row where the table has a primary key or an index
         self._blank: Row | None = (None,) * len(table.table.schema) if table.indexed else None
 
     def _found(self, row: Row) -> list[tuple[int, Row]]:
         key = tuple(value(row, ()) for value in self._key)
+        if self._by_key:
+            return self._table.keyed(key)
         candidates = self._table.candidates(self._columns, key)
         on = self._on
         return candidates if on is None else [(n, held) for n, held in candidates if on(row, held)]
@@ -120,6 +122,12 @@ class TableWriter:
             if blank is None:
                 seen = tuple(changed)
         return tuple(changed)
+
+    def _means(self, row: Row, made: Row) -> object:
+        """Whether an event means a row that another event of its chunk makes."""
+        if self._by_key:
+            return all(value(row, ()) == made[i] for i, value in zip(self._columns, self._key, strict=True))
+        return self._on is None or self._on(row, made)
 
     def insert(self, event: Event) -> None:
         self._insert_row(event, event.row)
@@ -151,7 +159,7 @@ class TableWriter:
                 continue
             merged = False
             for i, (first, made) in enumerate(misses):
-                if self._on is None or self._on(event.row, made):
+                if self._means(event.row, made):
                     misses[i] = first, self._changed(event.row, made, None)  # it is in no index yet
                     merged = True
             if not merged:

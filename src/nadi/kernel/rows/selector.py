@@ -16,7 +16,6 @@ from nadi.kernel.rows.compile import (
     ROW,
     ROWS,
     Searchable,
-    cast_failed,
     compile_grouped,
     compile_key,
     compile_map,
@@ -25,6 +24,7 @@ from nadi.kernel.rows.compile import (
 from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, Chunk, Event, Row, event_of
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.itemwise import Itemwise, fails_between
+from nadi.kernel.rows.misfits import MISFITS, cast_failed
 from nadi.kernel.rows.snapshots import learns_resets
 from nadi.lang.tree import Events, Type
 from nadi.plan.columns.failures import safe
@@ -107,8 +107,8 @@ class Selector:
             return
         try:
             made = self._plain(chunk) if self._aggregation is None else self._aggregated(chunk, self._aggregation)
-        except TypeError as problem:
-            raise cast_failed("an aggregator", problem) from problem
+        except MISFITS as problem:
+            raise cast_failed("an aggregator", problem) from None
         if self._once and len(made) > 1:
             made = self._last(made)
         if self._ordered:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from nadi.errors import error
+from nadi.functions.arithmetic import told
 from nadi.kernel.rows.events import Row
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.javahash import bucket_of, buckets_for
@@ -109,6 +110,11 @@ class TableRuntime:
             return [(n, rows.get(n)) for n in numbers]
         return [(n, rows.get(n)) for n in sorted(self._finders[columns].get(key, ()))]
 
+    def keyed(self, key: Key) -> list[tuple[int, Row]]:
+        """The row with this primary key, with its id. Null is a key as any other value; what is no number is none."""
+        pairs = tuple(zip(self.key, key, strict=True))
+        return [(n, row) for n, row in self.candidates(self.key, key) if all(row[i] == value for i, value in pairs)]
+
     # ---- writing
 
     def insert(self, row: Row) -> int:
@@ -169,7 +175,7 @@ class TableRuntime:
 
     def _check_free(self, key: Key, taken: Collection[Key] = ()) -> None:
         if key in taken or self._is_taken(key):
-            shown = ", ".join(repr(k) for k in key)
+            shown = ", ".join(map(told, key))
             raise error("PRIMARY_KEY_TAKEN", table=self.table.name, key=shown)
 
     def _is_taken(self, key: Key) -> bool:
@@ -191,32 +197,46 @@ def key_order(table: Table, rows: Mapping[int, Row], most: int) -> list[int]:
 # ---- which look-up serves a condition --------------------------------------------------------------------------------
 
 
-def lookup_of(condition: Expr | None, table: Table) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
+def lookup_of(condition: Expr | None, table: Table, slot: int = TABLE) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
     """The columns of a primary key or index that `condition` fixes by equality, and what it compares them with; empty where there is none.
 
-    Only equalities that stand in conjunction are used, and the whole condition is checked on what is found.
+    Only equalities that stand in conjunction are used. The whole condition is checked on what is found, unless it `asks_for_key`. `slot` is that of the row.
     """
-    fixed = dict(_equalities(condition)) if condition is not None else {}
+    fixed = dict(_equalities(condition, slot)) if condition is not None else {}
     for columns in (table.primary_key, *((i,) for i in table.indexes)):
         if columns and all(c in fixed for c in columns):
             return columns, tuple(fixed[c] for c in columns)
     return (), ()
 
 
-def _equalities(condition: Expr) -> Iterable[tuple[int, Expr]]:
+def asks_for_key(condition: Expr | None, table: Table, slot: int = TABLE) -> bool:
+    """Whether `condition` wants the whole primary key to be equal to something, and nothing else: `TableRuntime.keyed` then is its answer.
+
+    Siddhi looks there in its map by key, in which null finds null; what else is in a condition it computes, and there null is equal to nothing.
+    """
+    parts = () if condition is None else tuple(conjuncts(condition))
+    found = [column for part in parts for column, _value in _equalities(part, slot)]
+    return len(found) == len(parts) == len(table.primary_key) > 0 and set(found) == set(table.primary_key)
+
+
+def _equalities(condition: Expr, slot: int) -> Iterable[tuple[int, Expr]]:
     for part in conjuncts(condition):
         if isinstance(part, Comparison) and part.op == "==":
             for column, value in ((part.left, part.right), (part.right, part.left)):
-                if isinstance(column, Attr) and column.slot == TABLE and _same_key(column, value):
+                if isinstance(column, Attr) and column.slot == slot and _same_key(column, value):
                     yield column.position, value
 
 
 def _same_key(column: Attr, value: Expr) -> bool:
     """Whether equal values are equal keys: not where a float is compared with a double, which widens one side."""
     comparable = value.type == column.type or {value.type, column.type} <= {Type.INT, Type.LONG}
-    return comparable and not mentions_table(value)
+    return comparable and not _mentions(value, column.slot)
 
 
 def mentions_table(expression: Expr) -> bool:
     """Whether the row of the table takes part in an expression."""
-    return any(isinstance(part, Attr) and part.slot == TABLE for part in inside(expression))
+    return _mentions(expression, TABLE)
+
+
+def _mentions(expression: Expr, slot: int) -> bool:
+    return any(isinstance(part, Attr) and part.slot == slot for part in inside(expression))

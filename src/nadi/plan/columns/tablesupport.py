@@ -31,6 +31,8 @@ from nadi.plan.nodes import (
     InsertIntoTable,
     InTable,
     JoinInput,
+    Negation,
+    NullCheck,
     Query,
     Schema,
     SingleInput,
@@ -347,7 +349,10 @@ def _joined(query: Query, join: JoinInput, app: App) -> Seen | None:
 
     filters = [step.condition for step in stream.input.steps if isinstance(step, FilterStep)]
     if not stream.outer:
-        filters += [Attr(0, at, Type.BOOL), *(replaced(part, leaf) for part in fixed.rest)]
+        filters.append(Attr(0, at, Type.BOOL))
+        if fixed.rest:  # a condition that is not all of a look-up is computed, and null equals nothing there
+            filters += [Negation(NullCheck(Attr(0, p, schema.types[p]))) for p in fixed.keys]
+        filters += [replaced(part, leaf) for part in fixed.rest]
     selection = replace(
         query.selection,
         values=tuple(replaced(value, leaf) for value in query.selection.values),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from nadi.errors import Diagnostic
 from nadi.lang.tree import Annotation
 from nadi.plan.nodes.definitions import Aggregation, NamedWindow, Script, Stream, Table, Trigger
 from nadi.plan.nodes.expressions import Expr
@@ -51,6 +52,7 @@ class App:
     annotations: tuple[Annotation, ...] = ()
     sharding: Sharding = Sharding("single")
     text: str = ""
+    warnings: tuple[Diagnostic, ...] = field(default=(), compare=False)  # what is taken, and looks like a mistake
 
     @property
     def queries(self) -> tuple[Query, ...]:

@@ -220,11 +220,10 @@ def wish(turn, kind, sets, values, at, nulls, given, row, row_nulls, columns, no
     key = key_of(nodes, keys, heads, meta, columns, values, at, nulls, hashed)
     last = keys[key + LAST] if key != 0 else 0
     there = key != 0 and nodes[last + STATE] == ROW
-    meets = there and nulls == 0  # null equals nothing
-    comes = kind == INSERT or (kind == UPSERT and not meets)
+    comes = kind == INSERT or (kind == UPSERT and not there)
     if comes and there:
         return True
-    if not comes and not meets:
+    if not comes and not there:
         return False
     if comes:
         node = new_row(nodes, meta, turn, given, row, row_nulls)
@@ -263,8 +262,6 @@ def write(order, turns, kinds, sets, values, nulls, rows, row_nulls, table, fail
 @part
 def seen_last(values, at, nulls, columns, nodes, keys, heads, meta):  # type: ignore[no-untyped-def]
     """The version of a row that was written last, 0 where there is no row."""
-    if nulls != 0:
-        return 0
     key = key_of(nodes, keys, heads, meta, columns, values, at, nulls, hash_of(values, at, len(columns)))
     if key == 0:
         return 0
@@ -280,8 +277,6 @@ def look(turns, values, nulls, table, found):  # type: ignore[no-untyped-def]
     reader, count = meta[READER], len(columns)
     for i in range(len(turns)):
         found[i] = 0
-        if nulls[i] != 0:
-            continue
         hashed = hash_of(values, i * count, count)
         key = key_of(nodes, keys, heads, meta, columns, values, i * count, nulls[i], hashed)
         if key == 0:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nadi.errors import error
+from nadi.functions.arithmetic import told
 from nadi.kernel.columns.stretch import Stretch
 from nadi.kernel.columns.tables.changing import Changing
 from nadi.kernel.columns.tables.held import Asked, HeldTable
@@ -99,7 +100,7 @@ class Written:
 def refusal(held: HeldTable, ts: int, row: Row, key: tuple[int, ...]) -> Failure:
     """An output row whose primary key was taken."""
     name = held.table.name
-    problem = error("PRIMARY_KEY_TAKEN", table=name, key=", ".join(repr(row[p]) for p in key))
+    problem = error("PRIMARY_KEY_TAKEN", table=name, key=", ".join(told(row[p]) for p in key))
     return Failure(name, ts, row, problem.condition, problem.diagnostic.message, routed=False)
 
 

@@ -10,12 +10,15 @@ from collections.abc import Callable
 from nadi.kernel.rows.processors.contract import Processor, Setup
 from nadi.kernel.rows.processors.deduplicate import Deduplicate
 from nadi.kernel.rows.processors.slack import adaptive_slack, fixed_slack
+from nadi.kernel.rows.processors.throttle import StateChange, TimeBatch
 
 __all__ = ["PROCESSORS", "Processor", "Setup"]
 
 PROCESSORS: dict[str, Callable[[Setup], Processor]] = {
     "reorder:akslack": adaptive_slack,
     "reorder:kslack": fixed_slack,
+    "throttler:emitOnStateChange": StateChange,
+    "throttler:timeBatch": TimeBatch,
     "unique:deduplicate": Deduplicate,
 }
 """Stream processors by registered name."""

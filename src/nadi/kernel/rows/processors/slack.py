@@ -23,6 +23,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from nadi.errors import error
+from nadi.functions.arithmetic import told
 from nadi.kernel.rows.events import RESET, Chunk, Event, Row
 from nadi.kernel.rows.processors.contract import Setup
 from nadi.kernel.rows.processors.coverage import Alpha, java_round
@@ -103,7 +104,7 @@ class Slack:
         if value is None:
             raise error("NULL_VALUE", where=f"a parameter of '{self._name}'")
         if type(value) not in kinds:
-            raise error("CLASS_CAST", where=f"a parameter of '{self._name}'", reason=f"{value!r} is not a number")
+            raise error("CLASS_CAST", where=f"a parameter of '{self._name}'", reason=f"{told(value)} is not a number")
         return value
 
     def _advance(self, cells: Cells, course: Course, greatest: int, lateness: int, out: Chunk) -> Course:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nadi.errors import error
+from nadi.functions.arithmetic import told
 from nadi.functions.entries import Accumulator
 from nadi.kernel.rows.aggregation import accumulator_of
 from nadi.kernel.rows.bags import CountedBag
@@ -75,7 +76,7 @@ class Condition:
         if text == cells["text"].get():
             return False
         if not isinstance(text, str):
-            raise error("CLASS_CAST", where="the expression of a window", reason=f"{text!r} is not a text")
+            raise error("CLASS_CAST", where="the expression of a window", reason=f"{told(text)} is not a text")
         if text not in self._compiled:
             self._compiled[text] = compile_expression(text, self._setup)
         changed = cells["text"].get() is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nadi.errors import error
+from nadi.functions.arithmetic import told
 from nadi.kernel.rows.events import CURRENT, Chunk, Event
 from nadi.kernel.rows.flow import Timer
 from nadi.kernel.rows.state import Cells, Deque, Value
@@ -196,7 +197,9 @@ def time_of(event: Event, position: int, window: str) -> int:
         return value
     if value is None:
         raise error("NULL_VALUE", where=f"the time attribute of the window '{window}'")
-    raise error("CLASS_CAST", where=f"the time attribute of the window '{window}'", reason=f"{value!r} is not a long")
+    raise error(
+        "CLASS_CAST", where=f"the time attribute of the window '{window}'", reason=f"{told(value)} is not a long"
+    )
 
 
 def _wake(timer: Timer, cells: Cells, ts: int, time: int) -> None:
