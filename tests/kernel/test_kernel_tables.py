@@ -122,6 +122,8 @@ def test_a_table_with_a_primary_key_is_read_in_the_order_of_a_java_hash_map() ->
     for row in [("WSO2", 1), ("IBM", 2), ("GOOG", 3)]:
         table.insert(row)
     assert [row[0] for row in table.rows()] == ["GOOG", "IBM", "WSO2"]  # buckets 1, 5 and 7
+    table.insert((None, 4))
+    assert [row[0] for row in table.rows()] == [None, "GOOG", "IBM", "WSO2"]  # null is in the first one
 
 
 @pytest.mark.parametrize("kind", [Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE])

@@ -9,6 +9,7 @@ from families.aggregations import aggregated
 from families.flows import cycles, faults, several, triggered
 from families.functions import aggregators, functions, stream_functions
 from families.inputs import Made
+from families.jumps import jumps
 from families.partitions import inner, purged, rated
 from families.patterns import nested, nested_sequences
 from families.tables import tables_asked, tables_written, windows_asked
@@ -28,6 +29,7 @@ FAMILIES: dict[str, Callable[[Random], Made]] = {
         cycles,
         faults,
         triggered,
+        jumps,
         rated,
         inner,
         purged,

@@ -59,11 +59,13 @@ def _bucket(spread: int, buckets: int) -> int:
 
 
 def java_hash(value: object, kind: Type) -> int:
-    """`hashCode()` of a value of a type, unsigned.
+    """`hashCode()` of a value of a type, unsigned; a map of Java takes 0 for null.
 
-    >>> java_hash("hello", Type.STRING)
-    99162322
+    >>> java_hash("hello", Type.STRING), java_hash(None, Type.STRING)
+    (99162322, 0)
     """
+    if value is None:
+        return 0
     if isinstance(value, bool):
         return 1231 if value else 1237
     if isinstance(value, int):
