@@ -69,7 +69,7 @@ def test_the_certificates_are_those_of_the_machines_and_the_authority_is_trusted
 
 @pytest.mark.slow
 def test_the_sql_for_mysql_makes_what_nodes_connect_to():
-    (commands,) = blocks("sql")
+    _postgres, commands, _nats = blocks("text")
     urls = re.findall(r"`((?:jdbc:)?mysql://[^`]*)`", PAGE)
     try:
         with mariadb() as server:
@@ -93,7 +93,7 @@ def test_the_sql_for_mysql_makes_what_nodes_connect_to():
 
 @pytest.mark.slow
 def test_the_sql_makes_what_nodes_connect_to():
-    commands, _nats = blocks("text")
+    commands, _mysql, _nats = blocks("text")
     try:
         with postgres() as server:
             engine = connect(Address(server.jdbc.replace("/test", "/postgres"), server.user, server.password))

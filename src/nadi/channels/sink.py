@@ -287,6 +287,7 @@ KIND = SinkKind(
         header=False,
         topics=Topics(("name",), where=("transport", "kafka")),
         moved="",
+        alone=(),
     ),
     loops=(),
 )

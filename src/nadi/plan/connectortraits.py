@@ -112,7 +112,7 @@ class SinkTraits:
     header: bool
     topics: Topics | None
     moved: str
-    alone: tuple[tuple[str, str], ...] = ()
+    alone: tuple[tuple[str, str], ...]
 
 
 class ConnectorCatalog(Protocol):

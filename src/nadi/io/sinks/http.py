@@ -245,6 +245,7 @@ KIND = SinkKind(
         header=False,
         topics=None,
         moved="does not refuse a run that was replaced: requests of one cut may come again, with the same Nadi-Number",
+        alone=(),
     ),
     loops=(),
 )

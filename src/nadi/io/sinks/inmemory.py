@@ -41,6 +41,7 @@ KIND = SinkKind(
         header=False,
         topics=None,
         moved="",
+        alone=(),
     ),
     loops=(),
 )

@@ -306,6 +306,7 @@ KIND = SinkKind(
         header=False,
         topics=Topics(("topic",)),
         moved="",
+        alone=(),
     ),
     loops=(KAFKA_LOOPS,),
 )

@@ -110,6 +110,7 @@ KIND = SinkKind(
         header=False,
         topics=None,
         moved="writes its lines at the worker where its instance runs; those of the last cut may be at two of them",
+        alone=(),
     ),
     loops=(),
 )

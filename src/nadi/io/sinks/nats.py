@@ -305,6 +305,7 @@ KIND = SinkKind(
         header=False,
         topics=None,
         moved="",
+        alone=(),
     ),
     loops=(),
 )

@@ -181,6 +181,7 @@ KIND = SinkKind(
         header=False,
         topics=None,
         moved="",
+        alone=(),
     ),
     loops=(),
 )

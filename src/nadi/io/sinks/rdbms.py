@@ -231,6 +231,7 @@ KIND = SinkKind(
         header=False,
         topics=None,
         moved="",
+        alone=(),
     ),
     loops=(),
 )
