@@ -73,6 +73,8 @@ class Oracle:
         active = self._world.active()
         spec, kept = spec_of(active), cuts_of(active)
         if self._replayer is None:
+            if not kept:
+                return
             self._replayer = Replayer(spec)
             self._taken[0] = kept[0]
         with Inputs(spec) as inputs:

@@ -32,6 +32,8 @@ from wires import IN, OUT, Wires
 
 ASKED = 10.0  # seconds that a node has to answer
 PASSWORD = secrets.token_hex(8)
+KEPT = 5
+"""Revisions. They are made when they are asked for, never by a clock (`harevisions`)."""
 JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 """A JVM that lives for a minute is ready sooner without its second compiler."""
 
@@ -51,8 +53,8 @@ wso2.datasources:
       definition: {{configuration: {{jdbcUrl: "{jdbc}", username: "{user}", password: "{secret}"}}}}
 state.persistence:
   enabled: true
-  intervalInMin: 1
-  revisionsToKeep: 30
+  intervalInMin: 0
+  revisionsToKeep: {kept}
   persistenceStore: org.wso2.carbon.stream.processor.core.persistence.DBPersistenceStore
   config: {{datasource: WSO2_CLUSTER_DB, table: PERSISTENCE_TABLE}}
 cluster.config:
@@ -265,6 +267,7 @@ def _made(folder: Path, database: Database, broker: Any, mqtt: Mosquitto) -> Pai
         wires.to_worker(db, database.port, f"{name} database")
         text = NODE.format(
             id=name,
+            kept=KEPT,
             http=http,
             query=query,
             sync=sync,

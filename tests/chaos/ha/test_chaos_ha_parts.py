@@ -7,17 +7,20 @@ import json
 import random
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import haoracle
+import httpx
 import pytest
 from hafaults import FAULTS, OFTEN, deck
 from haload import SIZE, HttpLoad, Load
 from haoracle import Oracle, cuts_of
+from harevisions import Asking
 from harows import Rows
 from haworld import PairWorld, Watch
 from wires import Wires
@@ -87,6 +90,34 @@ def test_a_cut_log_of_one_node_with_another_cut_or_a_gap_or_an_older_epoch_is_to
     keep(world.nodes[1], cuts)
     (found,) = [one for one in oracle._in_cut_logs() if told in one]
     assert found.startswith("node-2")
+
+
+def test_cuts_that_the_log_let_go_of_before_they_were_compared_are_told(
+    world: World, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(world, "active", lambda: world.nodes[1])
+    monkeypatch.setattr(haoracle, "spec_of", lambda _node: None)
+    oracle._replayer = SimpleNamespace(at=0)  # type: ignore[assignment]
+    monkeypatch.setattr(haoracle, "Inputs", lambda _spec: nullcontext())
+    keep(world.nodes[1], CUTS[2:])
+    with pytest.raises(AssertionError, match="node-2 has cuts from 2 on, and cut 1 was not compared yet"):
+        oracle.follow()
+
+
+def test_a_cut_log_that_is_shorter_than_the_oldest_revision_needs_and_a_damaged_revision_are_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    known: list[dict[str, Any]] = [{"revision": "7__Pair", "cut": 2}, {"revision": "8__Pair", "cut": 3}]
+    monkeypatch.setattr(world, "active", lambda: world.nodes[0])
+    asked = httpx.Request("GET", "http://node-1")
+    world.nodes[0].ask = lambda _way, _path: httpx.Response(200, json=known, request=asked)  # type: ignore[method-assign]
+    asking = Asking(world)
+    keep(world.nodes[0], CUTS[1:])
+    assert asking.wrong() == []
+    keep(world.nodes[1], CUTS[2:])
+    assert asking.wrong() == ["node-2: its cut log begins with cut 2, and the oldest revision is of cut 2"]
+    known[1] = {"revision": "8__Pair", "damaged": "half of it is there"}
+    assert asking.wrong() == ["revision 8__Pair cannot be read: half of it is there"]
 
 
 def test_bodies_that_are_lost_or_come_twice_or_in_part_or_from_nowhere_are_told(oracle: Oracle):
