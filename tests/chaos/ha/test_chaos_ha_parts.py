@@ -23,6 +23,7 @@ from haoracle import Oracle, cuts_of
 from harevisions import Asking
 from harows import Rows
 from haworld import PairWorld, Watch
+from reference import Made
 from wires import Wires
 
 from nadi.pipeline.cutting.cuts import Cut
@@ -135,6 +136,31 @@ def test_bodies_that_are_lost_or_come_twice_or_in_part_or_from_nowhere_are_told(
         "taken more than once",
         "taken in part",
     ]
+
+
+def test_a_node_is_waited_for_that_does_not_have_all_cuts_yet(world: World, oracle: Oracle):
+    oracle._replayer = SimpleNamespace(at=3)  # type: ignore[assignment]
+    assert oracle._behind() == []
+    keep(world.nodes[1], CUTS[:3])
+    assert oracle._behind() == ["node-2: cuts up to 2 of 3"]
+    assert oracle._in_cut_logs() == []
+
+
+@pytest.mark.parametrize(
+    ("cut", "told"), [(4, []), (3, ["table: row 0 is missing: (1,) of cut 3, which is committed"])]
+)
+def test_a_row_may_be_missing_only_of_a_cut_that_was_made_after_all_had_come(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch, cut: int, told: list[str]
+):
+    oracle._replayer = SimpleNamespace(at=3)  # type: ignore[assignment]
+    monkeypatch.setattr(oracle, "_table", list)
+
+    def follow() -> None:
+        oracle._replayer = SimpleNamespace(at=4)  # type: ignore[assignment]
+        oracle._sums.append(Made(cut, (1,)))
+
+    monkeypatch.setattr(oracle, "follow", follow)
+    assert oracle.wrong() == told
 
 
 def test_two_nodes_that_are_active_under_one_token_are_told(world: World):
