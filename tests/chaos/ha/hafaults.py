@@ -37,7 +37,7 @@ def kill_active(world: PairWorld, dice: random.Random) -> Struck:
     node = world.active()
     home, after = dice.random() < 0.5, dice.uniform(*dice.choice((SOON, BEYOND)))
     partner = world.other(node)
-    world.kill(node, home)
+    home = world.kill(node, home)
     killed = time.monotonic()
     time.sleep(after)  # for so long it is away
     if home:  # an empty disk has nothing: its partner must be active first, else nothing shows that it is
@@ -50,7 +50,7 @@ def kill_passive(world: PairWorld, dice: random.Random) -> Struck:
     """The passive node."""
     node = world.other(world.active())
     home, after = dice.random() < 0.5, dice.uniform(*dice.choice((SOON, BEYOND)))
-    world.kill(node, home)
+    home = world.kill(node, home)
     time.sleep(after)  # for so long it is away
     world.start(node)
     return Struck(f"{node.id} (passive) killed{', disk gone' if home else ''}; back after {after:.1f} s")
