@@ -121,8 +121,14 @@ def _has(world: ClusterWorld, name: str, text: str, answered: bool) -> None:
     """The app is there if somebody was told so; at last it is, and then it is undeployed."""
     manager = world.manager()
     assert manager is not None
-    known = manager.ask("GET", f"/siddhi-apps/{name}").status_code == 200
-    assert known or not answered, f"{name} was deployed, and is forgotten"
+    said: list[int] = []
+
+    def is_known() -> bool:
+        said[:] = [manager.ask("GET", f"/siddhi-apps/{name}").status_code]
+        return said[0] in (200, 404)  # anything else says that it does not know at the moment
+
+    world.until(is_known, LEADING, f"{manager.name} says whether there is {name}")
+    assert said == [200] or not answered, f"{name} was deployed, and is forgotten"
     world.until(
         lambda: manager.ask("POST", "/siddhi-apps", content=text).status_code in (201, 409), 60, f"{name} is deployed"
     )
