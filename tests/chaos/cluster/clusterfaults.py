@@ -91,10 +91,10 @@ def kill_while_deploying(world: ClusterWorld, dice: random.Random) -> str:
     """A manager dies while another app is deployed by it; what was answered must hold."""
     name = f"small{dice.randrange(10**6)}"
     manager = dice.choice(world.managers)
-    text = world.small(name)
-    answered = _deploys(manager, text, world, dice)
+    text, homes = world.small(name), dice.random() < 0.5
+    answered = _deploys(manager, text, world, dice, homes)
     said = f"{manager.name} dies while it deploys {name}: {'done' if answered else 'no answer'}; " + _again(
-        world, dice, [manager], homes=dice.random() < 0.5, after=dice.uniform(*SOON)
+        world, [manager], homes, after=dice.uniform(*SOON)
     )
     world.answers(manager)
     world.until(lambda: world.leader() is not None, LEADING, "a manager leads")
@@ -102,7 +102,7 @@ def kill_while_deploying(world: ClusterWorld, dice: random.Random) -> str:
     return said
 
 
-def _deploys(manager: ClusterNode, text: str, world: ClusterWorld, dice: random.Random) -> bool:
+def _deploys(manager: ClusterNode, text: str, world: ClusterWorld, dice: random.Random, homes: bool) -> bool:
     """Ask a manager to deploy an app, and kill it meanwhile. Whether it answered that it has."""
 
     def ask() -> bool:
@@ -113,7 +113,7 @@ def _deploys(manager: ClusterNode, text: str, world: ClusterWorld, dice: random.
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(ask)
         time.sleep(dice.uniform(0, 0.5))  # the moment of the kill
-        world.kill(manager, homes=False)
+        world.kill(manager, homes=homes)
         return answer.result()
 
 
@@ -121,8 +121,14 @@ def _has(world: ClusterWorld, name: str, text: str, answered: bool) -> None:
     """The app is there if somebody was told so; at last it is, and then it is undeployed."""
     manager = world.manager()
     assert manager is not None
-    known = manager.ask("GET", f"/siddhi-apps/{name}").status_code == 200
-    assert known or not answered, f"{name} was deployed, and is forgotten"
+    said: list[int] = []
+
+    def is_known() -> bool:
+        said[:] = [manager.ask("GET", f"/siddhi-apps/{name}").status_code]
+        return said[0] in (200, 404)  # anything else says that it does not know at the moment
+
+    world.until(is_known, LEADING, f"{manager.name} says whether there is {name}")
+    assert said == [200] or not answered, f"{name} was deployed, and is forgotten"
     world.until(
         lambda: manager.ask("POST", "/siddhi-apps", content=text).status_code in (201, 409), 60, f"{name} is deployed"
     )
@@ -211,10 +217,10 @@ def _leader(world: ClusterWorld) -> ClusterNode:
 def _killed(world: ClusterWorld, dice: random.Random, nodes: list[ClusterNode]) -> str:
     homes = dice.random() < 0.5
     world.kill(*nodes, homes=homes)
-    return _again(world, dice, nodes, homes, dice.uniform(*dice.choice((SOON, BEYOND))))
+    return _again(world, nodes, homes, dice.uniform(*dice.choice((SOON, BEYOND))))
 
 
-def _again(world: ClusterWorld, dice: random.Random, nodes: list[ClusterNode], homes: bool, after: float) -> str:
+def _again(world: ClusterWorld, nodes: list[ClusterNode], homes: bool, after: float) -> str:
     time.sleep(after)  # for so long they are away
     world.start(*nodes)
     names = " and ".join(one.name for one in nodes)

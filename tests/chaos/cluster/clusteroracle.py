@@ -8,7 +8,7 @@ accepted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -64,21 +64,24 @@ class Oracle:
             raise
 
     def complete(self) -> bool:
-        """Whether as many rows have come as must come. Errors: those of AWAY."""
+        """Whether as many rows of each device have come as must come. Errors: those of AWAY."""
         self.follow()
+        found = self._found()
         return all(
-            self._rows(f"select count(*) from {table}")[0][0] >= sum(map(len, self.reference.rows(table).values()))
-            for table in TABLES
+            len(found[table].get(device, ())) >= count
+            for table, devices in self._written().items()
+            for device, count in devices.items()
         )
 
     def wrong(self) -> list[str]:
-        """What does not hold, while nobody sends. Errors: those of AWAY."""
-        self.follow()
-        return [*self._in_journal(), *self._in_tables(), *self._in_channels(), *self._in_cut_logs()]
+        """What does not hold once all is `complete`. A request that its sender has given up may still arrive. Errors: those of AWAY."""
+        written, found = self._written(), self._found()
+        self.follow()  # after them: each row that has come is of an event in the journal
+        return [*self._in_journal(), *self._in_tables(found, written), *self._in_channels(), *self._in_cut_logs()]
 
     def missing(self) -> list[str]:
         """Rows that have not come yet, for people."""
-        return self._in_tables()
+        return self._in_tables(self._found(), self._written())
 
     def close(self) -> None:
         self._engine.dispose()
@@ -101,14 +104,29 @@ class Oracle:
             found += [f"{what}: {len(those)}, {sorted(those)[:5]}"] if those else []
         return found
 
-    def _in_tables(self) -> list[str]:
-        found = []
-        for table, (_stream, columns, order) in TABLES.items():
+    def _written(self) -> dict[str, dict[str, int]]:
+        """How many rows must be there of what the journal had when it was looked at last, by table and device."""
+        return {table: {device: len(rows) for device, rows in self.reference.rows(table).items()} for table in TABLES}
+
+    def _found(self) -> dict[str, dict[str, list[Row]]]:
+        """The rows that are there, by table and device."""
+        return {
+            table: by_device(self._rows(f"select {columns} from {table} order by {order}"))
+            for table, (_stream, columns, order) in TABLES.items()
+        }
+
+    def _in_tables(
+        self, found: Mapping[str, Mapping[str, list[Row]]], written: Mapping[str, Mapping[str, int]]
+    ) -> list[str]:
+        """Each table has the first rows of those that it must get, and at least as many as are `written`."""
+        told = []
+        for table in TABLES:
             wanted = self.reference.rows(table)
-            has = by_device(self._rows(f"select {columns} from {table} order by {order}"))
-            for device in sorted({*wanted, *has}):
-                found += difference(f"table {table}, {device}", has.get(device, []), wanted.get(device, []))
-        return found
+            for device in sorted({*wanted, *found[table]}):
+                has = found[table].get(device, [])
+                due = max(len(has), written[table].get(device, 0))
+                told += difference(f"table {table}, {device}", has, wanted.get(device, [])[:due])
+        return told
 
     def _in_channels(self) -> list[str]:
         found = []

@@ -193,11 +193,11 @@ class ClusterWorld:
         return set(placed) == set(INSTANCES) and set(placed.values()) <= there
 
     def placed(self) -> dict[str, str]:
-        """Instance -> worker."""
+        """Instance -> worker. Errors: httpx.HTTPStatusError, where the manager cannot say: then it is not so that nothing runs."""
         manager = self.manager()
         assert manager is not None
         answer = manager.ask("GET", f"/managers/siddhi-apps/{NAME}")
-        return {row["appName"]: row["id"] for row in answer.json()} if answer.status_code == 200 else {}
+        return {row["appName"]: row["id"] for row in answer.raise_for_status().json()}
 
     def small(self, name: str) -> str:
         """The text of another app."""

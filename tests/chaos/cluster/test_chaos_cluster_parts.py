@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from clusterapps import Reference
-from clusteroracle import difference, succession
+from clusteroracle import Oracle, difference, succession
 from servers.ports import free_ports
 from wires import IN, OUT, Wires
 
@@ -145,6 +145,21 @@ def test_rows_that_differ_are_told_and_those_that_are_missing_or_too_many():
     assert "row 1 is ('a', 1), wanted ('a', 2)" in difference("t", [("a", 1), ("a", 1)], rows)[0]
     assert "row 1 is not there" in difference("t", rows[:1], rows)[0]
     assert "wanted not there" in difference("t", [*rows, ("a", 2)], rows)[0]
+
+
+def test_a_row_may_be_missing_only_of_an_event_that_came_after_the_rows_were_looked_at():
+    oracle = Oracle.__new__(Oracle)
+    oracle.reference = Reference()
+    first, second = (json.dumps({"event": {"id": f"i{n}", "dev": "d1", "v": 1}}).encode() for n in range(2))
+    oracle.reference.take([first])
+    written, rows = oracle._written(), oracle.reference.rows("sums")
+    oracle.reference.take([second])
+    assert oracle._in_tables({"sums": rows, "pairs": {}}, written) == []
+    assert oracle._in_tables({"sums": oracle.reference.rows("sums"), "pairs": {}}, written) == []
+    (told,) = oracle._in_tables({"sums": {}, "pairs": {}}, written)
+    assert told.startswith("table sums, d1: row 0 is not there")
+    (told,) = oracle._in_tables({"sums": {"d1": [*rows["d1"], ("d1", 9)]}, "pairs": {}}, written)
+    assert told.startswith("table sums, d1: row 1 is ('d1', 9)")
 
 
 def test_the_reference_gives_rows_by_device():

@@ -4,6 +4,7 @@ what is sent."""
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import signal
@@ -28,12 +29,18 @@ from servers import asking
 from servers.databases import Database, postgres
 from servers.mosquitto import Mosquitto, mosquitto
 from servers.ports import free_ports
+from sqlalchemy import NullPool, create_engine, text
 from wires import IN, OUT, Wires
+
+from nadi.databases import Address
 
 ASKED = 10.0  # seconds that a node has to answer
 PASSWORD = secrets.token_hex(8)
+KEPT = 5
+"""Revisions. They are made when they are asked for, never by a clock (`harevisions`)."""
 JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 """A JVM that lives for a minute is ready sooner without its second compiler."""
+GROUP = "chaos"
 
 NODE = """
 wso2.carbon: {{id: {id}}}
@@ -51,13 +58,13 @@ wso2.datasources:
       definition: {{configuration: {{jdbcUrl: "{jdbc}", username: "{user}", password: "{secret}"}}}}
 state.persistence:
   enabled: true
-  intervalInMin: 1
-  revisionsToKeep: 30
+  intervalInMin: 0
+  revisionsToKeep: {kept}
   persistenceStore: org.wso2.carbon.stream.processor.core.persistence.DBPersistenceStore
   config: {{datasource: WSO2_CLUSTER_DB, table: PERSISTENCE_TABLE}}
 cluster.config:
   enabled: true
-  groupId: chaos
+  groupId: {group}
   strategyConfig: {{datasource: WSO2_CLUSTER_DB, heartbeatInterval: 1000, heartbeatMaxRetry: 2, eventPollingInterval: 1000}}
 deployment.config:
   type: ha
@@ -151,13 +158,24 @@ class PairWorld:
 
     # ---- doing
 
-    def kill(self, node: PairNode, home: bool) -> None:
-        """`kill -9` of all processes of a node, all at once; with `home` its disk is gone, too."""
+    def kill(self, node: PairNode, home: bool) -> bool:
+        """`kill -9` of all processes of a node, all at once; with `home` its disk is lost, too. Whether it is: where the other node was too slow and is out of
+        the in-sync set, nothing would be left of what only this disk has."""
         self.away.add(node.id)
         send(marked(node.node.mark), signal.SIGKILL)
         node.kill()
-        if home:
+        lost = home and self.other(node).id in self.complete()  # now the dead node changes the set no more
+        if lost:
             node.forget()
+        return lost
+
+    def complete(self) -> set[str]:
+        """The nodes that have everything, as the database knows. A change that is under way is waited for."""
+        engine = create_engine(Address(self.url).parsed, poolclass=NullPool)
+        query = text("select members from nadi_pair_in_sync where group_id = :group for update")
+        with engine.connect() as connection:
+            members = connection.execute(query, {"group": GROUP}).scalar_one()
+        return {id_ for id_, _store in json.loads(members)}
 
     def start(self, node: PairNode) -> None:
         """Start a node. Returns when it answers."""
@@ -265,6 +283,7 @@ def _made(folder: Path, database: Database, broker: Any, mqtt: Mosquitto) -> Pai
         wires.to_worker(db, database.port, f"{name} database")
         text = NODE.format(
             id=name,
+            kept=KEPT,
             http=http,
             query=query,
             sync=sync,
@@ -274,6 +293,7 @@ def _made(folder: Path, database: Database, broker: Any, mqtt: Mosquitto) -> Pai
             secret=database.password,
             password=b64encode(PASSWORD.encode()).decode(),
             jvm=JVM,
+            group=GROUP,
         )
         here = Path(__file__).parent
         command = (sys.executable, str(here / "hanode.py"))

@@ -3,7 +3,8 @@
     pytest tests/chaos/ha --rounds 40 --seed 7 -s [--load 5000] [--kinds active,switch]
 
 Two real nodes, PostgreSQL, Kafka and Mosquitto; one app with sources of http, Kafka and MQTT under load. Each round is one fault (`hafaults`); then the pair
-must be in sync again, and new rows come out. Every few rounds, and at the end, senders rest, and everything is compared (`haoracle`).
+must be in sync again, and new rows come out. In each round a revision is asked for (`harevisions`). Every few rounds, and at the end, senders rest, and
+everything is compared (`haoracle`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pytest
 from hafaults import FAULTS, Struck, deck
 from haload import SIZE, HttpLoad, KafkaLoad, Load, MqttLoad
 from haoracle import AWAY, Oracle, keyed_counts
+from harevisions import Asking
 from harows import Rows
 from haworld import PairWorld, Watch, pair_world
 from nodes import TRACE, Late
@@ -45,11 +47,21 @@ class Campaign:
     ) -> None:
         self._world, self._oracle, self._loads, self._rows, self._dice = world, oracle, loads, rows, dice
         self._began = time.monotonic()
+        self.asking = Asking(world)
         self.history: list[str] = []
         self.kinds: Counter[str] = Counter()
         self.takeovers: list[float] = []
         self.switches: list[float] = []
         self.compared = 0
+
+    def begin(self) -> None:
+        """Before the senders begin: make the first revision, to which the logs reach back from then on. There are two cuts by then, one of a body and one of a
+        timer after it. The cut before that of the revision stays, so none goes that was not taken."""
+        first = next(one for one in self._loads if isinstance(one, HttpLoad))
+        self._world.until(first.send_first, PATIENCE, "a body is taken")
+        self._world.until(lambda: self._followed() and self._oracle.cuts, PATIENCE, "a cut is made")
+        self._world.until(self.asking.made, PATIENCE, "a revision is made")
+        self.asking.outcomes.clear()  # there is none until something is committed
 
     def run(self, rounds: int, kinds: list[str]) -> None:
         cards = iter(lambda: self._dice.choice(kinds), "") if kinds else deck(self._dice)
@@ -57,6 +69,7 @@ class Campaign:
         for number in range(1, rounds + 1):
             kind = next(cards)
             dice = random.Random(self._dice.random())  # a fault takes what it needs; the next ones stay as they are
+            self.asking.ask(number)
             time.sleep(dice.uniform(0, 2))  # the moment of the fault
             self._say(f"round {number}: {kind}")
             struck = FAULTS[kind](self._world, dice)
@@ -107,7 +120,8 @@ class Campaign:
         except Late as late:
             raise Late("\n".join([self._oracle.state(), *self._oracle.wrong(), str(late)])) from late
         self._world.until(self._world.in_sync, PATIENCE, "the pair is in sync")
-        told = self._oracle.wrong()
+        self._world.until(self.asking.made, PATIENCE, "a revision is made")
+        told = [*self._oracle.wrong(), *self.asking.wrong()]
         assert not told, "\n".join(told)
         self.compared += 1
         self._say(f"compared: {sum(self._oracle.events.values())} events, {self._oracle.cuts} cuts")
@@ -175,6 +189,7 @@ def _campaign(
         campaign = Campaign(world, oracle, loads, rows, random.Random(seed))
         began = time.monotonic()
         try:
+            campaign.begin()
             for each in (rows, watch, *loads):
                 each.start()
             campaign.run(rounds, kinds)
@@ -196,6 +211,7 @@ def _campaign(
 def report(campaign: Campaign, oracle: Oracle, loads: Sequence[Load], watch: Watch, seed: int, seconds: float) -> str:
     """What was done and seen."""
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(campaign.kinds.items()))
+    outcomes = ", ".join(f"{what} {count}" for what, count in sorted(campaign.asking.outcomes.items()))
     taken = sum(oracle.events.values())
     known = SIZE * sum(len(one.acknowledged) for one in loads)
     return "\n".join(
@@ -205,6 +221,7 @@ def report(campaign: Campaign, oracle: Oracle, loads: Sequence[Load], watch: Wat
             f"from kill to first row: {spread(campaign.takeovers)}",
             f"without a row at a switch: {spread(campaign.switches)}",
             f"{known} events acknowledged, {taken} in the logs, {taken / seconds:.0f} a second; {keyed_counts(oracle, loads)}",
+            f"revisions that were asked for: {outcomes}",
             f"{oracle.cuts} cuts of {oracle.epochs} runs, {len(watch.active)} tokens; compared {campaign.compared} times",
         ]
     )

@@ -7,19 +7,23 @@ import json
 import random
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import haoracle
+import httpx
 import pytest
 from hafaults import FAULTS, OFTEN, deck
 from haload import SIZE, HttpLoad, Load
 from haoracle import Oracle, cuts_of
+from harevisions import Asking
 from harows import Rows
 from haworld import PairWorld, Watch
+from reference import Made
 from wires import Wires
 
 from nadi.pipeline.cutting.cuts import Cut
@@ -89,6 +93,34 @@ def test_a_cut_log_of_one_node_with_another_cut_or_a_gap_or_an_older_epoch_is_to
     assert found.startswith("node-2")
 
 
+def test_cuts_that_the_log_let_go_of_before_they_were_compared_are_told(
+    world: World, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(world, "active", lambda: world.nodes[1])
+    monkeypatch.setattr(haoracle, "spec_of", lambda _node: None)
+    oracle._replayer = SimpleNamespace(at=0)  # type: ignore[assignment]
+    monkeypatch.setattr(haoracle, "Inputs", lambda _spec: nullcontext())
+    keep(world.nodes[1], CUTS[2:])
+    with pytest.raises(AssertionError, match="node-2 has cuts from 2 on, and cut 1 was not compared yet"):
+        oracle.follow()
+
+
+def test_a_cut_log_that_is_shorter_than_the_oldest_revision_needs_and_a_damaged_revision_are_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    known: list[dict[str, Any]] = [{"revision": "7__Pair", "cut": 2}, {"revision": "8__Pair", "cut": 3}]
+    monkeypatch.setattr(world, "active", lambda: world.nodes[0])
+    asked = httpx.Request("GET", "http://node-1")
+    world.nodes[0].ask = lambda _way, _path: httpx.Response(200, json=known, request=asked)  # type: ignore[method-assign]
+    asking = Asking(world)
+    keep(world.nodes[0], CUTS[1:])
+    assert asking.wrong() == []
+    keep(world.nodes[1], CUTS[2:])
+    assert asking.wrong() == ["node-2: its cut log begins with cut 2, and the oldest revision is of cut 2"]
+    known[1] = {"revision": "8__Pair", "damaged": "half of it is there"}
+    assert asking.wrong() == ["revision 8__Pair cannot be read: half of it is there"]
+
+
 def test_bodies_that_are_lost_or_come_twice_or_in_part_or_from_nowhere_are_told(oracle: Oracle):
     (load,) = oracle._loads
     load.sent.update(("a.1", "a.2", "a.3", "mqtt.1"))
@@ -104,6 +136,31 @@ def test_bodies_that_are_lost_or_come_twice_or_in_part_or_from_nowhere_are_told(
         "taken more than once",
         "taken in part",
     ]
+
+
+def test_a_node_is_waited_for_that_does_not_have_all_cuts_yet(world: World, oracle: Oracle):
+    oracle._replayer = SimpleNamespace(at=3)  # type: ignore[assignment]
+    assert oracle._behind() == []
+    keep(world.nodes[1], CUTS[:3])
+    assert oracle._behind() == ["node-2: cuts up to 2 of 3"]
+    assert oracle._in_cut_logs() == []
+
+
+@pytest.mark.parametrize(
+    ("cut", "told"), [(4, []), (3, ["table: row 0 is missing: (1,) of cut 3, which is committed"])]
+)
+def test_a_row_may_be_missing_only_of_a_cut_that_was_made_after_all_had_come(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch, cut: int, told: list[str]
+):
+    oracle._replayer = SimpleNamespace(at=3)  # type: ignore[assignment]
+    monkeypatch.setattr(oracle, "_table", list)
+
+    def follow() -> None:
+        oracle._replayer = SimpleNamespace(at=4)  # type: ignore[assignment]
+        oracle._sums.append(Made(cut, (1,)))
+
+    monkeypatch.setattr(oracle, "follow", follow)
+    assert oracle.wrong() == told
 
 
 def test_two_nodes_that_are_active_under_one_token_are_told(world: World):
