@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
+from nadi.config.loopback import is_here
 from nadi.config.section import Section
 
 PERMISSIONS_DB, OAUTH_APP_DB = "WSO2_PERMISSIONS_DB", "WSO2_OAUTH_APP_DB"
@@ -209,9 +209,4 @@ def _is_private(url: str) -> bool:
         return False
     if parts.scheme == "https":
         return bool(host)
-    if parts.scheme != "http":
-        return False
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return parts.scheme == "http" and is_here(host)

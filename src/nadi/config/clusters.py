@@ -5,13 +5,13 @@ Times are in ms. A worker whose file wants something else than that runs by itse
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
+from nadi.config.loopback import is_here
 from nadi.config.pairs import HA, PairKeys
 from nadi.config.section import Section, unused
 from nadi.errors import nearest
@@ -248,14 +248,6 @@ def _in_the_clear(urls: str) -> str:
         if parts.scheme not in ("tls", "wss") and parts.hostname and not is_here(parts.hostname):
             return parts.hostname
     return ""
-
-
-def is_here(host: str) -> bool:
-    """Whether a name or an address is that of this machine's loopback."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _of_others(deployment: DeploymentConfig, names: frozenset[str], kind: str) -> Iterator[str]:

@@ -16,12 +16,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import ipaddress
 import secrets
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nadi.config.loopback import is_here
 from nadi.errors import error
 from nadi.eventsync.contract import SessionOver
 from nadi.io.tls import Tls
@@ -88,18 +88,6 @@ class Keys:
 
     def sign(self, who: bytes, said: bytes) -> bytes:
         return hmac.digest(self.secret.encode(), who + b"\n" + said, "sha256")
-
-
-def is_here(host: str) -> bool:
-    """Whether what goes to this host stays on the machine.
-
-    >>> is_here("127.0.0.1"), is_here("::1"), is_here("localhost"), is_here("0.0.0.0"), is_here("db.example")
-    (True, True, True, False, False)
-    """
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def greet(keys: Keys, purpose: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

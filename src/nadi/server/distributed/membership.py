@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from nadi.config import Persistence
-from nadi.config.clusters import Interface, is_here
+from nadi.config.clusters import Interface
 from nadi.config.deployment import Deployment
+from nadi.config.loopback import is_here
 from nadi.config.places import FILES
 from nadi.errors import error
 from nadi.io.remotefiles import inside, is_remote
