@@ -13,6 +13,7 @@ from nadi.functions import jsontext
 from nadi.functions.arithmetic import java_text
 from nadi.functions.entries import ScalarFunction
 from nadi.functions.signatures import Arguments, Overload, Parameter, match
+from nadi.functions.valuewords import KINDS, kind_of
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Returns
 
@@ -113,6 +114,18 @@ def _null_rule(name: str, nulls: str, skipped: int) -> Callable[[Callable[..., A
 
 def _null_on_null(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *values: None if None in values else function(*values)
+
+
+def on_objects(name: str, kind: type, function: Callable[..., Any], first: int = 1) -> Callable[..., Any]:
+    """A function of maps or lists: each of its first arguments is one, or it fails; so null does, too."""
+
+    def call(*values: Any) -> Any:
+        for number, value in enumerate(values[:first], 1):
+            if not isinstance(value, kind):
+                raise failed(name, f"parameter {number} must be {KINDS[kind.__name__]}, not {kind_of(value)}")
+        return function(*values)
+
+    return call
 
 
 def failed(name: str, reason: object) -> NadiError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from nadi.functions.declare import GIVEN, anything, failed, returning, scalar, thing, whole
+from nadi.functions.declare import GIVEN, anything, failed, on_objects, returning, scalar, thing, whole
 from nadi.functions.entries import Accumulator, Aggregator, Bag, Entry, State, StreamFunctionSpec
 from nadi.functions.signatures import Arguments, Overload, Parameter, constant, match
 from nadi.functions.valuewords import kind_of
@@ -52,18 +52,6 @@ def _without(values: Values, value: Any) -> Values:
 
 
 # ---- functions -------------------------------------------------------------------------------------------------------
-
-
-def _on_lists(name: str, function: Callable[..., Any], lists: int = 1) -> Callable[..., Any]:
-    """Refuses first arguments that are no lists, and any others that are null where a number or bool must be."""
-
-    def call(*values: Any) -> Any:
-        for number, value in enumerate(values[:lists], 1):
-            if not isinstance(value, list):
-                raise failed(name, f"parameter {number} must be a list, not {kind_of(value)}")
-        return function(*values)
-
-    return call
 
 
 def _within(name: str, values: Values, index: int | None, end: int) -> int:
@@ -119,7 +107,7 @@ def _make_sort(args: Arguments, _kind: Type) -> Callable[..., Any]:
         made = sorted(values, key=_ignoring_case if texts else _number)
         return made[::-1] if order == "DESC" else made
 
-    return _on_lists("list:sort", sort)
+    return on_objects("list:sort", list, sort)
 
 
 def _ignoring_case(value: str) -> str:
@@ -140,7 +128,7 @@ def _entry(
     function: Callable[..., Any],
     lists: int = 1,
 ) -> Entry:
-    checked = _on_lists(f"list:{name}", function, lists)
+    checked = on_objects(f"list:{name}", list, function, lists)
     return scalar(f"list:{name}", doc, (f"list:{name}({example}",), result, list(overloads), checked, nulls=GIVEN)
 
 
@@ -159,7 +147,7 @@ def _make_tokenize(types: tuple[Type, ...]) -> Callable[[tuple[Any, ...]], Any]:
         longest = max(map(len, lists))
         return [(n, [values[n] if n < len(values) else None for values in lists]) for n in range(longest)]
 
-    checked = _on_lists("list:tokenize", tokenize, len(types))
+    checked = on_objects("list:tokenize", list, tokenize, len(types))
     return lambda values: checked(*values)
 
 

@@ -12,28 +12,15 @@ from xml.etree import ElementTree
 
 from nadi.functions import jsontext
 from nadi.functions.arithmetic import java_text
-from nadi.functions.declare import GIVEN, anything, failed, scalar, text, thing
+from nadi.functions.declare import GIVEN, anything, failed, on_objects, scalar, text, thing
 from nadi.functions.entries import Entry, StreamFunctionSpec
 from nadi.functions.signatures import Arguments, Parameter, constant, match
-from nadi.functions.valuewords import kind_of
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Column, SignatureError
 from nadi.received import DEEPEST
 
 _MAP = thing("map")
 _KEY, _VALUE = anything("key"), anything("value")
-
-
-def _on_map(name: str, function: Callable[..., Any], maps: int = 1) -> Callable[..., Any]:
-    """Refuses first arguments that are no maps."""
-
-    def call(*values: Any) -> Any:
-        for number, value in enumerate(values[:maps], 1):
-            if not isinstance(value, dict):
-                raise failed(name, f"parameter {number} must be a map, not {kind_of(value)}")
-        return function(*values)
-
-    return call
 
 
 def _key(value: Any) -> Any:
@@ -126,7 +113,7 @@ def _make_tokenize(types: tuple[Type, ...]) -> Callable[[tuple[Any, ...]], Any]:
             return list(maps[0].items())
         return list(_combined(*maps).items())
 
-    checked = _on_map("map:tokenize", tokenize, len(types))
+    checked = on_objects("map:tokenize", dict, tokenize, len(types))
     return lambda values: checked(*values)
 
 
@@ -155,7 +142,7 @@ def _entry(
     function: Callable[..., Any],
     maps: int = 1,
 ) -> Entry:
-    checked = _on_map(f"map:{name}", function, maps)
+    checked = on_objects(f"map:{name}", dict, function, maps)
     return scalar(f"map:{name}", doc, (f"map:{name}({example}",), result, [parameters], checked, nulls=GIVEN)
 
 
@@ -198,7 +185,7 @@ ENTRIES: tuple[Entry, ...] = (
         ("map:combineByKey(map:create('a', 1), map:create('a', 2, 'b', 3)) → {\"a\":[1,2],\"b\":[null,3]}",),
         _O,
         [(_MAP, _MAP, Parameter("map", (_O,), rest=True))],
-        make=lambda args, result: _on_map("map:combineByKey", _combined, len(args)),
+        make=lambda args, result: on_objects("map:combineByKey", dict, _combined, len(args)),
         nulls=GIVEN,
     ),
     _entry("containsKey", "Whether a map has a key.", f"{_AB}, 'a') → true", _B, (_MAP, _KEY), lambda m, k: k in m),
@@ -216,7 +203,7 @@ ENTRIES: tuple[Entry, ...] = (
         ("map:get(map:create('a', 1), 'a') → 1", "map:get(map:create('a', 1), 'b', 7) → 7"),
         _O,
         [(_MAP, _KEY), (_MAP, _KEY, anything("default.value"))],
-        _on_map("map:get", lambda m, k, default=None: m.get(_key(k), default)),
+        on_objects("map:get", dict, lambda m, k, default=None: m.get(_key(k), default)),
         nulls=GIVEN,
     ),
     _entry("isEmpty", "Whether a map has no keys.", "map:create()) → true", _B, (_MAP,), lambda m: not m),
@@ -290,7 +277,7 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         Type.STRING,
         [(_MAP,), (_MAP, constant("root.element.name", Type.STRING))],
-        _on_map("map:toXML", _to_xml),
+        on_objects("map:toXML", dict, _to_xml),
         nulls=GIVEN,
     ),
     _entry("values", "The list of the values.", f"{_AB}) → [1,2]", _O, (_MAP,), lambda m: list(m.values())),
