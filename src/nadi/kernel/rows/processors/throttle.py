@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nadi.functions.arithmetic import remainder_ints
 from nadi.kernel.rows.events import CURRENT, EXPIRED, RESET, Chunk, Event
+from nadi.kernel.rows.periods import end_after, next_end
 from nadi.kernel.rows.processors.contract import Setup
 from nadi.kernel.rows.state import Cells, Deque, Map, Value
 
@@ -41,10 +41,9 @@ class TimeBatch:
         """When the period ends that now is in; the first one begins with the first event, or has the phase of `start`."""
         now, end = self._flow.now, cells["end"].get()
         if end is None:
-            passed = 0 if self._start is None else remainder_ints(now - self._start, self._time)
-            end = now + self._time - passed
+            end = end_after(now, now if self._start is None else self._start, self._time)
         elif end <= now:
-            end += ((now - end) // self._time + 1) * self._time
+            end = next_end(end, now, self._time)
         cells["end"].set(end)
         return int(end)
 

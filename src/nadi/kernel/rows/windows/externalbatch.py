@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nadi.functions.arithmetic import remainder_ints
 from nadi.kernel.rows.events import CURRENT, Chunk, Event, Row
+from nadi.kernel.rows.periods import end_after
 from nadi.kernel.rows.state import Cells, Value
 from nadi.kernel.rows.windows.collectors import ALL, Collector
 from nadi.kernel.rows.windows.contract import Setup, current, expired, reset
@@ -49,7 +49,7 @@ class ExternalTimeBatchWindow:
             greatest = max(greatest, time)
             if time >= end:
                 made.append(self._close(cells, greatest))
-                end = _end_after(greatest, start, self._time)
+                end = end_after(greatest, start, self._time)
             cells["clock"].set((start, end, greatest))
             self._collector.add(cells["batch"], (event.ts, self._stamped(event.row, end)))
             self._keep_waking(cells)
@@ -63,7 +63,7 @@ class ExternalTimeBatchWindow:
             start = time_of(event, self._start_position, "externalTimeBatch")
             end = start + self._time
         elif self._start is not None:
-            start, end = self._start, _end_after(time, self._start, self._time)
+            start, end = self._start, end_after(time, self._start, self._time)
         else:
             start, end = time, time + self._time
         cells["clock"].set((start, end, -1))
@@ -148,7 +148,3 @@ class ExternalTimeBatchWindow:
 
     def content(self) -> Iterable[Event]:
         return map(current, self._collector.events(self._state.at(self._flow.key)["sent"]))
-
-
-def _end_after(time: int, start: int, period: int) -> int:
-    return time + period - remainder_ints(time - start, period)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nadi.functions.arithmetic import remainder_ints
 from nadi.kernel.rows.events import CURRENT, Chunk, Event
+from nadi.kernel.rows.periods import end_after, next_end
 from nadi.kernel.rows.state import Cells, Deque, Value
 from nadi.kernel.rows.windows.batches import begin_first, first_cells, flush, hoards
 from nadi.kernel.rows.windows.collectors import ALL, Collector
@@ -123,10 +123,10 @@ class TimeBatchWindow:
         now, time = self._flow.now, self._time
         phase: Value = self._phase.at("")["first"]
         if phase.get() is None:
-            phase.set(now + time if self._start is None else now + time - remainder_ints(now - self._start, time))
+            phase.set(end_after(now, now if self._start is None else self._start, time))
         first: int = phase.get()
         passed = self._flow.timers.ran_until(self._timer)
-        return first if passed < first else first + ((passed - first) // time + 1) * time
+        return first if passed < first else next_end(first, passed, time)
 
     def _previous(self) -> Deque:
         previous: Deque = self._state.at(self._flow.key)["previous"]
