@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nadi.errors import NadiError
+from nadi.errors import Diagnostic, NadiError
 from nadi.io.contract import Place
 from nadi.io.registry import (
     MAPPERS,
@@ -25,9 +25,10 @@ from nadi.io.registry import (
     sink_kind,
     source_kind,
 )
+from nadi.lang.refs import Refs
 from nadi.pipeline.admission import Admission
 from nadi.pipeline.node import AppText, NodeOptions
-from nadi.pipeline.runnable import problems
+from nadi.pipeline.runnable import remarks
 from nadi.plan.nodes import App
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +42,11 @@ FILE = "a.siddhi"
 def admission(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Admission]:
     with ExitStack() as started:
         yield Admission(NodeOptions(tmp_path_factory.mktemp("node")), lambda _app, _said: None, started)
+
+
+def problems(text: str, variables: dict[str, str], file: str = "", refs: Refs | None = None) -> tuple[Diagnostic, ...]:
+    """The errors that check tells."""
+    return tuple(d for d in remarks(text, variables, file, refs) if not d.warning)
 
 
 def prepared(admission: Admission, text: str) -> App | NadiError:

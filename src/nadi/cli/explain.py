@@ -46,9 +46,10 @@ def explain_dist(
     Raises:
         NadiError: the file cannot be read, its text makes no app, or the app cannot be cut as its @dist say.
     """
-    topology = _cut(path, env, transport, spark)
+    kept, connections = _text(path, env)
+    topology = _cut(kept, connections, path, transport, spark)
     # The text and not its plan: an app that can be cut may have what a node cannot plan yet, and the notes of the topology say so.
-    topology = replace(topology, notes=(*topology.notes, *notes_on_moves(parse(_text(path, env)[0]))))
+    topology = replace(topology, notes=(*topology.notes, *notes_on_moves(parse(kept))))
     if picture is not None:
         picture.write_text(svg(topology), encoding="utf-8")
     return json.dumps(record(topology), indent=2, ensure_ascii=False) + "\n" if as_json else drawn(topology)
@@ -60,14 +61,13 @@ def partial_apps(
     """Writes each partial app into a file `<name>.siddhi` of a folder (`--apps`), and returns the files. Raises as `explain_dist`."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for instance in _cut(path, env, transport, spark).instances:
+    for instance in _cut(*_text(path, env), path, transport, spark).instances:
         files.append(folder / f"{instance.name}.siddhi")
         files[-1].write_text(instance.text, encoding="utf-8")
     return files
 
 
-def _cut(path: Path, env: Sequence[str], transport: str, spark: bool) -> Topology:
-    kept, connections = _text(path, env)
+def _cut(kept: str, connections: Mapping[str, str], path: Path, transport: str, spark: bool) -> Topology:
     placement = Placement.SPARK if spark else Placement.INSTANCES
     return distribute(
         kept,

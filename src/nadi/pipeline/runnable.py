@@ -45,19 +45,6 @@ def runnable(text: AppText, engine: Engine, registry: Connectors, properties: Ma
     return app
 
 
-def problems(
-    text: str,
-    variables: Mapping[str, str],
-    file: str = "",
-    refs: Refs | None = None,
-    options: NodeOptions | None = None,
-) -> tuple[Diagnostic, ...]:
-    """Everything that is wrong with an app as its author wrote it, in the order of the text; nothing exactly where it is `runnable` on a node with these
-    options. `remarks` has warnings besides.
-    """
-    return tuple(d for d in remarks(text, variables, file, refs, options) if not d.warning)
-
-
 def remarks(
     text: str,
     variables: Mapping[str, str],
@@ -65,7 +52,7 @@ def remarks(
     refs: Refs | None = None,
     options: NodeOptions | None = None,
 ) -> tuple[Diagnostic, ...]:
-    """Errors and warnings of an app as its author wrote it, in the order of the text.
+    """Errors and warnings of an app as its author wrote it, in the order of the text; no error exactly where it is `runnable` on a node with these options.
 
     Where it cannot be read, its meaning is not looked at. What fails only because something else did is left out.
     """

@@ -62,10 +62,10 @@ def _check_attributes(source: Annotation, stream: Stream) -> None:
 
 
 def _receiver(key: str, stream: Stream, send: Send, refuse: Refuse) -> TypedSubscriber:
-    wanted = stream.schema.types
+    wanted, taken = stream.schema.types, _on_the_way(stream.schema.types)
 
     def receive(message: object, types: Types | None) -> None:
-        if types is None or tuple(map(_on_the_way, types)) == tuple(map(_on_the_way, wanted)):
+        if types is None or types == wanted or _on_the_way(types) == taken:
             send(key, events_of(message))
         else:
             came, here = (", ".join(kind.value for kind in kinds) for kinds in (types, wanted))
@@ -74,9 +74,9 @@ def _receiver(key: str, stream: Stream, send: Send, refuse: Refuse) -> TypedSubs
     return receive
 
 
-def _on_the_way(kind: Type) -> Type:
-    """What a type is between two apps on a node: an object goes as its text."""
-    return Type.STRING if kind is Type.OBJECT else kind
+def _on_the_way(types: Types) -> Types:
+    """What types are between two apps on a node: an object goes as its text."""
+    return tuple(Type.STRING if kind is Type.OBJECT else kind for kind in types)
 
 
 def events_of(message: object) -> Rows:

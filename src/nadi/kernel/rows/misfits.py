@@ -17,9 +17,7 @@ _OWN = "nadi."
 
 def cast_failed(where: str, problem: Exception) -> Exception:
     """Java's ClassCastException for a value that Python could not work with; the problem itself where it is one of somebody else's code."""
-    if not isinstance(problem, TypeError) and not _is_own(problem.__traceback__):
-        return problem
-    return error("CLASS_CAST", where=where, reason=_reason(problem))
+    return _cast(where, problem) or problem
 
 
 def named(problem: Exception, where: str = "a query") -> NadiError:
@@ -33,9 +31,14 @@ def named(problem: Exception, where: str = "a query") -> NadiError:
     """
     if isinstance(problem, NadiError):
         return problem
+    return _cast(where, problem) or error("QUERY_FAILED", reason=f"{type(problem).__name__}: {problem}")
+
+
+def _cast(where: str, problem: Exception) -> NadiError | None:
+    """CLASS_CAST for what a value brought about; None for what somebody else's code raises."""
     if isinstance(problem, TypeError) or (isinstance(problem, MISFITS) and _is_own(problem.__traceback__)):
         return error("CLASS_CAST", where=where, reason=_reason(problem))
-    return error("QUERY_FAILED", reason=f"{type(problem).__name__}: {problem}")
+    return None
 
 
 def _is_own(trace: TracebackType | None) -> bool:

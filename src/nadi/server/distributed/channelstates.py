@@ -44,7 +44,7 @@ def shown(
     revisions: Mapping[str, Sequence[PartState]],
 ) -> dict[str, Any]:
     """A channel as the module's text has it. `stand` has the cut of the last commit by instance, `revisions` the restorable ones by name."""
-    tails = told.tails
+    tails = told.tails or {}
     reads = [(one, read) for one in ends for read in one.reads if read.reading.channel.name == channel.name]
     names = dict.fromkeys(p for _one, read in reads for p in read.reading.producers)
     return {
@@ -55,9 +55,9 @@ def shown(
         "messages": None if told.size is None else told.size.messages,
         "bound": bound,
         "away": told.away,
-        "producers": [_producer(name, (tails or {}).get(name)) for name in names],
-        "readers": [_reader(one, read, stand.get(one.instance), tails) for one, read in reads],
-        "keptFor": _kept_for(channel.name, reads, stand, revisions, tails or {}),
+        "producers": [_producer(name, tails.get(name)) for name in names],
+        "readers": [_reader(one, read, stand.get(one.instance), told.tails) for one, read in reads],
+        "keptFor": _kept_for(channel.name, reads, stand, revisions, tails),
     }
 
 
