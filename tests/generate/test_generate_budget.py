@@ -11,13 +11,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.generate.budget import SLICE
+from tests.generate.budget import SLICE, Dice
 from tests.suites.outcome import Outcome
 from tests.suites.processes import Processes
 
 HERE = Path(__file__).parents[2]
 CONFTEST = """
-from hypothesis import settings
 from tests.generate.budget import dice
 
 def pytest_addoption(parser):
@@ -48,7 +47,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run one generated test, with these options; -> what came out, and the numbers that it was given."""
     monkeypatch.setenv("PYTHONPATH", str(HERE))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take seconds
-    for name in ("NADI_DICE", "NADI_GENERATE"):
+    for name in (Dice.VARIABLE, "NADI_GENERATE"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "conftest.py").write_text(CONFTEST)

@@ -86,7 +86,7 @@ def outcome_of(lines: Iterable[str], status: int) -> Outcome:
         return Outcome(tuple(failures.values()), "\n".join(broken))
     if status not in (0, 1) or (status == 1 and not failures):
         broken.append(f"pytest ended with status {status}")
-    dearest = tuple((test, seconds, processor) for test, seconds, processor in end["dearest"])
+    dearest = tuple((test, seconds, taken) for test, seconds, taken in end["dearest"])
     return Outcome(
         tuple(failures.values()),
         "\n".join(broken),

@@ -98,7 +98,7 @@ def test_cuts_that_the_log_let_go_of_before_they_were_compared_are_told(
 ):
     monkeypatch.setattr(world, "active", lambda: world.nodes[1])
     monkeypatch.setattr(haoracle, "spec_of", lambda _node: None)
-    oracle._replayer = SimpleNamespace(at=0)  # type: ignore[assignment]
+    monkeypatch.setattr(oracle, "_replayer", SimpleNamespace(at=0))
     monkeypatch.setattr(haoracle, "Inputs", lambda _spec: nullcontext())
     keep(world.nodes[1], CUTS[2:])
     with pytest.raises(AssertionError, match="node-2 has cuts from 2 on, and cut 1 was not compared yet"):
@@ -111,7 +111,9 @@ def test_a_cut_log_that_is_shorter_than_the_oldest_revision_needs_and_a_damaged_
     known: list[dict[str, Any]] = [{"revision": "7__Pair", "cut": 2}, {"revision": "8__Pair", "cut": 3}]
     monkeypatch.setattr(world, "active", lambda: world.nodes[0])
     asked = httpx.Request("GET", "http://node-1")
-    world.nodes[0].ask = lambda _way, _path: httpx.Response(200, json=known, request=asked)  # type: ignore[method-assign]
+    monkeypatch.setattr(
+        world.nodes[0], "ask", lambda _way, _path: httpx.Response(200, json=known, request=asked), raising=False
+    )
     asking = Asking(world)
     keep(world.nodes[0], CUTS[1:])
     assert asking.wrong() == []
@@ -138,8 +140,10 @@ def test_bodies_that_are_lost_or_come_twice_or_in_part_or_from_nowhere_are_told(
     ]
 
 
-def test_a_node_is_waited_for_that_does_not_have_all_cuts_yet(world: World, oracle: Oracle):
-    oracle._replayer = SimpleNamespace(at=3)  # type: ignore[assignment]
+def test_a_node_is_waited_for_that_does_not_have_all_cuts_yet(
+    world: World, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(oracle, "_replayer", SimpleNamespace(at=3))
     assert oracle._behind() == []
     keep(world.nodes[1], CUTS[:3])
     assert oracle._behind() == ["node-2: cuts up to 2 of 3"]
@@ -152,11 +156,11 @@ def test_a_node_is_waited_for_that_does_not_have_all_cuts_yet(world: World, orac
 def test_a_row_may_be_missing_only_of_a_cut_that_was_made_after_all_had_come(
     oracle: Oracle, monkeypatch: pytest.MonkeyPatch, cut: int, told: list[str]
 ):
-    oracle._replayer = SimpleNamespace(at=3)  # type: ignore[assignment]
+    monkeypatch.setattr(oracle, "_replayer", SimpleNamespace(at=3))
     monkeypatch.setattr(oracle, "_table", list)
 
     def follow() -> None:
-        oracle._replayer = SimpleNamespace(at=4)  # type: ignore[assignment]
+        monkeypatch.setattr(oracle, "_replayer", SimpleNamespace(at=4))
         oracle._sums.append(Made(cut, (1,)))
 
     monkeypatch.setattr(oracle, "follow", follow)

@@ -123,7 +123,8 @@ class PairWorld:
     def _all_have(self, machine: PairMachine, event: str) -> None:
         """Whoever the in-sync set names beside this node has what this one acknowledges: it may take over at any time. A copy of the database from before names
         others, until the node that has more sees that; and where this node is not named itself, the other one was promoted."""
-        named = {member.store for member in members_of(self.database.rows.get((InSync, ("sp",))))}  # type: ignore[arg-type]
+        row = self.database.rows.get((InSync, ("sp",)))
+        named = {member.store for member in members_of(row if isinstance(row, InSync) else None)}
         other = self.other(machine).disk
         if self.forgot or not named >= {machine.disk.store, other.store}:
             return
