@@ -279,6 +279,28 @@ def test_nothing_is_started_without_a_lease() -> None:
     asyncio.run(walk())
 
 
+def test_what_could_not_be_started_as_the_lease_was_over_is_started_when_the_same_order_comes_under_another_one() -> (
+    None
+):
+    async def walk() -> None:
+        machine, leases = Machine(), [True]
+        found = instances(machine, lambda: bool(leases))
+        found.want([order("A")])
+        await settled()
+        found.want([order("A", 2)])
+        leases.clear()
+        await settled()  # A has been stopped for epoch 2, which must not start now
+        assert machine.log == ["start A 1", "stop A"]
+        leases.append(True)
+        for _ in range(2):
+            found.want([order("A", 2)])
+            await settled()
+        assert machine.log == ["start A 1", "stop A", "start A 2"]
+        assert found.report() == (Running("A", 2, "running"),)
+
+    asyncio.run(walk())
+
+
 def test_a_worker_that_leaves_says_so_and_ends_when_all_has_stopped_and_the_leader_knows() -> None:
     async def walk() -> None:
         machine, net = Machine(), Managers({"m1": granted(order("A"))})

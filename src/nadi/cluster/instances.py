@@ -42,12 +42,14 @@ class Instances:
         node.watch(self._ended, self._drained)
 
     def want(self, orders: Iterable[Order]) -> None:
-        """Run just these."""
+        """Run just these. An order that is repeated starts what it could not start before, as the lease was over for a moment when its turn came."""
         wanted = {order.instance: order for order in orders}
         for instance, order in wanted.items():
             slot = self._slots.setdefault(instance, _Slot())
             if slot.wanted is None or slot.wanted.epoch != order.epoch:
                 slot.wanted = order
+                self._turn(instance, slot)
+            elif slot.task is not None and slot.task.done() and self._next(slot) is not None:
                 self._turn(instance, slot)
         for instance, slot in self._slots.items():
             if instance not in wanted and slot.wanted is not None:
