@@ -80,6 +80,8 @@ def restart_broker(world: ClusterWorld, dice: random.Random) -> str:
 def stop_database(world: ClusterWorld, dice: random.Random) -> str:
     """The database is away: for half a minute, so that all leases end, or shortly."""
     assert world.database is not None
+    nodes = (one for one in (*world.managers, *world.workers) if one.name not in world.away)
+    world.answers(*nodes)  # one that is just starting ends where the database is not there
     seconds = dice.choice((30.0, dice.uniform(0.5, 5)))
     world.database.kill()
     time.sleep(seconds)  # this is the fault
