@@ -16,6 +16,7 @@ from servers.emptydatabase import database, database_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from tests import room
 from tests.generate.budget import dice
 
 __all__ = ["database", "database_server"]  # fixtures for all
@@ -47,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(room)
     dice.begin(config)
     # httpx waits for five seconds where nobody says how long, and a busy machine may take longer. nadi itself says it everywhere.
     patience = httpx.Client.__init__.__kwdefaults__["timeout"]
