@@ -17,6 +17,7 @@ from nadi.cli.remotecommands import add_remote_commands
 from nadi.cli.secretcommands import secret_commands
 from nadi.cli.simulatecommands import simulate
 from nadi.errors import NadiError
+from nadi.framestack import with_room
 
 cli = typer.Typer(
     name="nadi",
@@ -424,7 +425,7 @@ def restore(
 def main() -> None:
     """Entry point: named errors end the command with one message and status 1, never with a stack trace."""
     try:
-        cli()
+        with_room(cli)
     except NadiError as failure:
         print(failure, file=sys.stderr)
         sys.exit(1)

@@ -19,6 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from nadi.errors import error
+from nadi.framestack import with_room
 from nadi.io.listeners import listening_socket
 
 STOP_WITHIN = 15  # seconds that running requests have when the server stops
@@ -198,8 +199,9 @@ class HttpServer:
 
     def _serve(self) -> None:
         assert self._socket is not None
+        sockets = [self._socket]
         try:
-            self._server.run([self._socket])
+            with_room(lambda: self._server.run(sockets))
         except (Exception, SystemExit) as reason:  # uvicorn ends the process where it cannot listen
             self._reason = repr(reason)
         finally:
