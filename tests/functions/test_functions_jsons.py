@@ -149,3 +149,12 @@ def test_elements_go_on_one_by_one_and_missing_ones_are_dropped_or_null() -> Non
         runtime.send("In", [(None, (j,))])
     assert found["Out"] == ["1", '{"b":2}', "x"]
     assert found["Lax"] == ["1", '{"b":2}', "x", None, None]
+
+
+def test_a_path_that_leads_to_too_many_places_is_the_error_of_its_event() -> None:
+    deep: Any = 0
+    for _ in range(4):
+        deep = [deep] * 20
+    with pytest.raises(NadiError, match="more than 1000000 places") as failure:
+        call("getString", deep, "$" + "..*" * 4)
+    assert failure.value.condition == "FUNCTION_FAILED"

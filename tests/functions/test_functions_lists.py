@@ -135,3 +135,13 @@ def test_tokenize_gives_an_event_for_each_place() -> None:
     assert found == [("One", 0, "a"), ("One", 1, None), ("Two", 0, ["a", 1]), ("Two", 1, [None, None])]
     app.send("S", [(None, (None, []))])
     assert [f.condition for f in app.failures] == ["FUNCTION_FAILED"]
+
+
+def test_lists_are_compared_in_linear_time() -> None:
+    """Each pair of values looked at would be ten thousand million steps."""
+    many = [*range(100_000), "a", math.nan, [1, {"k": [2]}]]
+    assert _given("list:size(list:retainAll(x, x))", many) == [100_003]
+    assert _given("list:size(list:addAll(x, x, true))", many) == [100_003]
+    assert _given("list:size(list:removeAll(x, x))", many) == [0]
+    assert _given("list:containsAll(x, x)", many) == [True]
+    assert _given("list:containsAny(list:create(1.0, '1'), x)", [1, [1]]) == [False]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nadi.errors import NadiError
+from nadi.functions import javaregex
 from nadi.functions.registry import default_registry
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Argument, SignatureError
@@ -158,3 +159,23 @@ def test_a_replacement_is_looked_at_only_where_something_matches(name: str, repl
     assert call(name, "", "x", replacement) == ""
     with pytest.raises(NadiError, match="FUNCTION_FAILED"):
         call(name, "abc", "b", replacement)
+
+
+def test_an_event_whose_pattern_takes_too_many_steps_goes_to_the_fault_stream() -> None:
+    runtime = Runtime(
+        "@OnError(action='STREAM') define stream S (a string); from S[not str:regexp(a, '(?=(.*)(.*)(.*)x)a')] select a insert into Out;"
+        "from !S select str:length(a) as n, _error insert into Faults;"
+    )
+    found: dict[str, list[Any]] = {"Out": [], "Faults": []}
+    for stream, rows in found.items():
+        runtime.on_stream(stream, lambda chunk, rows=rows: rows.extend(event.row for event in chunk))
+    runtime.start()
+    for text in ("a" * 400, "b"):
+        runtime.send("S", [(None, (text,))])
+    assert found["Out"] == [("b",)]
+    assert [(n, "takes more than 500000 steps" in str(reason)) for n, reason in found["Faults"]] == [(400, True)]
+
+
+def test_a_text_that_would_become_too_long_is_the_error_of_its_event() -> None:
+    with pytest.raises(javaregex.PatternError, match="more than"):
+        javaregex.replaced(javaregex.compiled(""), "a" * 1000, "b" * 100_000)

@@ -126,6 +126,7 @@ class PlayedNode:
         self.queries: dict[str, list[PlayedQuery]] = {}
         self.shown: dict[str, AppProgress] = {}
         self.report: ExitReport | None = None
+        self._supervisors: list[supervisor.Supervisor] = []
         self._stop = StopRequest()
         self._play(patch)
         state = folder / "state"
@@ -164,7 +165,9 @@ class PlayedNode:
 
         with node_lock(options.state):
             session: Any = SimpleNamespace(version="4.0")
-            self.report = supervisor.supervise(session, specs, options, self._stop, tell, self._start)
+            self.report = supervisor.supervise(
+                session, specs, options, self._stop, tell, self._start, made=self._supervisors.append
+            )
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -191,6 +194,10 @@ class PlayedNode:
     def stop(self) -> None:
         """Ask the node to stop."""
         self._stop.set()
+
+    def remove(self, name: str) -> None:
+        """Undeploy an app while the others go on."""
+        self._supervisors[0].remove(name)
 
     def ended(self) -> dict[str, str]:
         """How its apps ended, once they have."""

@@ -18,6 +18,7 @@ from pipeline_bucket import gone, hosts_of_this_process
 from pipeline_played import PlayedNode
 from pipeline_work import Process, Rig, Within, ask_run, cuts_of, groups_of, sides, spec_of
 
+from nadi.pipeline import stoptimes, supervised
 from nadi.pipeline.coordinator import group as groups
 from nadi.pipeline.coordinator import hostwatch
 from nadi.pipeline.hosting import hostclient
@@ -183,6 +184,52 @@ def test_a_host_that_was_paused_for_a_while_goes_on(node: PlayedNode, monkeypatc
     os.kill(paused, signal.SIGCONT)
     node.until(lambda: node.out("A") == [1, 3])
     assert node.pid(0) == paused
+
+
+@pytest.mark.parametrize("what", ["hold", "die"])
+def test_an_app_is_undeployed_though_its_kernel_comes_to_no_end(
+    node: PlayedNode, monkeypatch: pytest.MonkeyPatch, what: str
+):
+    """The cut would be waited for a minute, and the loop goes on for as long as the order stands."""
+    monkeypatch.setattr(stoptimes, "CUT_WITHIN", 3600.0)
+    monkeypatch.setattr(stoptimes, "KERNEL_WITHIN", 0.2)
+    warm(node)
+    before = node.pid(0)
+    assert before is not None
+    node.order("A", what)
+    node.put("A", 2)
+    node.until((lambda: gone(before)) if what == "die" else (node.folder / "orders-A-at").exists)
+    node.remove("A")
+    node.until(lambda: node.shown["A"].state == "stopped")
+    node.until(lambda: gone(before))
+    goes_on(node, "B")
+    goes_on(node, "C")  # it was in the same host
+    assert node.out("A") == [1]
+
+
+def test_a_node_stops_though_a_kernel_comes_to_no_end(node: PlayedNode, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stoptimes, "CUT_WITHIN", 3600.0)
+    monkeypatch.setattr(stoptimes, "KERNEL_WITHIN", 0.2)
+    warm(node)
+    node.order("A", "hold")
+    node.put("A", 2)
+    node.until((node.folder / "orders-A-at").exists)
+    node.stop()
+    assert node.ended() == {"A": "stopped", "B": "stopped", "C": "stopped"}
+
+
+def test_a_stop_waits_for_a_sink_that_waits_for_its_target(node: PlayedNode, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stoptimes, "KERNEL_WITHIN", 0.0)
+    monkeypatch.setattr(supervised, "QUIET", 0.1)
+    warm(node)
+    (node.folder / "hold-A").touch()
+    node.put("A", 2)
+    node.until((node.folder / "hold-A-0").exists)
+    node.stop()
+    node.until(lambda: node.shown["A"].state == "stopping")
+    (node.folder / "hold-A").unlink()
+    assert node.ended() == {"A": "stopped", "B": "stopped", "C": "stopped"}
+    assert node.out("A") == [1, 3]
 
 
 def test_an_app_ends_though_its_host_hangs(node: PlayedNode, monkeypatch: pytest.MonkeyPatch):

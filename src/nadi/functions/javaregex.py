@@ -1,8 +1,8 @@
-"""Regular expressions of `java.util.regex`, run by Python's `re`.
+"""Regular expressions of `java.util.regex`, run by engines whose steps are bounded (`nadi.functions.boundedpatterns`).
 
-`compiled(pattern)` translates what differs: named groups `(?<n>…)` and `\\k<n>`, `\\Q…\\E`, `\\z`, `\\Z`, `\\h`, `\\v`, `\\R`, `\\e`, `\\cX`, `\\0n`, `\\x{h}`,
-`\\p{…}` (POSIX, general categories, java…), unions, intersections and nested sets in classes, flags in the middle of a pattern, comments mode, line
-ends (Java's `.` and `$` know `\\r`, `\\u0085`, `\\u2028` and `\\u2029` too). As in Java, `\\d`, `\\w`, `\\s` and ignoring case mean ASCII unless the
+`compiled(pattern)` writes in Python's syntax what differs: named groups `(?<n>…)` and `\\k<n>`, `\\Q…\\E`, `\\z`, `\\Z`, `\\h`, `\\v`, `\\R`, `\\e`, `\\cX`,
+`\\0n`, `\\x{h}`, `\\p{…}` (POSIX, general categories, java…), unions, intersections and nested sets in classes, flags in the middle of a pattern, comments
+mode, line ends (Java's `.` and `$` know `\\r`, `\\u0085`, `\\u2028` and `\\u2029` too). As in Java, `\\d`, `\\w`, `\\s` and ignoring case mean ASCII unless the
 flags `u` or `U` say otherwise. Possessive quantifiers and atomic groups are the same in both.
 
 Refused with a sentence: `\\G`, `\\X`, `\\N{…}`, `\\b{g}`, scripts and blocks in `\\p{…}`, look-behind of no fixed width, references to open groups,
@@ -15,15 +15,17 @@ import re
 from functools import lru_cache
 
 from nadi.functions.backtracking import DOUBLES, doubling
+from nadi.functions.boundedpatterns import Found, Pattern
 from nadi.functions.javaclasses import ClassReader, Unsupported, escaped
+from nadi.functions.linearpatterns import BEFORE_END
 from nadi.functions.possessive import MISREAD, is_misread
 
 _LINE_ENDS = "\\n\\r\\x85\\u2028\\u2029"
-_BEFORE_END = "(?=(?:\\r\\n|(?<!\\r)\\n|[\\r\\x85\\u2028\\u2029])?\\Z)"
 _LINE_START = "(?:\\A|(?:(?<=[\\n\\x85\\u2028\\u2029])|(?<=\\r)(?!\\n))(?!\\Z))"
 _LINE_STOP = "(?=[\\r\\x85\\u2028\\u2029]|\\Z|(?<!\\r)\\n)"
 _NEWLINE = "(?:\\r\\n|[\\n\\x0b\\x0c\\r\\x85\\u2028\\u2029])"
 _FLAGS = frozenset("idmsuxU")
+LONGEST = 64 * 2**20  # characters of a text that a replacement makes
 
 
 class PatternError(ValueError):
@@ -31,10 +33,10 @@ class PatternError(ValueError):
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """A Java pattern as a Python one.
+def compiled(pattern: str) -> Pattern:
+    """A Java pattern as one of Python's syntax, whose time is bounded.
 
-    >>> compiled("(?<year>\\\\d{4})-\\\\k<year>").match("2024-2024").group("year")
+    >>> compiled("(?<year>\\\\d{4})-\\\\k<year>").match("2024-2024")[1]
     '2024'
     >>> bool(compiled("[a-z&&[^aeiou]]+").fullmatch("rhythm"))
     True
@@ -44,7 +46,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     """
     try:
         translated = _Translation(pattern).run()
-        made = re.compile(translated, re.ASCII)
+        made = Pattern(translated, re.ASCII, pattern)
         if doubling(translated, re.ASCII):
             raise Unsupported(DOUBLES)
         if is_misread(translated, re.ASCII):
@@ -98,7 +100,7 @@ class _Translation:
             case "^":
                 self.out.append(_LINE_START if "m" in self.flags else "\\A")
             case "$":
-                self.out.append(_LINE_STOP if "m" in self.flags else _BEFORE_END)
+                self.out.append(_LINE_STOP if "m" in self.flags else BEFORE_END)
             case "{":
                 self._repeat()
             case "*" | "+" | "?":
@@ -199,7 +201,7 @@ class _Translation:
             case "z":
                 self.out.append("\\Z")
             case "Z":
-                self.out.append(_BEFORE_END)
+                self.out.append(BEFORE_END)
             case "R":
                 self.out.append(_NEWLINE)
             case "G" | "X" | "N":
@@ -246,7 +248,7 @@ def _flag_group(flags: frozenset[str]) -> str:
 # ---- replacing and splitting ---------------------------------------------------------------------------------------
 
 
-def replaced(pattern: re.Pattern[str], text: str, replacement: str, count: int = 0) -> str:
+def replaced(pattern: Pattern, text: str, replacement: str, count: int = 0) -> str:
     """`Matcher.replaceAll`, or the first `count`. `$1` and `${name}` are groups, a backslash takes what follows as it is. As in Java nobody looks at the
     replacement where nothing matches.
 
@@ -254,19 +256,29 @@ def replaced(pattern: re.Pattern[str], text: str, replacement: str, count: int =
     'work: ann'
 
     Raises:
-        PatternError: something matches, and the replacement names a group that the pattern has not.
+        PatternError: something matches, and the replacement names a group that the pattern has not; or the text would become too long.
     """
 
-    def put(found: re.Match[str]) -> str:
+    def put(found: Found | re.Match[str]) -> str:
         parts = _replacement(pattern, replacement)
         return "".join(p if isinstance(p, str) else found[p[0]] or "" for p in parts)
 
-    return pattern.sub(put, text, count=count)
+    parts: list[str] = []
+    begin = length = 0
+    for number, found in enumerate(pattern.finditer(text), 1):
+        parts += text[begin : found.start()], put(found)
+        begin = found.end()
+        length += len(parts[-1])
+        if length > LONGEST:
+            raise PatternError(f"what is put in has more than {LONGEST} characters")
+        if number == count:
+            break
+    return "".join(parts) + text[begin:]
 
 
 @lru_cache(maxsize=1024)
-def _replacement(pattern: re.Pattern[str], replacement: str) -> tuple[str | tuple[str | int], ...]:
-    parts: list[str | tuple[str | int]] = []
+def _replacement(pattern: Pattern, replacement: str) -> tuple[str | tuple[int], ...]:
+    parts: list[str | tuple[int]] = []
     at = 0
     while at < len(replacement):
         char = replacement[at]
@@ -284,11 +296,11 @@ def _replacement(pattern: re.Pattern[str], replacement: str) -> tuple[str | tupl
     return tuple(parts)
 
 
-def _group_reference(pattern: re.Pattern[str], replacement: str, at: int) -> tuple[str | int, int]:
+def _group_reference(pattern: Pattern, replacement: str, at: int) -> tuple[int, int]:
     if named := re.compile(r"\{([a-zA-Z][a-zA-Z0-9]*)\}").match(replacement, at):
         if named[1] not in pattern.groupindex:
             raise PatternError(f"the pattern has no group {named[1]!r}")
-        return named[1], named.end()
+        return pattern.groupindex[named[1]], named.end()
     if at >= len(replacement) or replacement[at] not in "0123456789":
         raise PatternError("'$' in a replacement must name a group; write '\\$' for the sign")
     number = int(replacement[at])
@@ -303,7 +315,7 @@ def _group_reference(pattern: re.Pattern[str], replacement: str, at: int) -> tup
     return number, at
 
 
-def split(pattern: re.Pattern[str], text: str) -> list[str]:
+def split(pattern: Pattern, text: str) -> list[str]:
     """`Pattern.split`: empty parts at the end are left out, and one before a match of no width at the beginning.
 
     >>> split(compiled(","), "a,,b,,"), split(compiled(""), "ab")

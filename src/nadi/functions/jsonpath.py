@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from nadi.functions.jsontext import parse as parse_json
@@ -20,9 +21,16 @@ class PathError(ValueError):
     """The text is no path; the message says where."""
 
 
+class TooMuchError(ValueError):
+    """A path that leads to more places than may be looked at."""
+
+
 class NothingThereError(LookupError):
     """A definite path that leads nowhere."""
 
+
+MOST_PLACES = 1_000_000
+"""Places that one reading of a path looks at: those on the way and those at its end."""
 
 Step = Callable[[Any], Iterator[Any]]
 
@@ -41,10 +49,15 @@ class Path:
 
         Raises:
             NothingThereError: a definite path leads nowhere.
+            TooMuchError: the steps lead to more than `MOST_PLACES` places; each `..` may multiply them.
         """
         found = [value]
+        left = MOST_PLACES
         for step in self.steps:
-            found = [inner for outer in found for inner in step(outer)]
+            found = list(islice((inner for outer in found for inner in step(outer)), left + 1))
+            left -= len(found)
+            if left < 0:
+                raise TooMuchError(f"the path leads to more than {MOST_PLACES} places")
         if not self.definite:
             return len(found) if self.counts else found
         if not found:

@@ -48,6 +48,8 @@ def _at(name: str, value: Any, path: str | None) -> Any:
         return where.read(_parsed(name, value))
     except jsonpath.NothingThereError:
         return _MISSING
+    except jsonpath.TooMuchError as reason:
+        raise failed(name, reason) from reason
 
 
 def _checked(result: Type) -> Callable[[Arguments], Type]:

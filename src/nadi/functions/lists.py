@@ -36,11 +36,31 @@ def _place(values: Iterable[Any], value: Any) -> int:
     return next((n for n, held in enumerate(values) if _same(held, value)), -1)
 
 
+def _key(value: Any) -> tuple[type, Any]:
+    """What is equal for values that are the same: lists are compared with as many steps as they have values, not with their product."""
+    return (type(value), None if value != value else _frozen(value))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return (dict, frozenset((key, _frozen(held)) for key, held in value.items()))
+    return value
+
+
+def _kept(values: Iterable[Any]) -> set[tuple[type, Any]]:
+    return set(map(_key, values))
+
+
 def _joined(values: Values, more: Iterable[Any], distinct: bool = False) -> Values:
     """Values behind others; with `distinct` those only that are not there yet."""
-    made = list(values)
+    if not distinct:
+        return [*values, *more]
+    made, held = list(values), _kept(values)
     for value in more:
-        if not distinct or _place(made, value) < 0:
+        if (key := _key(value)) not in held:
+            held.add(key)
             made.append(value)
     return made
 
@@ -86,7 +106,16 @@ def _last_index(values: Values, value: Any) -> int:
 
 
 def _retained(values: Values, given: Values, kept: bool) -> Values:
-    return [value for value in values if (_place(given, value) >= 0) is kept]
+    held = _kept(given)
+    return [value for value in values if (_key(value) in held) is kept]
+
+
+def _holds_all(values: Values, given: Values) -> bool:
+    return _kept(given) <= _kept(values)
+
+
+def _holds_any(values: Values, given: Values) -> bool:
+    return not _kept(given).isdisjoint(_kept(values))
 
 
 def _checked_order(args: Arguments) -> Type:
@@ -242,7 +271,7 @@ ENTRIES: tuple[Entry, ...] = (
         f"{_ABA}, list:create('b', 'x')) → false",
         _B,
         [(_LIST, _GIVEN_LIST)],
-        lambda values, given: all(_place(values, v) >= 0 for v in given),
+        _holds_all,
         2,
     ),
     _entry(
@@ -251,7 +280,7 @@ ENTRIES: tuple[Entry, ...] = (
         f"{_ABA}, list:create('b', 'x')) → true",
         _B,
         [(_LIST, _GIVEN_LIST)],
-        lambda values, given: any(_place(values, v) >= 0 for v in given),
+        _holds_any,
         2,
     ),
     _entry("get", "The value at an index, from 0.", f'{_ABA}, 1) → "b"', _O, [(_LIST, _INDEX)], _get),

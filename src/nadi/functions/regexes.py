@@ -45,8 +45,9 @@ def _whole(name: str, looking_at: bool) -> Callable[[str | None, str | None], bo
 
 
 def _group(pattern: str, source: str, group: int) -> str | None:
-    found = pattern_for("regex:group", pattern).search(source)
-    if found is None or group > found.re.groups:
+    compiled = pattern_for("regex:group", pattern)
+    found = compiled.search(source)
+    if found is None or group > compiled.groups:
         return None
     if group < 0:
         raise failed("regex:group", f"there is no group {group}")

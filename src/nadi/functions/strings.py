@@ -10,6 +10,7 @@ from typing import Any
 
 from nadi.functions import javaregex, utf16
 from nadi.functions.arithmetic import java_text
+from nadi.functions.boundedpatterns import Pattern
 from nadi.functions.declare import (
     GIVEN,
     VALUES,
@@ -31,7 +32,7 @@ _MOST = 64 * 2**20
 _STRING = text("input.string")
 
 
-def pattern_for(name: str, pattern: str) -> Any:
+def pattern_for(name: str, pattern: str) -> Pattern:
     """A Java pattern that an event brought; one that cannot be used is the event's error."""
     try:
         return javaregex.compiled(pattern)
@@ -163,8 +164,12 @@ def _make_fill(args: Arguments, result: Type) -> Callable[..., Any]:
         if template is None:
             raise failed("str:fillTemplate", "the template is null")
         parts = javaregex.split(_BRACES, template)
+        length = 0
         for place in range(1, len(parts), 2):
             parts[place] = chosen(parts[place], values)
+            length += len(parts[place])
+            if length > _MOST:
+                raise failed("str:fillTemplate", f"the values have more than {_MOST} characters")
         return "".join(parts)
 
     def chosen(key: str, values: tuple[Any, ...]) -> str:

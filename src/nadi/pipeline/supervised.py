@@ -11,7 +11,7 @@ import dataclasses
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
@@ -24,11 +24,13 @@ from nadi.io.retry import Policy
 from nadi.io.sinks.log import new_lines
 from nadi.metrics import Said
 from nadi.metrics.measured import NOTHING
+from nadi.pipeline import stoptimes
 from nadi.pipeline.circuits import Circuits
 from nadi.pipeline.coordinator.coordinator import Coordinator
 from nadi.pipeline.coordinator.group import Group
 from nadi.pipeline.coordinator.share import Share
 from nadi.pipeline.cutting.cutmaker import CutMaker
+from nadi.pipeline.hostmemory import memory_warnings
 from nadi.pipeline.live import Live, remove_live, write_live
 from nadi.pipeline.node import AppExit, AppProgress, NodeOptions
 from nadi.pipeline.places import OwnHosts, Placement
@@ -53,7 +55,6 @@ QUIET = 5.0  # seconds after which an app is looked at should nobody ring, and t
 QUIETEST = 60.0  # … up to so many, while it rests
 UNNAMED_TRIES = 3
 FENCED_EARLY = 60.0  # seconds of a run in which a host of the run before may still be alive, and take a sink's producer away from it
-STOPS_WITHIN = 60.0
 DRAINS_WITHIN = 60.0  # seconds for the cut under way to end before an app moves to other hosts
 RESTARTS = Policy(500, 30_000)
 
@@ -136,7 +137,7 @@ class Supervised:
         if self._step != self._run:
             return math.inf  # a worker is at it, and rings
         if self._asked:
-            return min(now + QUIET, self._asked + STOPS_WITHIN)
+            return min(now + QUIET, stoptimes.next_look(self._asked, now))
         return self._told + tell_every(self._shared.count()) if self._fresh else now + QUIET
 
     @property
@@ -187,7 +188,7 @@ class Supervised:
 
     def _begin(self, now: float) -> None:
         if self._stops():
-            if not self._owes or self._last_try:
+            if not self._owes or self._last_try or stoptimes.gives_up(self._asked, now, lambda: True):
                 self._end("stopped")
                 return
             self._last_try = True
@@ -253,7 +254,7 @@ class Supervised:
             self._asked = now
         if self._asked or group.status.finished:
             group.hold()
-            if group.rests or (self._asked and now - self._asked > STOPS_WITHIN):
+            if group.rests or self._gives_up(group, now):
                 self._work = self._shared.workers.submit(self._last_of, group, revisions)
                 self._work.add_done_callback(lambda _done: self._ring())
                 self._step = self._ending
@@ -270,6 +271,13 @@ class Supervised:
             self._work.add_done_callback(lambda _done: self._ring())
             self._drained_at = now + DRAINS_WITHIN
             self._step = self._moving
+
+    def _gives_up(self, group: Group, now: float) -> bool:
+        """Whether a stop waits for the cut under way no longer. The host in which a kernel computes then is killed; its neighbours go on in another one."""
+        if stoptimes.gives_up(self._asked, now, lambda: self._shared.coordinator.computes(group)):
+            self._shared.coordinator.abandon(group)
+            return True
+        return stoptimes.is_late(self._asked, now)
 
     def _last_of(self, group: Group, revisions: Revisions) -> None:
         """In a worker: what is done before it ends. An app that has drained is over only when those who read what it gives know it."""
@@ -476,16 +484,6 @@ def _close_opened(opening: Future[tuple[Group, Running]]) -> None:
     """Close what was opened when nobody wanted it any more."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result()[0].close()
-
-
-def memory_warnings(memory: Mapping[str, int], limit: int) -> tuple[str, ...]:
-    """What is said of hosts that hold more than `limit` MB (0: no bound).
-
-    >>> memory_warnings({"0": 5_000_000, "1": 2_000_000}, 3)[0].split("(")[0].strip()
-    '[HOST_MEMORY] host 0 holds 5 MB of memory, 3 MB are meant for it'
-    """
-    over = {host: held // 1_000_000 for host, held in sorted(memory.items()) if limit and held > limit * 1_000_000}
-    return tuple(str(error("HOST_MEMORY", host=host, held=held, limit=limit)) for host, held in over.items())
 
 
 def lost(ended: AppExit) -> bool:

@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nadi.errors import error
+from nadi.errors import NadiError, error
 from nadi.functions.backtracking import DOUBLES, doubling
+from nadi.functions.boundedpatterns import Pattern
 from nadi.io.contract import Connector, Decoded, Messages, Undecodable
 from nadi.io.mappers.columns import as_text, chunk_bounds
 from nadi.io.mappers.mapannotation import attribute_mapping, invalid, map_options, payload_template
@@ -70,7 +71,7 @@ class TextSource:
             for event in self._events(text):
                 try:
                     found.add_row(i, self._row(event))
-                except ValueError as e:
+                except (ValueError, NadiError) as e:
                     found.fail(Undecodable(position, str(e), event.encode()))
         return self._properties.complete(self._schema, found.finish(), messages)
 
@@ -90,7 +91,7 @@ class TextSource:
             pairs = _pairs(text)
             return tuple(self._value(c, pairs.get(c.name)) for c in self._inner.columns)
         return tuple(
-            self._value(c, found.group(group) if (found := pattern.search(text)) else None)
+            self._value(c, found[group] if (found := pattern.search(text)) else None)
             for c, (pattern, group) in zip(self._inner.columns, self._patterns)
         )
 
@@ -149,13 +150,13 @@ def _closing_quote(text: str, begin: int) -> int | None:
     return found if found >= 0 else None
 
 
-def _pattern(connector: Connector, options: dict[str, str], text: str) -> tuple[re.Pattern[str], int]:
+def _pattern(connector: Connector, options: dict[str, str], text: str) -> tuple[Pattern, int]:
     found = _GROUP.fullmatch(text)
     expression = options.get(f"regex.{found.group(1).lower()}") if found else None
     if found is None or expression is None:
         raise invalid(connector, f"'{text}' names no expression: write A or A[1], and regex.A='…' beside it")
     try:
-        pattern = re.compile(expression)
+        pattern = Pattern(expression)
     except re.error as e:
         raise invalid(connector, f"regex.{found.group(1)}: {e}") from None
     if doubling(expression):

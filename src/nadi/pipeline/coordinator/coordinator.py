@@ -81,6 +81,7 @@ class Coordinator:
 
     def enter(self, group: Group, run: QueryRun) -> None:
         """Have a run of a query carry a group from now on."""
+        self._hosts.admit(group.spec.id)
         with self._lock:
             self._of[group] = run
             group.sit(self._seats.setdefault((group.spec.state, group.spec.group), {}))
@@ -95,6 +96,15 @@ class Coordinator:
         self._schedule.forget(group)
         if run is not None:
             run.leave(group)
+
+    def computes(self, group: Group) -> bool:
+        """Whether a kernel of a group computes now, or its hosts have died of the cut that is under way: nobody knows whether either comes to an end."""
+        return group.crashed or self._hosts.computes(group.spec.id)
+
+    def abandon(self, group: Group) -> None:
+        """Let go of a group whose kernel comes to no end: nothing is asked of it any more, and the host in which it computes is killed."""
+        self.leave(group)
+        self._hosts.leave(group.spec.id)
 
     def ring(self, group: Group) -> None:
         """Something may have come for a group. Cheap, from any thread."""

@@ -82,6 +82,7 @@ class Group:
         self.failure: NadiError | None = None
         self.rung = False
         self.held = False  # no further cut is made
+        self.crashed = False  # a host has died while the cut was under way in it
         self.woken = False  # a host has done what it told as pending
         self.look_at = 0.0  # by the monotonic clock
         self.share = Share(time.monotonic())
@@ -252,6 +253,7 @@ class Group:
                 return
             self.at, self.cut, self._tell_all, self._told_all, self._left = cut, None, False, False, False
             self.stage = Stage.IDLE
+            self.crashed = False
             self.look_at = 0.0
         self._throw_away()
         self._changed()
@@ -269,6 +271,7 @@ class Group:
 
     def crash(self) -> None:
         """A host has died while a cut of the group was under way in it."""
+        self.crashed = True
         self.conduct.crash(time.monotonic())
         self._changed()
 

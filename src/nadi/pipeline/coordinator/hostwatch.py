@@ -5,6 +5,8 @@ for that. Now and then it asks the host whether it is able to answer, in the way
 stopped, its threads wait for each other, a call into C keeps the interpreter and never returns) is killed: who waits for it sees the connection break, starts
 another host and asks again.
 
+A host whose kernel computes for an app that has ended is killed, too: nothing else ends a loop without an end, and the app has been told to be over.
+
 Silence is counted in beats that were sent and not answered. So a machine or a node that was paused does not make hosts look silent: that costs one beat.
 """
 
@@ -14,12 +16,13 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from nadi.io.readiness import readable
-from nadi.pipeline.hosting.atwork import read_at_work, work_file
+from nadi.pipeline.hosting.atwork import kernel_of, read_at_work, work_file
 from nadi.pipeline.hosting.hostclient import STARTS_WITHIN
 from nadi.pipeline.hosting.lane import LaneClient, LaneFailure, Op, Request, decode_hello
 
@@ -40,12 +43,18 @@ class HostWatch:
         self._folder = folder
         self._died = died
         self._over = False
+        self._pids: dict[int, int] = {}
+        self._left: set[str] = set()
+        self._lock = threading.Lock()
 
     def attend(self, hello: Request) -> None:
         """Return when the host that says hello has ended."""
         index, pid = decode_hello(hello.payload)
         silent, limit, pause, looked = 0.0, STARTS_WITHIN, STARTING, time.monotonic()
+        with self._lock:
+            self._pids[index] = pid
         while not readable([hello], pause) and not self._over:
+            self._end_left(index, pid)
             answers = self._answers(index)
             before, looked = looked, time.monotonic()
             if answers:
@@ -58,8 +67,49 @@ class HostWatch:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                 readable([hello])
+        with self._lock:
+            if self._pids.get(index) == pid:
+                del self._pids[index]
         if not self._over:
             self._died(index, read_at_work(work_file(self._folder, index), pid))
+
+    # ---- kernels without an end
+
+    def computes(self, app: str) -> bool:
+        """Whether a kernel of the app with this id is at a cut in one of the hosts."""
+        with self._lock:
+            known = list(self._pids.items())
+        return any(self._is_at(index, pid, app) for index, pid in known)
+
+    def leave(self, app: str) -> None:
+        """The app with this id has ended: a host in which a kernel of it still computes is killed, now or when it is seen."""
+        with self._lock:
+            self._left.add(app)
+            known = list(self._pids.items())
+        for index, pid in known:
+            self._end_left(index, pid)
+
+    def admit(self, app: str) -> None:
+        """The app with this id runs again."""
+        with self._lock:
+            self._left.discard(app)
+
+    def _end_left(self, index: int, pid: int) -> None:
+        with self._lock:
+            left = sorted(self._left)
+            if self._pids.get(index) != pid:
+                return
+            for app in left:
+                if self._is_at(index, pid, app):
+                    _LOG.error(
+                        "host %d (process %d) is killed: a kernel of %s computes, which has ended", index, pid, app
+                    )
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                    return
+
+    def _is_at(self, index: int, pid: int, app: str) -> bool:
+        return kernel_of(app) in read_at_work(work_file(self._folder, index), pid)
 
     def close(self) -> None:
         """The coordinator ends: connections end without their hosts."""

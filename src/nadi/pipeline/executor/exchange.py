@@ -15,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -78,7 +78,7 @@ class Spent:
 
 class Exchanges:
     """Takes orders for one app. `current()` is the latest run (epoch) of it that has been here; cuts are taken `during` a note that the app is at work;
-    `delivers` are the streams that have sinks."""
+    `delivers` are the streams that have sinks; kernels compute while they are `computing`."""
 
     def __init__(
         self,
@@ -88,7 +88,9 @@ class Exchanges:
         current: Callable[[], int],
         during: Callable[[], AbstractContextManager[None]],
         watch: Stopwatch | None,
+        computing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
+        self._computing = computing
         self._kernels = kernels
         self._deliver = deliver
         self._delivers = delivers
@@ -142,7 +144,8 @@ class Exchanges:
         gathered = given[bucket]
         if gathered.n != order.n:
             raise ValueError(f"rows of cut {gathered.n} came for cut {order.n}")
-        return self._timed("process", lambda: self._kernels.process(bucket, gathered, order.epoch))
+        with self._computing():
+            return self._timed("process", lambda: self._kernels.process(bucket, gathered, order.epoch))
 
     def _begin(self, step: Step, spent: Spent) -> Future[Written]:
         """The write of what a cut of a bucket gave, in a thread where it may take a while."""

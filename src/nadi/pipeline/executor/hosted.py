@@ -30,7 +30,8 @@ During = Callable[[str], AbstractContextManager[None]]
 
 class Apps:
     """All apps of a host, and its operations by name. `scratch` is the folder of the hosts, `near` are the hosts beside it; `wake(address, app)` tells
-    somebody that an app has done what it was not waited for; cuts are worked on `during` a note of their app.
+    somebody that an app has done what it was not waited for; cuts are worked on `during` a note of their app, and kernels compute during
+    another one (`computing`).
 
     An app is planned, opened and closed without the lock that all of them share: each has one of its own for that.
     """
@@ -41,11 +42,13 @@ class Apps:
         near: Neighbours | None = None,
         wake: Callable[[str, str], None] = lambda _address, _app: None,
         during: During = lambda _app: nullcontext(),
+        computing: During = lambda _app: nullcontext(),
     ) -> None:
         self._scratch = scratch
         self._near = near
         self._wake = wake
         self._during = during
+        self._computing = computing
         self._garbage = False
         self._apps: dict[str, LiveApp | Kernels] = {}
         self._jobs: dict[str, Jobs] = {}
@@ -141,7 +144,14 @@ class Apps:
     def _opened(self, spec: AppSpec) -> LiveApp:
         group = _group(spec)
         during = partial(self._during, spec.id)
-        return LiveApp(spec, self._scratch, self._near, lambda: self._epochs.get(group, 0), during)
+        return LiveApp(
+            spec,
+            self._scratch,
+            self._near,
+            lambda: self._epochs.get(group, 0),
+            during,
+            partial(self._computing, spec.id),
+        )
 
     def forget(self, id_: str, moved: tuple[Group, int] | None = None) -> None:
         """Let go of an app that has ended, or whose group goes on elsewhere as a later run (`moved`: its epoch): its inputs, sinks and kernels. Another task

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ ROWS = msgspec.msgpack.Encoder(enc_hook=str)  # objects as their text
 
 
 class LiveApp:
-    """See the module's text. `current()` is the latest run (epoch) of it that has been here; cuts are worked on `during` a note. Inputs and sinks are opened
-    on first use."""
+    """See the module's text. `current()` is the latest run (epoch) of it that has been here; cuts are worked on `during` a note, and kernels compute during
+    another one (`computing`). Inputs and sinks are opened on first use."""
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class LiveApp:
         near: Neighbours | None,
         current: Callable[[], int],
         during: Callable[[], AbstractContextManager[None]],
+        computing: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.spec = spec
         self._engine = spec.load_engine()
@@ -61,7 +62,9 @@ class LiveApp:
         self.kernels = LiveKernels(self._make_kernel, self._start, spec, scratch, host, policy, probe)
         self._delivery = Delivery(spec, self._app, self._sources, self._place)
         delivery = self._delivery
-        self.exchanges = Exchanges(self.kernels, delivery.deliver, delivery.streams, current, during, self.watch)
+        self.exchanges = Exchanges(
+            self.kernels, delivery.deliver, delivery.streams, current, during, self.watch, computing
+        )
 
     def _make_kernel(self, bucket: int) -> Kernel:
         made = self._engine.make_kernel(self._app, self.spec.outputs, bucket, self.spec.properties)

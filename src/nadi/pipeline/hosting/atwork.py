@@ -19,6 +19,11 @@ _PACK = msgspec.msgpack.Encoder().encode
 _UNPACK = msgspec.msgpack.Decoder(tuple[int, list[str]]).decode
 
 
+def kernel_of(app: str) -> str:
+    """What is noted, besides the app, while a kernel of it computes: a cut that waits for a sink is at work, too, but comes to an end."""
+    return f"kernel of {app}"
+
+
 def work_file(folder: Path, index: int) -> Path:
     """Where host `index` notes it."""
     return folder / f"{index}.work"
