@@ -124,6 +124,17 @@ class Settings:
         "",
         "a folder: options of sources and sinks may name certificates and keys in it (`ssl.ca.location` of Kafka and the like); without it they may name none",
     )
+    connector_folders: str = _setting(
+        "",
+        "the folders that sources and sinks may reach, with commas, links followed: relative ones are in a worker's home, or where `nadi run` was started. "
+        "Never the rest of the home, the state folder, `/proc` and `/sys`",
+        otherwise="`files` in the home of a worker; any folder under `nadi run`",
+    )
+    connector_databases: str = _setting(
+        "",
+        "the servers of databases that sinks, stores and simulations may connect to, with commas: `host` or `host:port`",
+        otherwise="any",
+    )
     properties: Mapping[str, str] = field(
         default_factory=dict,
         metadata={

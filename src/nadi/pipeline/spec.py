@@ -23,6 +23,7 @@ from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.io.faultlog import FaultFile, FaultLog, fault_connector
 from nadi.io.identity import first_numbers, numbered
 from nadi.io.journalrecords import ControlJournal, FaultJournal
+from nadi.io.reach import Reach
 from nadi.io.registry import SOURCES, source_kind
 from nadi.io.remotefiles import inside
 from nadi.io.sinks.refusals import action
@@ -77,8 +78,8 @@ class AppSpec:
     their time on. `store` is a path or URL below which all that machines share of it is ("": in `state`), `cluster` whether hosts may be on other
     machines, `token` what the processes of this run of the node know each other by there, `seed` the prefix of what kernels begin with in there (where
     `begin` is for the node alone to read). `variables` are values in the options of sources, sinks and stores that are not in `text`, as they may be secrets:
-    nothing durable or shown has them. `pool` is to which query of Spark it is pinned: "own", "shared", or "" where the node decides. `files` is the
-    folder in which options of connectors may name files ("": none), `channels` says by transport where the servers of channels are that the text does not
+    nothing durable or shown has them. `pool` is to which query of Spark it is pinned: "own", "shared", or "" where the node decides. `reach` is what
+    options of connectors may name outside, `channels` says by transport where the servers of channels are that the text does not
     name. `home` is the name by which what it keeps outside is known ("": the app's own), `drains` whether it takes in nothing more from outside, and ends
     when all that it has was taken. Not slotted: `id` is kept once computed.
     """
@@ -116,7 +117,7 @@ class AppSpec:
     cluster: bool = False
     token: str = ""
     seed: str = ""
-    files: str = ""
+    reach: Reach = field(default_factory=Reach)
     channels: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     home: str = ""
@@ -143,7 +144,7 @@ class AppSpec:
             self.inputs,
             self.store,
             self.seed,
-            self.files,
+            self.reach,
             self.home,
             *sorted(self.channels.items()),
             *sorted(self.variables.items()),
@@ -193,7 +194,7 @@ class AppSpec:
             Path(self.state),
             self.journal,
             notes,
-            self.files,
+            self.reach,
             channels=self.channels,
             shared=shared,
             epoch=self.epoch,
@@ -232,7 +233,7 @@ class AppSpec:
             return self.place
         notes = inside(self.store, "sinks")
         scratched = scratch / f"app-{self.id}"
-        return Place(self.app, scratched, self.journal, notes, self.files, self.channels, home=self.home)
+        return Place(self.app, scratched, self.journal, notes, self.reach, self.channels, home=self.home)
 
     def to_json(self) -> str:
         return msgspec.json.encode(self).decode()

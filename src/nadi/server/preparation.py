@@ -29,13 +29,14 @@ class AppPreparation:
         self._engine: Engine = import_module(options.engine)
         self._registry: Connectors = import_module(options.connectors)
         self._properties = options.settings().of_kernels()
+        self._reach = options.reach()
         self._runs = runs
 
     def name_of(self, text: str) -> str:
         """The name of the app of a text that can run here. Errors: those of `nadi.pipeline.runnable`, APP_NAME_MISSING, APP_NAME_INVALID."""
         if not self._runs:
             return self._named(self._planned(text))
-        return self._named(runnable(self.filled(text), self._engine, self._registry, self._properties))
+        return self._named(runnable(self.filled(text), self._engine, self._registry, self._properties, self._reach))
 
     def _named(self, app: App) -> str:
         if first(app.annotations, "app:name") is None:

@@ -60,6 +60,8 @@ class Worker:
             stays=True,
             updates=True,
             certificate=self._door.certificate,
+            home=home.folder,
+            closed=home.closed(deployment),
         )
         self._statistics = statistics_for(deployment, options, home.folder)
         self._preparation = preparation = AppPreparation(options, sections.own.variables, deployment.refs)
@@ -72,7 +74,7 @@ class Worker:
         self._node = Node(first, options, self._note, self._deployer.refused)
         self._apps = Apps(home, files, self._deployer, self._node, preparation, self._statistics.asked)
         self._revisions = AppRevisions(options, self._deployer, self._node)
-        self._simulator = make_simulator(home.deployment, AppTargets(self._apps))
+        self._simulator = make_simulator(home.deployment, AppTargets(self._apps), reach=options.reach())
         self._deployer.tell(self._simulator.wake)
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
 

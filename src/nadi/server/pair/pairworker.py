@@ -94,6 +94,8 @@ class PairWorker:
             standby=True,
             updates=True,
             certificate=self._door.certificate,
+            home=home.folder,
+            closed=home.closed(deployment),
         )
         self._statistics = statistics_for(deployment, options, home.folder)
         self._preparation = AppPreparation(options, sections.own.variables, deployment.refs)
@@ -125,7 +127,7 @@ class PairWorker:
             lambda: self._texts.by_hand,
         )
         self._statistics.feed(SyncMeters(self._sync.counters))
-        self._simulator = make_simulator(home.deployment, AppTargets(self._apps))
+        self._simulator = make_simulator(home.deployment, AppTargets(self._apps), reach=options.reach())
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
         self._digest = places.digest_of(deployment)
         self._said = ""
