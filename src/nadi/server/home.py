@@ -35,6 +35,11 @@ class Home:
         return self.folder / "security"
 
     @property
+    def addresses(self) -> Path:
+        """Which app listens where (`nadi.server.claims`)."""
+        return self.folder / "addresses.json"
+
+    @property
     def state(self) -> Path:
         """The state folder of the node."""
         return self.folder / "state"

@@ -15,6 +15,7 @@ from nadi.pipeline.spec import Connectors, Engine
 from nadi.plan.annotations import first
 from nadi.plan.nodes import App
 from nadi.server.appfiles import AppFile, check_name
+from nadi.server.claims import At, listens_at
 
 
 class AppPreparation:
@@ -56,6 +57,10 @@ class AppPreparation:
     def filled(self, text: str, file: str = "") -> AppText:
         """A text with its variables and refs. Errors: VARIABLE_NOT_SET, VARIABLE_NOT_PLAIN, REF_UNKNOWN, REF_OF_ANOTHER_TYPE."""
         return AppText.of(text, self._variables, file, self._refs)
+
+    def addresses(self, text: AppText) -> list[At]:
+        """Where the sources of an app that was checked listen. Errors: those of the text."""
+        return listens_at(text.planned(self._engine))
 
     def name_in(self, text: AppText) -> str:
         """The name of the app of a text that was checked. Errors: those of the text."""

@@ -19,6 +19,7 @@ from nadi.server.apperrors import AppErrors
 from nadi.server.appfiles import AppFiles
 from nadi.server.applog import AppLog
 from nadi.server.apps import Apps
+from nadi.server.claims import Claims
 from nadi.server.deployer import Deployer
 from nadi.server.frontdoor import FrontDoor, Say
 from nadi.server.home import Home, make_folder
@@ -67,7 +68,8 @@ class Worker:
         self._preparation = preparation = AppPreparation(options, sections.own.variables, deployment.refs)
         files = AppFiles(home.apps, LARGEST_APP)
         self._app_log = AppLog()
-        self._deployer = Deployer(files, preparation, sections.deployment.update_interval)
+        claims = Claims(home.addresses, preparation.addresses)
+        self._deployer = Deployer(files, preparation, sections.deployment.update_interval, claims)
         first = self._deployer.first()
         for text in first:
             self._statistics.enter(text)

@@ -29,6 +29,7 @@ from nadi.server.apperrors import AppErrors
 from nadi.server.appfiles import AppFiles
 from nadi.server.applog import AppLog
 from nadi.server.apps import AppNotThere, Apps
+from nadi.server.claims import Claims
 from nadi.server.deployer import Deployer
 from nadi.server.distributed.loopthread import LoopThread
 from nadi.server.distributed.membership import incarnation, trusted_of
@@ -264,7 +265,8 @@ class PairWorker:
     def active(self, token: int) -> ActiveRole:
         """What there is while this node is active."""
         files = SharedFiles(self._home.apps, LARGEST_APP, self, self._texts)
-        deployer = Deployer(files, self._preparation, self._deployment.sections.deployment.update_interval)
+        claims = Claims(self._home.addresses, self._preparation.addresses)
+        deployer = Deployer(files, self._preparation, self._deployment.sections.deployment.update_interval, claims)
         deployer.tell(self._simulator.wake)
         host = OwnedHost(self._node, token, self._statistics.enter, self._preparation.name_in)
         apps = Apps(self._home, files, deployer, self._node, self._preparation, self._statistics.asked)
