@@ -80,6 +80,11 @@ class Settings:
         unit="tasks",
         otherwise="4 per core, or as many as the master says, if that is more; one app has as many as a master says that names a number",
     )
+    query_within: int = _setting(
+        10_000,
+        "how long an on-demand query that finds rows may take in each bucket, which stands still meanwhile; 0: no bound",
+        unit="ms",
+    )
     pools: str = _setting(
         "true",
         "whether small apps of a node share a query of Spark: `true`, or `false` for a query for each app, which costs memory and a share of every core",

@@ -275,6 +275,7 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         hosts=hosts,
         max_events=settings.batch_events,
         max_bytes=settings.batch_bytes,
+        query_within=settings.query_within,
         order_idle=settings.order_idle,
         host_memory=_given(settings.host_memory, _share_of_memory(hosts)),
         properties=settings.of_kernels(),

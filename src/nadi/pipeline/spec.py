@@ -70,7 +70,8 @@ class AppSpec:
     these are divided among (0: one each), `hosts` how many host processes an executor has, `first` that of bucket 0 (the others follow), `offset` what is
     added to their numbers (0: the hosts that apps share; a multiple of `hosts`: those are its own), `epoch` the fencing number of this run, `owner` the
     epoch that a leader of a cluster gave it with (0: there is none). A batch takes
-    at most `max_events` events and about `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs`
+    at most `max_events` events and about `max_bytes` bytes (0: no bound), a find of an on-demand query
+    `query_within` ms in each bucket (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs`
     are the keys of the streams that are wanted outside, `properties` what the kernels read of the node,
     `error_store` says where errors are kept, `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that
     begins), `parted` those of the inputs of which several hosts may read parts side by side, `handover` how many bytes events have that stay in the host
@@ -100,6 +101,7 @@ class AppSpec:
     owner: int = 0
     max_events: int = 200_000
     max_bytes: int = 256_000_000
+    query_within: int = 10_000
     order_idle: int = 5_000
     host_memory: int = 0
     until_end: bool = False
