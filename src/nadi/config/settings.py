@@ -80,6 +80,11 @@ class Settings:
         unit="tasks",
         otherwise="4 per core, or as many as the master says, if that is more; one app has as many as a master says that names a number",
     )
+    apps_user: int = _setting(
+        100,
+        "how many apps a user who is no administrator may have deployed over REST; 0: no bound",
+        unit="apps",
+    )
     query_within: int = _setting(
         10_000,
         "how long an on-demand query that finds rows may take in each bucket, which stands still meanwhile; 0: no bound",

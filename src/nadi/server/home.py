@@ -40,6 +40,11 @@ class Home:
         return self.folder / "addresses.json"
 
     @property
+    def owners(self) -> Path:
+        """Which user has deployed which app (`nadi.server.quota`)."""
+        return self.folder / "owners.json"
+
+    @property
     def state(self) -> Path:
         """The state folder of the node."""
         return self.folder / "state"

@@ -26,6 +26,7 @@ from nadi.server.home import Home, make_folder
 from nadi.server.lastrevision import last_revision
 from nadi.server.measuredhost import MeasuredHost
 from nadi.server.preparation import AppPreparation
+from nadi.server.quota import Quota
 from nadi.server.reporters import statistics_for
 from nadi.server.rest import page, simulation
 from nadi.server.rest.node import NodeFacts
@@ -78,6 +79,7 @@ class Worker:
         self._revisions = AppRevisions(options, self._deployer, self._node)
         self._simulator = make_simulator(home.deployment, AppTargets(self._apps), reach=options.reach())
         self._deployer.tell(self._simulator.wake)
+        self._most = options.settings().apps_user
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
 
     def request_stop(self) -> None:
@@ -122,6 +124,7 @@ class Worker:
             statistics=self._statistics,
             facts=self._facts,
             last_revision=lambda: last_revision(persistence, state),
+            quota=Quota(self._home.owners, self._most, self._apps.names),
         )
         api, query = made.routes(simulation.routes(self._simulator)), made.queries()
         return [

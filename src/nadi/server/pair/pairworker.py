@@ -56,6 +56,7 @@ from nadi.server.pair.sharedfiles import SharedFiles
 from nadi.server.pair.sharedsecret import secret_of
 from nadi.server.pair.sync import Parts, Sync, keys_of
 from nadi.server.preparation import AppPreparation
+from nadi.server.quota import Quota
 from nadi.server.reporters import statistics_for
 from nadi.server.rest import page, pair, simulation
 from nadi.server.rest.node import NodeFacts
@@ -323,6 +324,7 @@ class PairWorker:
             statistics=self._statistics,
             facts=self._facts,
             last_revision=lambda: last_revision(persistence, state),
+            quota=Quota(self._home.owners, self._options.settings().apps_user, self._apps.names),
             pair=self._pairing,
             pass_on=self._pass_on,
         )
