@@ -89,11 +89,14 @@ def check(
     config: RefsConfig = None,
     conf: Annotated[list[str] | None, typer.Option(help="key=value: a setting, as the node will have it.")] = None,
     env: Env = None,
+    home: Annotated[
+        Path | None, typer.Option(help="The home of the worker that is to take the apps: what it lets them reach.")
+    ] = None,
 ) -> None:
     """Print all errors of all apps, so that those without any can run; exit status 1 if there are any."""
     from nadi.cli.check import check as run_check
 
-    raise typer.Exit(run_check(apps, as_json, env or [], config, conf or []))
+    raise typer.Exit(run_check(apps, as_json, env or [], config, conf or [], home))
 
 
 @cli.command()
