@@ -137,7 +137,8 @@ class NodeOptions:
         return Listening(limits, self.certificate or OwnCertificate(self.state.resolve() / "security"))
 
     def reach(self) -> Reach:
-        """What connectors may reach outside. Errors: INVALID_SETTING."""
+        """What connectors may reach outside. Whoever runs apps of theirs without a worker may keep files in the state folder; where apps are bounded it is
+        closed. Errors: INVALID_SETTING."""
         own, sources = self.settings(), (self.persistence.datasource, self.error_store.datasource)
         urls = (own.state_url, own.cuts_url, *(source.jdbc_url for source in sources if source is not None))
         kept = [Path(file) for url in urls for file in files_of(url)]
@@ -148,7 +149,7 @@ class NodeOptions:
             own.connector_databases,
             own.connector_files,
             self.home,
-            (self.state, *kept, *self.closed),
+            (*([self.state] if self.home or own.connector_folders else []), *kept, *self.closed),
         )
 
     @property
