@@ -83,6 +83,7 @@ class ObjectSender:
         for waiting in self._stored.values():
             if not waiting.done():
                 waiting.set_exception(reason)
+                waiting.exception()  # whoever is still sending hears it from the connection, and does not wait any more
 
     async def _say(self, kind: Kind, *body: bytes) -> None:
         async with self._turn:
