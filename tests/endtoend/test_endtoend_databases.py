@@ -187,7 +187,7 @@ def test_a_worker_keeps_its_revisions_in_the_databases_of_the_guides(databases: 
     said = worker.node.said()
     assert "'cluster.config' has no effect: THIS NODE RUNS ALONE" in said  # the guides' pair has tests of its own
     (port,) = free_ports(1)
-    out = worker.folder / "out.jsonl"
+    out = worker.home / "files" / "out.jsonl"
     worker.deploy("Sums", APP.format(port=port, out=out))
 
     def feed(n: int) -> None:

@@ -60,10 +60,10 @@ AFTER = (
     Suite("kills of a pair", 120, ("tests/chaos/ha", "--rounds", "4", "--load", "500", "--durations=3"), lane=KILLS),
     Suite("end to end", 810, ("-m", "slow and not long", "--durations=15", *_END_TO_END)),
     # The compiled loops that `make test` leaves out: each takes seconds to compile.
-    Suite("slow columns", 300, ("-m", "slow", "tests/kernel/columns"), lane=COMPUTES, nice=10),
+    Suite("slow columns", 180, ("-m", "slow", "tests/kernel/columns"), lane=COMPUTES, nice=10),
     # Whole clusters and pairs in virtual time, each with other faults.
-    Suite("simulation", 420, (*_CLUSTERS, *_MANY), lane=COMPUTES, nice=10),
-    Suite("simulation of a pair", 300, ("tests/simulation/pair", *_MANY), lane=COMPUTES, nice=10),
+    Suite("simulation", 270, (*_CLUSTERS, *_MANY), lane=COMPUTES, nice=10),
+    Suite("simulation of a pair", 120, ("tests/simulation/pair", *_MANY), lane=COMPUTES, nice=10),
 )
 
 PARTS = {"test": TEST, "after": AFTER}
