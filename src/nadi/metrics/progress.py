@@ -91,6 +91,7 @@ class AppProgress:
     per second, lately. `batch_ms` is the last batch by phase, as Spark names them ("triggerExecution" is the whole). `lag` counts messages that
     wait, per stream; `away` says which inputs cannot be reached and why, `circuits` how it is with each source and sink.
     `batches` is the number of the last cut that is done, `entries` what each stateful element holds.
+    `awaits` is what an app that starts waits for, where that is known.
     `crashed`: it failed because the JVM under it ended, and goes on in the next one, which the node starts.
     `warnings` are conditions that do not keep it from running. `said` are the lines that its log sinks have written since the snapshot before, `measured` is
     what was measured since then.
@@ -115,4 +116,5 @@ class AppProgress:
     said: tuple[Said, ...] = ()
     measured: Measured = NOTHING
     carried: bool = False
+    awaits: str = ""
     crashed: bool = False

@@ -82,7 +82,7 @@ function state(app) {
   const made = cell("");
   const word = document.createElement("span");
   word.textContent = app.status;
-  word.className = ["active", "passive"].includes(app.status) ? app.status : "inactive";
+  word.className = ["active", "passive", "starting"].includes(app.status) ? app.status : "inactive";
   made.append(word);
   const why = app.reason || app.lastError;
   if (why) {
