@@ -107,7 +107,7 @@ def running(
         options: dict[str, Any] = {"master": setting.master, "conf": setting.conf, "cache": cache}
         node = stack.enter_context(PublicNode(setting.checkout, folder / "node", [*files, *beside], **options))
         made = Running(node, senders, outputs, told, say, setting.patience)
-        accepted = _accepting(made)
+        accepted = accepting(made)
         answered = node.seconds() + made.answers() if senders else node.seconds()
         made.start = {
             "accept_s": accepted,
@@ -138,7 +138,7 @@ def _write(path: Path, app: SmallApp) -> Path:
     return path
 
 
-def _accepting(made: Running) -> float:
+def accepting(made: Running) -> float:
     """Seconds from the start until the servers of all apps answer."""
     waiting = list(made.senders)
 

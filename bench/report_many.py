@@ -66,6 +66,18 @@ def _lines(apps: int) -> list[Line]:
     return [
         Line("all accept, cold, s", "cold", _at("cold", "accept_s"), goal="accept_s"),
         Line("all have answered, cold, s", "cold", _at("cold", "answered_s"), goal="answered_cold_s"),
+        *(
+            line
+            for stage, what, goal in (
+                ("rest-cold", "over REST, cold", "rest_answered_cold_s"),
+                ("rest", "over REST", "rest_answered_s"),
+            )
+            for line in (
+                Line(f"{what}: texts taken, s", stage, _at(stage, "taken_s")),
+                Line(f"{what}: all accept, s", stage, _at(stage, "accept_s"), goal="rest_accept_s"),
+                Line(f"{what}: all have answered, s", stage, _at(stage, "answered_s"), goal=goal),
+            )
+        ),
         Line("all accept, s", "warm", _at("warm", "accept_s"), goal="accept_s"),
         Line("all have answered, s", "warm", _at("warm", "answered_s"), goal="answered_warm_s"),
         Line("processes", "warm", _at("memory", "processes"), "{:,.0f}", "processes"),

@@ -92,6 +92,7 @@ class AppProgress:
     wait, per stream; `away` says which inputs cannot be reached and why, `circuits` how it is with each source and sink.
     `batches` is the number of the last cut that is done, `entries` what each stateful element holds.
     `awaits` is what an app that starts waits for, where that is known.
+    `refused` counts the messages that its sources refused since it came to the node: their senders heard so, and they are in no error store.
     `crashed`: it failed because the JVM under it ended, and goes on in the next one, which the node starts.
     `warnings` are conditions that do not keep it from running. `said` are the lines that its log sinks have written since the snapshot before, `measured` is
     what was measured since then.
@@ -117,4 +118,5 @@ class AppProgress:
     measured: Measured = NOTHING
     carried: bool = False
     awaits: str = ""
+    refused: int = 0
     crashed: bool = False

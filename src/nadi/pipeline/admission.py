@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from nadi.config.settings import KERNEL
-from nadi.io import circuits
+from nadi.io import circuits, refused
 from nadi.io.contract import Ingress
 from nadi.io.errorstores import note_store
 from nadi.io.faultlog import FAULTS
@@ -129,6 +129,7 @@ class Admission:
             admitted = [Admitted(spec, undone.enter_context(contextlib.ExitStack())) for spec in specs]
             made: list[Ingress] = []
             for one, ready in zip(planned, admitted, strict=True):
+                ready.held.callback(refused.forget, ready.spec.place.state)
                 made += self._ingresses(one.app, ready)
             for ingress in made:  # when all are known, as some share a server
                 ingress.start()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from nadi.errors import NadiError, error
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io import refused
 from nadi.io.remotefiles import is_remote
 from nadi.io.retry import Policy
 from nadi.io.sinks.log import new_lines
@@ -116,6 +117,7 @@ class Supervised:
         self._last_try = False  # the run for it alone, after a stop, has begun
         self.result: AppExit | None = None
         sweep(spec.place.state)
+        refused.watch(spec.place.state, self._told_of)
         JournalNeeds(spec, self._keeping, self._over).begin()
         self._retention.begin()
 
@@ -433,6 +435,7 @@ class Supervised:
         changes["carried"] = group is not None
         changes["measured"] = NOTHING if group is None else group.tally.take()
         changes["circuits"] = self._circuits.look(status)
+        changes["refused"] = refused.count(folder)
         said, self._log_seen = new_lines(folder, self._log_seen)
         self._progress = dataclasses.replace(
             self._progress, state=state, said=tuple(Said(*line) for line in said), **changes

@@ -71,6 +71,7 @@ function row(app) {
     cell(whole.format(sum(app.eventsIn)), "number"),
     cell(whole.format(sum(app.eventsOut)), "number"),
     cell(whole.format(app.errors), "number"),
+    cell(whole.format(app.refused || 0), "number"),
     cell(`${short.format(app.stateBytes)}B`, "number"),
     plot(app.history.at, app.history.rate, "events per second"),
     plot(app.history.at, app.history.latency, "ms"),
