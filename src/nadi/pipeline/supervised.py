@@ -343,6 +343,8 @@ class Supervised:
         """Wait for the next attempt, or end. A stop has one more run take the cut that is left, unless an input or a target is away."""
         at = -1 if self._group is None else self._group.at.n
         self._tries, self._reached = (self._tries + 1, at) if at == self._reached else (1, at)
+        if failure.condition == "EVENT_SET_ASIDE" and self._group is not None:
+            self._left = self._left or self._group.spec  # Java may still ask hosts for the run that has died of it
         self._leave()
         if isinstance(failure, ConnectionUnavailableException):
             self._owes = False
@@ -360,6 +362,8 @@ class Supervised:
     def _final(self, failure: NadiError) -> NadiError | None:
         """The error to end with; None where another attempt may help."""
         if isinstance(failure, ConnectionUnavailableException):
+            return None
+        if failure.condition == "EVENT_SET_ASIDE":
             return None
         if failure.condition == "FENCED" and (self._is_fenced_early() or self._is_fenced_by_its_own()):
             return None

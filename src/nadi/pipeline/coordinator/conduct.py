@@ -36,6 +36,8 @@ class Conduct:
         self._late: deque[tuple[float, float]] = deque()
         self._crashes: deque[float] = deque()
         self._last = float("-inf")
+        self._deaths = (-1, 0)
+        self._tried = -1
         self._lock = threading.Lock()
 
     def cut(self, now: float, seconds: float) -> None:
@@ -50,6 +52,42 @@ class Conduct:
         with self._lock:
             self._crashes.append(now)
             self._last = now
+
+    # ---- the cut that it dies of
+
+    def die(self, cut: int) -> None:
+        """A host has died with this cut of it under way."""
+        with self._lock:
+            died = self._deaths[1] if self._deaths[0] == cut else 0
+            self._deaths = cut, died + 1
+
+    def tries(self, cut: int) -> bool:
+        """Whether the cut is to be tried message by message: hosts have died of it, and it is not known that no message by itself does that.
+
+        >>> conduct = Conduct()
+        >>> conduct.die(7); conduct.tries(7)
+        False
+        >>> conduct.die(7); conduct.tries(7), conduct.tries(8)
+        (True, False)
+        >>> conduct.tried(7); conduct.tries(7)
+        False
+        """
+        return self._deaths[0] == cut and self._deaths[1] >= CRASHES and self._tried != cut
+
+    def tried(self, cut: int) -> None:
+        """No host died of a message of it."""
+        self._tried = cut
+
+    def has_tried(self, cut: int) -> bool:
+        """Whether that is known of it."""
+        return self._tried == cut
+
+    def begin_anew(self) -> None:
+        """A message of the cut was set aside."""
+        with self._lock:
+            self._deaths = -1, 0
+
+    # ---- whether it is served apart
 
     def offends(self, now: float) -> bool:
         """Whether it exceeds the bounds again and again."""

@@ -44,7 +44,7 @@ class Coordinator:
         self._over = False
         self._workers = ThreadPoolExecutor(WORKERS, "group")
         self._turns = Turns()
-        self._hosts = HostWatch(folder, self._died)
+        self._hosts = HostWatch(folder, self._died, self._spared)
         self._server = lane.LaneServer(self.socket, self._answer)
         self._door = None if door is None else Door(*door, self._rung)
         self._bell = str(self.socket) if self._door is None else self._door.bell
@@ -190,12 +190,17 @@ class Coordinator:
             group.woken = True
             run.ready(group)
 
+    def _spared(self, note: str) -> bool:
+        """Whether what a kernel is at may take as long as it takes: the cut was tried, and each of its messages comes to an end."""
+        with self._lock:
+            return any(group.spares(note) for group in self._of)
+
     def _died(self, host: int, at_work: tuple[str, ...]) -> None:
         """A host has ended: what it told as pending is asked again, of the next one; those that were at work in it are noted."""
         with self._lock:
             found = [(group, run) for group, run in self._of.items() if host in group.spec.served_by]
         for group, run in found:
             if group.spec.id in at_work:
-                group.crash()
+                group.crash(at_work)
             group.woken = True
             run.ready(group)

@@ -27,6 +27,9 @@ class Receipt:
     computed: float = 0.0  # seconds of the processor, that host which took longest
     wrote: float = 0.0  # seconds that a host waited for sinks when all else was done
     error: dict[str, Any] | None = None
+    starved: bool = False  # a kernel had no memory left …
+    guilty: tuple[int, int, int] | None = None  # … for this message: input, partition, position
+    probed: bool = False  # the cut was only tried, message by message, and nobody died of it
     buckets: list[dict[str, Any]] = field(default_factory=list)
     seats: list[tuple[Seat, tuple[int, ...]]] = field(default_factory=list)
     """On a cluster: who has taken which buckets, or (none named) is at all of them."""
@@ -37,6 +40,10 @@ class Receipt:
             self.state = told["state"]
             self.error = told.get("error")
         self.n = told["n"]
+        self.starved |= told.get("starved", False)
+        if told.get("guilty"):
+            self.guilty = tuple(told["guilty"])
+        self.probed |= told.get("probed", False)
         self.worked += told.get("worked", 0.0)
         self.computed = max(self.computed, told.get("computed", 0.0))
         self.wrote = max(self.wrote, told.get("wrote", 0.0))

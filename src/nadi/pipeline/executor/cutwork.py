@@ -34,7 +34,7 @@ from nadi.pipeline.spec import AppSpec
 _PACK = msgspec.msgpack.Encoder().encode
 _REQUEST = msgspec.msgpack.Decoder(dict[str, Any])
 _ROW = msgspec.msgpack.Decoder(tuple[str, int, int, dict[str, Any], memoryview])
-_READING = ("n", "clock", "started", "ranges", "brought", "level")
+_READING = ("n", "clock", "started", "ranges", "brought", "level", "careful")
 
 Rows = list[tuple[dict[str, Any], Body]]
 """Fat rows of one bucket: (head, body)."""

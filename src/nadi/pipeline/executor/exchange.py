@@ -23,10 +23,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from nadi.errors import NadiError
+from nadi.pipeline.executor.carefully import One, one_by_one
 from nadi.pipeline.executor.jobs import Receipt
 from nadi.pipeline.executor.livekernels import At, LiveKernels, Standing, Step
 from nadi.pipeline.executor.outcome import Outcome
 from nadi.pipeline.executor.stopwatch import Stopwatch
+from nadi.pipeline.hosting.atwork import kernel_of, message_of
 from nadi.pipeline.hosting.protocol import failure_head
 from nadi.pipeline.inputs.fatrows import Gathered
 from nadi.pipeline.statelog.lines import Line
@@ -60,6 +62,11 @@ class Order:
             traceback.print_exception(reason)
         return self.receipt("failed", error=failure_head(reason)["error"])
 
+    def starved(self, guilty: One | None = None) -> Receipt:
+        """That there was no memory for it, which counts as a death; and the message for which there was none."""
+        place = None if guilty is None else [*guilty.place, guilty.position]
+        return {**self.failed(MemoryError("a kernel has no memory left")), "starved": True, "guilty": place}
+
 
 def read_at(told: Sequence[Any]) -> At:
     """Where a bucket stands, as requests have it: `[tip, packed line or None]`."""
@@ -78,7 +85,7 @@ class Spent:
 
 class Exchanges:
     """Takes orders for one app. `current()` is the latest run (epoch) of it that has been here; cuts are taken `during` a note that the app is at work;
-    `delivers` are the streams that have sinks; kernels compute while they are `computing`."""
+    `delivers` are the streams that have sinks; what a kernel is at is noted while it is `computing`."""
 
     def __init__(
         self,
@@ -88,7 +95,7 @@ class Exchanges:
         current: Callable[[], int],
         during: Callable[[], AbstractContextManager[None]],
         watch: Stopwatch | None,
-        computing: Callable[[], AbstractContextManager[None]] = nullcontext,
+        computing: Callable[[str], AbstractContextManager[None]] = lambda _note: nullcontext(),
     ) -> None:
         self._computing = computing
         self._kernels = kernels
@@ -106,6 +113,8 @@ class Exchanges:
         try:
             with self._during(), self._kernels.using(order.at):
                 receipt = self._take(order, read, spent)
+        except MemoryError:
+            receipt = order.starved()
         except Exception as reason:
             receipt = order.failed(reason)
         worked = spent.worked + time.thread_time() - begin
@@ -120,6 +129,12 @@ class Exchanges:
             return order.receipt("need", need=["line"])
         before = time.thread_time()
         given = read() if Standing.READY in standing.values() else {}
+        if any(gathered.careful for gathered in given.values()):
+            ready = [bucket for bucket, found in standing.items() if found is Standing.READY]
+            guilty = self._try(order, ready, given)
+            if guilty is not None:
+                return order.starved(guilty)
+            return order.receipt("need", need=["line"], probed=True)
         steps: list[Step] = []
         writes: list[Future[Written]] = []
         try:
@@ -138,13 +153,26 @@ class Exchanges:
         told = [{**(step.told or {}), **write.result()} for step, write in zip(steps, writes, strict=True)]
         return order.receipt("done", buckets=told)
 
+    def _try(self, order: Order, buckets: Sequence[int], given: Mapping[int, Gathered]) -> One | None:
+        """Take a cut without any effect, message by message; whoever sees this process die knows which one it was. -> the one for which there was no memory."""
+        for bucket in buckets:
+            with self._kernels.lent(bucket, given[bucket]) as kernel, self._computing(kernel_of(order.app, order.n)):
+                for one in one_by_one(given[bucket]):
+                    with self._computing(message_of(order.app, order.n, *one.place, one.position)):
+                        try:
+                            kernel.process([one.arrival], one.until)
+                        except MemoryError:
+                            return one
+                kernel.process([], given[bucket].clock)
+        return None
+
     def _step(self, order: Order, bucket: int, found: Standing, given: Mapping[int, Gathered]) -> Step:
         if found is Standing.TAKEN:
             return self._kernels.taken(bucket, order.epoch)
         gathered = given[bucket]
         if gathered.n != order.n:
             raise ValueError(f"rows of cut {gathered.n} came for cut {order.n}")
-        with self._computing():
+        with self._computing(kernel_of(order.app, order.n)):
             return self._timed("process", lambda: self._kernels.process(bucket, gathered, order.epoch))
 
     def _begin(self, step: Step, spent: Spent) -> Future[Written]:

@@ -226,6 +226,17 @@ class LiveKernels:
         now = time.monotonic()
         return Live(kernel, line, epoch, loading=now - begin, used=now)
 
+    @contextmanager
+    def lent(self, bucket: int, gathered: Gathered) -> Iterator[Kernel]:
+        """A kernel that is ready for a cut, to try it with; it is not used for anything else afterwards. Errors: those of the kernel."""
+        live = self._live.pop(bucket)
+        try:
+            if not live.begun:
+                self._start(live.kernel, bucket, gathered.started)
+            yield live.kernel
+        finally:
+            live.release()
+
     def process(self, bucket: int, gathered: Gathered, epoch: int) -> Step:
         """Take a cut through a kernel that is ready for it. It is met again when the step is kept. Errors: those of the kernel."""
         live = self._live.pop(bucket)

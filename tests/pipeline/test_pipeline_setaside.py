@@ -1,0 +1,93 @@
+"""Messages that hosts die of: no events are made of them, and a cut is tried message by message to find them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from nadi.io.contract import Connector, Decoded, Messages
+from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
+from nadi.lang.tree import Annotation
+from nadi.pipeline.engine import plan_app
+from nadi.pipeline.executor.carefully import one_by_one
+from nadi.pipeline.inputs.fatrows import Gathered
+from nadi.pipeline.inputs.faults import undecodable_events
+from nadi.pipeline.inputs.pieces import Decoding, Taken
+from nadi.pipeline.inputs.setaside import taken_without
+from nadi.pipeline.inputs.splitters import make_splitter
+
+TEXT = "{on_error} define stream S (n int); from S select n insert into Out;"
+
+
+class Numbers:
+    """A mapper of numbers, several of a message with points between them."""
+
+    def decode(self, messages: Messages) -> Decoded:
+        found = [(i, int(n)) for i, payload in enumerate(messages.payloads) for n in bytes(payload).split(b".")]  # type: ignore[arg-type]
+        batch = pa.RecordBatch.from_pydict({"n": pa.array([n for _, n in found], pa.int32())})
+        return Decoded(batch, np.array([i for i, _ in found], np.int64), None, ())
+
+
+def decoding(on_error: str = "") -> Decoding:
+    app = plan_app(TEXT.format(on_error=on_error))
+    source = Connector("S", app.streams["S"].schema, "kafka", {}, Annotation("map"), 0)
+    split = make_splitter(app, "S", source.schema, 1)
+    return Decoding("S", Numbers(), split, undecodable_events(app, source, split))
+
+
+def messages(*payloads: bytes, start: int = 10) -> Messages:
+    count = len(payloads)
+    return Messages(np.arange(start, start + count), np.arange(count) * 100, list(payloads))
+
+
+def events(taken: Taken) -> dict[str, list[tuple[int, Any]]]:
+    return {
+        piece.stream: list(zip(piece.message.tolist(), piece.batch.column("n").to_pylist(), strict=True))
+        for piece in taken.pieces
+    }
+
+
+def test_a_message_that_is_set_aside_goes_to_the_error_store_and_the_others_stay_where_they_are() -> None:
+    taken = taken_without(decoding(), messages(b"1", b"13.14", b"2.3"), 0, (11,))
+    assert events(taken) == {"S": [(0, 1), (2, 2), (2, 3)]}
+    assert [(f.position, f.payload) for f in taken.failures] == [(11, b"13.14")]
+    assert taken.failures[0].reason.startswith("[EVENT_SET_ASIDE]")
+
+
+def test_the_fault_stream_gets_it_where_the_stream_says_so() -> None:
+    taken = taken_without(decoding("@OnError(action='STREAM')"), messages(b"1", b"13", b"2"), 0, (11,))
+    assert events(taken) == {"S": [(0, 1), (2, 2)], "!S": [(1, None)]}
+    assert taken.failures == ()
+
+
+@pytest.mark.parametrize("aside", [(), (9, 13)])
+def test_positions_of_other_stretches_do_not_matter(aside: tuple[int, ...]) -> None:
+    taken = taken_without(decoding(), messages(b"1", b"2"), 0, aside)
+    assert (events(taken), taken.failures) == ({"S": [(0, 1), (1, 2)]}, ())
+
+
+def test_nothing_is_left_of_a_stretch_of_one_message() -> None:
+    taken = taken_without(decoding(), messages(b"13"), 0, (10,))
+    assert (events(taken), len(taken.failures)) == ({}, 1)
+
+
+def arrival(ordinal: int, *rows: tuple[int, int, int]) -> ArrivalBatch:
+    """Rows: order time, position, value."""
+    orders, positions, values = zip(*rows, strict=True)
+    runs = [0] * len(rows)
+    columns = [values, orders, positions, runs, orders, runs]
+    schema = pa.schema([pa.field("n", pa.int32()), *ARRIVAL_COLUMNS])
+    made = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return ArrivalBatch("S", ordinal, 0, pa.RecordBatch.from_arrays(made, schema=schema))
+
+
+def test_a_cut_is_tried_in_the_order_in_which_a_kernel_sees_it() -> None:
+    gathered = Gathered(1, 900, 0, [arrival(0, (100, 0, 1), (300, 1, 2), (300, 1, 3)), arrival(1, (200, 7, 4))])
+    found = [
+        (one.place, one.position, one.until, one.arrival.batch.column("n").to_pylist()) for one in one_by_one(gathered)
+    ]
+    assert found == [((0, 0), 0, 100, [1]), ((1, 0), 7, 200, [4]), ((0, 0), 1, 300, [2, 3])]
+    assert all(column.offset == 0 for one in one_by_one(gathered) for column in one.arrival.batch.columns)
