@@ -1,7 +1,8 @@
 """How a group behaves towards those that it shares hosts with: what decides whether it gets hosts of its own, and when it comes back.
 
 late     a cut cost more than BOUND seconds of the processor, or of waiting for its sinks
-crash    a host died while a cut of the group was under way in it; others may have been under way, too, so one is not enough to suspect it
+crash    a host died while a cut of the group was under way in it; others may have been under way, too, so one is not enough to suspect it, unless its kernel
+         was the only one that computed
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ class Conduct:
                 self._late.append((now, seconds))
                 self._last = now
 
-    def crash(self, now: float) -> None:
-        """A host has died with it."""
+    def crash(self, now: float, alone: bool = False) -> None:
+        """A host has died with it; where no other kernel computed (`alone`), nobody else is suspected, and once is enough."""
         with self._lock:
-            self._crashes.append(now)
+            self._crashes.extend([now] * (CRASHES if alone else 1))
             self._last = now
 
     # ---- the cut that it dies of

@@ -21,6 +21,7 @@ from nadi.pipeline.coordinator.hostwatch import HostWatch
 from nadi.pipeline.coordinator.run import QueryRun
 from nadi.pipeline.coordinator.schedule import Schedule
 from nadi.pipeline.hosting import lane
+from nadi.pipeline.hosting.atwork import KERNEL
 from nadi.pipeline.hosting.doors import Door
 from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.seats import Seat
@@ -199,8 +200,9 @@ class Coordinator:
         """A host has ended: what it told as pending is asked again, of the next one; those that were at work in it are noted."""
         with self._lock:
             found = [(group, run) for group, run in self._of.items() if host in group.spec.served_by]
+        computing = {note.removeprefix(KERNEL).partition(" at ")[0] for note in at_work if note.startswith(KERNEL)}
         for group, run in found:
             if group.spec.id in at_work:
-                group.crash(at_work)
+                group.crash(at_work, computing == {group.spec.id})
             group.woken = True
             run.ready(group)

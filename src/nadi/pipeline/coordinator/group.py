@@ -293,8 +293,8 @@ class Group:
         cut = self.cut
         return cut is not None and note == kernel_of(self.spec.id, cut.n) and self.conduct.has_tried(cut.n)
 
-    def crash(self, notes: Collection[str] = ()) -> None:
-        """A host has died while a cut of the group was under way in it; `notes` are what it was at."""
+    def crash(self, notes: Collection[str] = (), alone: bool = False) -> None:
+        """A host has died while a cut of the group was under way in it; `notes` are what it was at. `alone`: no other kernel computed in it."""
         with self.lock:
             cut = self.cut
             if cut is not None:
@@ -303,7 +303,7 @@ class Group:
         if cut is not None and found is not None:
             self._set_aside(cut, *found)
         self.crashed = True
-        self.conduct.crash(time.monotonic())
+        self.conduct.crash(time.monotonic(), alone)
         self._changed()
 
     def _set_aside(self, cut: Cut, place: Place, position: int) -> None:

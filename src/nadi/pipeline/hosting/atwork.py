@@ -19,9 +19,12 @@ _PACK = msgspec.msgpack.Encoder().encode
 _UNPACK = msgspec.msgpack.Decoder(tuple[int, list[str]]).decode
 
 
+KERNEL = "kernel of "
+
+
 def kernel_of(app: str, cut: int | str = "") -> str:
     """What is noted, besides the app, while a kernel of it computes: a cut that waits for a sink is at work, too, but comes to an end."""
-    return f"kernel of {app} at {cut}"
+    return f"{KERNEL}{app} at {cut}"
 
 
 def message_of(app: str, cut: int, ordinal: int, partition: int, position: int) -> str:
