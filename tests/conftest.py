@@ -16,6 +16,8 @@ from servers.emptydatabase import database, database_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from nadi.io.authorities import authorities
+from tests import room
 from tests.generate.budget import dice
 
 __all__ = ["database", "database_server"]  # fixtures for all
@@ -47,10 +49,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(room)
     dice.begin(config)
     # httpx waits for five seconds where nobody says how long, and a busy machine may take longer. nadi itself says it everywhere.
     patience = httpx.Client.__init__.__kwdefaults__["timeout"]
     patience.connect = patience.read = patience.write = patience.pool = 60.0
+    # Each client loads the certificates of all authorities, which takes 20 ms; those of tests have one context.
+    calls = [httpx.Client.__init__, httpx.AsyncClient.__init__, httpx.request, httpx.stream.__wrapped__]
+    for call in [*calls, httpx.get, httpx.post, httpx.put, httpx.patch, httpx.delete, httpx.head, httpx.options]:
+        call.__kwdefaults__["verify"] = authorities()
     # A shell lets what it runs behind ignore Ctrl-C, and processes hand that on: those that tests interrupt would not end.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -44,9 +44,14 @@ class Database:
         """The URL with who comes."""
         return self.url.replace("://", f"://{self.user}:{self.password}@", 1) if self.user else self.url
 
+    @property
+    def of_app(self) -> str:
+        """The URL of what the app writes to: with SQLite a file of its own, as apps do not reach those of the nodes."""
+        return self.url.replace("cluster.db", "app.db")
+
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         """All rows of a table of the app; none where it is not there yet."""
-        engine = connect(Address(self.url, self.user, self.password))
+        engine = connect(Address(self.of_app, self.user, self.password))
         try:
             with engine.connect() as connection:
                 found = connection.execute(text(f"select meter, kwh, total, readings from {table}"))

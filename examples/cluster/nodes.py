@@ -58,6 +58,7 @@ nadi:
   state: {{url: "{folder}/state"}}
   cuts: {{url: "{cuts}"}}
   journal: {{url: "{nats}"}}
+  connector: {{folders: /}}
   variables: {{SOURCE_PORT: "{source}", DATABASE: "{url}", DATABASE_USER: "{user}", DATABASE_PASSWORD: "{password}"}}
 """
 
@@ -70,7 +71,7 @@ class Database(Protocol):
     @property
     def with_user(self) -> str: ...
     @property
-    def url(self) -> str: ...
+    def of_app(self) -> str: ...
     @property
     def user(self) -> str: ...
     @property
@@ -212,7 +213,7 @@ def cluster(folder: Path, database: Database) -> Iterator[Cluster]:
     nats, secret = f"nats://127.0.0.1:{nats_port}", secrets.token_hex(24)
     (folder / "shared").mkdir(mode=0o700)
     shared = SHARED.format(
-        secret=secret, folder=folder / "shared", cuts=database.with_user, nats=nats, source=source, url=database.url,
+        secret=secret, folder=folder / "shared", cuts=database.with_user, nats=nats, source=source, url=database.of_app,
         user=database.user, password=database.password,
     )  # fmt: skip
     managers, workers = [], []

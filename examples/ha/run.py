@@ -47,7 +47,7 @@ cluster.config:
 deployment.config:
   type: ha
   eventSyncServer: {{host: 127.0.0.1, port: {sync}}}
-nadi: {{variables: {{SOURCE_PORT: "{source}", OUTPUT: "{output}"}}}}
+nadi: {{connector: {{folders: "{output.parent}"}}, variables: {{SOURCE_PORT: "{source}", OUTPUT: "{output}"}}}}
 spark: {{master: "local[2,4]"}}
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -198,3 +199,37 @@ def test_a_warning_is_printed_and_keeps_the_status_at_0(written, capsys):
     assert capsys.readouterr().out.endswith("\n1 error in 1 of 2 apps, 2 warnings\n")
     assert check([path], True) == 0
     assert [record["severity"] for record in json.loads(capsys.readouterr().out)] == ["warning"]
+
+
+# ---- what connectors may reach (finding N2)
+
+TO_FILE = """@App:name('Out')
+define stream S (a int);
+@sink(type='file', file.uri='{path}', @map(type='json')) define stream T (a int);
+from S select a insert into T;
+"""
+
+
+def told(capsys: pytest.CaptureFixture[str], *given: Any, **more: Any) -> list[tuple[str, int]]:
+    check(*given, **more)
+    return [(one["condition"], one["line"]) for one in json.loads(capsys.readouterr().out)]
+
+
+def test_check_refuses_what_a_node_with_these_settings_would_refuse(written, tmp_path, capsys):
+    app = written("Out.siddhi", TO_FILE.format(path=tmp_path / "out.jsonl"))
+    refused = [("PATH_NOT_ALLOWED", 3)]
+    assert told(capsys, [app], True) == []
+    assert told(capsys, [app], True, conf=["nadi.connector.folders=/srv/in"]) == refused
+    assert told(capsys, [app], True, conf=[f"nadi.connector.folders=/srv/in,{tmp_path}"]) == []
+    config = written("deployment.yaml", f"nadi: {{connector: {{folders: {tmp_path / 'in'}}}}}\n")
+    assert told(capsys, [app], True, config=config) == refused
+
+
+def test_check_refuses_what_the_worker_of_a_home_would_refuse(written, tmp_path, capsys):
+    home = tmp_path / "home"
+    refused = [("PATH_NOT_ALLOWED", 3)]
+    for path in ("out.jsonl", "home/security/users.json", "home/state/x"):
+        app = written("Out.siddhi", TO_FILE.format(path=tmp_path / path))
+        assert told(capsys, [app], True, home=home) == refused
+    app = written("Out.siddhi", TO_FILE.format(path=home / "files" / "out.jsonl"))
+    assert told(capsys, [app], True, home=home) == []

@@ -180,7 +180,9 @@ def session() -> Iterator[Any]:
 
     from nadi.pipeline.session import end_driver
 
-    made = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # nothing of it runs long enough for the second compiler
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.extraJavaOptions", quick)
+    made = builder.config("spark.ui.enabled", "false").getOrCreate()
     made.conf.set("spark.sql.shuffle.partitions", "1")  # tasks cost more than the few rows of the examples
     yield made
     end_driver(15)

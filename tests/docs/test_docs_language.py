@@ -209,6 +209,7 @@ def test_every_function_has_an_example_on_its_page(name: str):
 _LOOKUPS = {"first", "found", "all"}
 
 
+@cache
 def _looked_up() -> set[str]:
     """The names of annotations that the code looks for: `first(…, "name")`, `found(…, "name")`, `a.all("name")`, `a.name.lower() == "name"`."""
     names = set()

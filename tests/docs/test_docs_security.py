@@ -12,6 +12,7 @@ from test_docs_worker import Shell, replaced, walk
 
 from nadi.config.auth import RestAuth
 from nadi.config.deployment import deployment_of
+from nadi.config.settings import read_settings
 from nadi.server.security.grants import permission_id
 from nadi.server.security.permissions import SAPP
 
@@ -48,8 +49,9 @@ def test_the_id_that_is_shown_is_that_of_the_permission():
 
 
 def test_the_deployment_of_a_provider_that_is_shown_is_one_without_notices():
-    bounds, provider = (deployment_of(yaml.safe_load(b.text)) for b in blocks(PAGE) if b.kind == "yaml")
-    assert bounds.notices == provider.notices == ()
+    bounds, reach, provider = (deployment_of(yaml.safe_load(b.text)) for b in blocks(PAGE) if b.kind == "yaml")
+    assert bounds.notices == reach.notices == provider.notices == ()
+    assert read_settings(reach.conf).connector_folders
     assert bounds.sections.auth.rest == RestAuth()  # what is shown is what it is without
     found = provider
     assert found.sections.auth.properties.issuer == "https://idp.example:9443/oauth2/token"

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from docpages import ROOT, blocks
 from servers.ports import free_ports
-from test_docs_worker import Shell, walk
+from test_docs_worker import Shell, replaced, walk
 
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema
@@ -32,9 +32,8 @@ def test_the_way_from_zero_to_a_feed_is_as_it_is_shown(tmp_path: Path):
     (tmp_path / "ports.yaml").write_text(yaml.safe_dump(ports))
 
     def changed(command: str) -> str:
-        command = command.replace("--home nadi-home 2>", f"--home {home} --conf ports.yaml 2>").replace(
-            "9090", str(rest)
-        )
+        changes = {"--home nadi-home 2>": f"--home {home} --conf ports.yaml 2>", "nadi-home": home, "9090": str(rest)}
+        command = replaced(command, changes)
         return (
             f"{command} --url http://127.0.0.1:{rest}" if command.startswith(("nadi simulate", "nadi app")) else command
         )

@@ -55,6 +55,7 @@ nadi:
   state: {{url: "{state}"}}
   cuts: {{url: "{cuts}"}}
   journal: {{url: "{nats}"}}
+  connector: {{folders: /}}
 {settings}"""
 
 

@@ -38,7 +38,7 @@ class Worker:
     """A running `nadi worker` and what is asked of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.home, self.out = folder, folder / "home", folder / "out.jsonl"
+        self.folder, self.home, self.out = folder, folder / "home", folder / "home" / "files" / "out.jsonl"
         self.ports = dict(zip(("http", "https", "query", "orders", "more"), free_ports(5), strict=True))
         self.password = ""
         (folder / "deployment.yaml").write_text(CONF.format(**self.ports))

@@ -33,7 +33,7 @@ cluster.config:
 deployment.config:
   type: ha
   eventSyncServer: {{host: 127.0.0.1, port: {sync}, advertisedHost: 127.0.0.1, advertisedPort: {sync}}}
-nadi: {{buckets: "2"}}
+nadi: {{buckets: "2", connector: {{folders: /}}}}
 spark: {{master: "local[2,4]"}}
 """
 

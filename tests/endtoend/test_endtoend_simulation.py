@@ -37,7 +37,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
 
 
 def rows(worker: Worker) -> list[dict[str, Any]]:
-    path = worker.folder / "counts.jsonl"
+    path = worker.home / "files" / "counts.jsonl"
     return [json.loads(line)["event"] for line in lines(path)]
 
 
@@ -63,7 +63,7 @@ def feed(name: str, count: int, interval: int, file: str) -> str:
 
 
 def test_simulated_events_come_once_each_whatever_dies(worker: Worker):
-    text = COUNTS.format(out=worker.folder / "counts.jsonl")
+    text = COUNTS.format(out=worker.home / "files" / "counts.jsonl")
     rows_of = "".join(f"k{n % 5},{n}\n" for n in range(10_000, 16_000))
     files = {"file": ("numbers.csv", rows_of.encode(), "text/csv")}
     assert worker.ask("POST", "/simulation/files", files=files).status_code == 201

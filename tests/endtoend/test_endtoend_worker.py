@@ -133,7 +133,7 @@ def test_the_commands_for_people_do_the_same(worker: Worker, tmp_path: Path):
 
 
 def test_what_is_measured_of_an_app_is_switched_while_it_runs(worker: Worker):
-    at, out = worker.ports["more"], worker.folder / "measured.jsonl"
+    at, out = worker.ports["more"], worker.home / "files" / "measured.jsonl"
     text = (
         f"@App:name('Measured') @source(type='http', receiver.url='http://127.0.0.1:{at}/in', @map(type='json')) "
         "define stream In (k string, n long); define table Last (k string, n long); "
@@ -218,8 +218,8 @@ def test_what_is_measured_of_an_app_is_switched_while_it_runs(worker: Worker):
     assert 'app="Measured"' not in worker.ask("GET", "/metrics").text
 
 
-def test_an_https_source_shows_the_certificate_of_its_worker(worker: Worker, tmp_path: Path):
-    (port,), out = free_ports(1), tmp_path / "out.jsonl"
+def test_an_https_source_shows_the_certificate_of_its_worker(worker: Worker):
+    (port,), out = free_ports(1), worker.home / "files" / "secure.jsonl"
     url = f"https://127.0.0.1:{port}/in"
     text = (
         f"@App:name('Secure') @source(type='http', receiver.url='{url}', @map(type='json')) define stream In (a int); "

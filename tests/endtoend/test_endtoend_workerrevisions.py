@@ -33,7 +33,7 @@ class Fed:
     """An app of the worker, fed and read."""
 
     def __init__(self, worker: WorkerNode, name: str, port: int) -> None:
-        self.worker, self.name, self.port, self.out = worker, name, port, worker.folder / f"{name}.jsonl"
+        self.worker, self.name, self.port, self.out = worker, name, port, worker.home / "files" / f"{name}.jsonl"
         worker.deploy(name, APP.format(name=name, port=port, out=self.out))
 
     def feed(self, n: int) -> None:

@@ -117,7 +117,7 @@ NOTHING = 5
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a distribution with an entry point, as pip would install it."""
-    registry._installed.cache_clear()
+    registry._known.cache_clear()
 
     def install(name: str, target: str) -> None:
         (tmp_path / f"{name}.py").write_text(_MODULE.format(ns=name), encoding="utf-8")
@@ -128,7 +128,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.syspath_prepend(str(tmp_path))
 
     yield install
-    registry._installed.cache_clear()
+    registry._known.cache_clear()
     for name in [m for m in sys.modules if m.startswith("nadiext")]:
         del sys.modules[name]
 

@@ -21,7 +21,7 @@ from hypothesis import seed, settings
 from tests.naming import plain
 
 ASKED = os.environ.get("NADI_GENERATE")
-SLICE = 6
+SLICE = 4
 """Examples at a time: so many are run in any case."""
 AGAIN = 4
 """Who gives the seed looks for an example that has failed, maybe on a slower machine: each test has so many times its seconds."""
@@ -67,13 +67,14 @@ dice = Dice()
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Runs a test of hypothesis for some seconds of this process's processor time, in slices, each with dice of its own.
+    """Runs a test of hypothesis for some seconds of this process's processor time, in slices, each with dice of its own; `most` examples, where that is sooner.
 
     It stands where `settings` would: above `given`.
     """
 
     chosen: settings
     seconds: float
+    most: int | None = None
 
     def __call__(self, test: Callable[..., None]) -> Callable[..., None]:
         if ASKED is not None:
@@ -83,7 +84,8 @@ class Examples:
         @functools.wraps(part)
         def within(*args: Any, **named: Any) -> None:
             begun, allowed = time.process_time(), self.seconds * (AGAIN if dice.given else 1)
-            for number in dice.rolls():
+            slices = dice.rolls() if self.most is None else itertools.islice(dice.rolls(), -(-self.most // SLICE))
+            for number in slices:
                 seed(number)(part)
                 part(*args, **named)
                 if time.process_time() - begun >= allowed:

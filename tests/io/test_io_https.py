@@ -20,6 +20,7 @@ from nadi.io.certificate import OwnCertificate
 from nadi.io.contract import Place
 from nadi.io.listeners import Limits, Listening
 from nadi.io.natsserver import NatsServer
+from nadi.io.reach import Reach
 from nadi.io.registry import open_log
 from nadi.io.sources.http import HttpIngress
 from nadi.io.tls import KeyStore, Tls
@@ -31,7 +32,9 @@ ANY = "https://127.0.0.1:0/orders"
 @pytest.fixture
 def place(nats: NatsServer, tmp_path: Path) -> Place:
     listening = Listening(Limits(), OwnCertificate(tmp_path / "security"))
-    return Place(tmp_path.name.replace("_", ""), tmp_path, nats.url, files=str(tmp_path), listening=listening)
+    return Place(
+        tmp_path.name.replace("_", ""), tmp_path, nats.url, reach=Reach(files=str(tmp_path)), listening=listening
+    )
 
 
 @pytest.fixture
@@ -151,7 +154,7 @@ def test_an_app_may_name_a_key_store_only_where_the_node_lets_it(place: Place, s
     options = {"receiver.url": ANY, "https.keystore.file": str(store[0]), "https.keystore.password": "secret"}
     for folder in ("", str(place.state / "elsewhere")):
         with pytest.raises(NadiError) as failure:
-            HttpIngress(connector("http", options), replace(place, files=folder))
+            HttpIngress(connector("http", options), replace(place, reach=Reach(files=folder)))
         assert failure.value.condition == "FILE_NOT_ALLOWED"
 
 

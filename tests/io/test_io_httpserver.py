@@ -3,14 +3,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import pytest
+from eventually import eventually as waits
 from rawclient import raw
 from servers import asking
 
 from nadi.io import httpserver
-from nadi.io.httpserver import HttpServer, Receive, Scope, Send
+from nadi.io.certificate import OwnCertificate
+from nadi.io.httpserver import Application, HttpServer, Receive, Scope, Send
 
 
 async def hello(_scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,3 +131,86 @@ def test_a_server_without_requests_waits_for_nothing_when_it_stops(monkeypatch: 
         monkeypatch.setattr(asyncio, "sleep", sleep)
         server.stop()  # its connection is open, and idle
     assert set(waited) == {0}
+
+
+# ---- answers that are not read, and handshakes that stop (finding N6)
+
+
+async def large(scope: Scope, receive: Receive, send: Send) -> None:
+    body = b"x" * 20_000_000
+    head = [(b"content-length", b"%d" % len(body)), *([(b"connection", b"close")] if scope["path"] == "/last" else [])]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+@pytest.mark.parametrize("path", ["/", "/last"])
+def test_a_client_that_does_not_read_its_answer_is_let_go(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(httpserver, "WRITE_WITHIN", 0.2)
+    server = HttpServer(large, "127.0.0.1", 0)
+    server.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+            waits(lambda: server._server.server_state.connections)
+            waits(lambda: not server._server.server_state.connections)
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("application", [hello, large])
+def test_a_client_that_reads_its_answer_gets_all_of_it(tmp_path: Path, application: Application, secure: bool) -> None:
+    own = OwnCertificate(tmp_path).tls()
+    server = HttpServer(application, "127.0.0.1", 0, own.context() if secure else None)
+    server.start()
+    try:
+        trusted = ssl.create_default_context(cafile=str(own.certificate))
+        with httpx.Client(verify=trusted) as client:
+            for _ in range(2):
+                got = client.get(f"{'https' if secure else 'http'}://127.0.0.1:{server.port}/").content
+                assert got == (b"hello" if application is hello else b"x" * 20_000_000)
+    finally:
+        server.stop()
+
+
+def test_a_handshake_that_stops_ends_the_connection(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(httpserver, "HANDSHAKE_WITHIN", 0.2)
+    server = HttpServer(hello, "127.0.0.1", 0, OwnCertificate(tmp_path).tls().context())
+    server.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+            client.sendall(b"\x16\x03\x01\x02")  # the beginning of a first record
+            assert client.recv(1) == b""
+    finally:
+        server.stop()
+
+
+# ---- what others could read in another way (finding N7)
+
+HEAD = "POST / HTTP/1.1\r\nHost: h\r\n"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        f"{HEAD}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        f"{HEAD}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+        f"{HEAD}Content-Length: 0\r\nContent-Length: 0\r\n\r\n",
+        f"{HEAD}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        f"{HEAD}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        f"{HEAD}Transfer-Encoding: chunked\r\n\r\n1\na\r\n0\r\n\r\n",
+        "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "GET / HTTP/1.1\nHost: h\n\n",
+        "GET / HTTP/1.1\r\nHost: h\nX: y\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nX: y\r\n z\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nX: y\r\n\tz\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: h\r\nHost: i\r\n\r\n",
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost : h\r\n\r\n",
+    ],
+)
+def test_a_request_that_others_could_read_in_another_way_is_400(url: str, request_: str) -> None:
+    with raw(url) as client:
+        client.send(request_.encode())
+        assert client.hear().status == 400
+        assert client.over()

@@ -12,6 +12,7 @@ from nadi.errors import NadiError
 from nadi.io.contract import Place
 from nadi.io.kafkaclient import settings
 from nadi.io.kafkaproperties import FILES, KNOWN
+from nadi.io.reach import Reach
 from nadi.io.registry import connectors, open_log, open_sink
 from nadi.pipeline.engine import plan_app
 
@@ -89,7 +90,7 @@ def test_finding_4_files_are_read_in_the_folder_of_the_operator_only(name: str, 
 
     def opened(file: Path, files: str) -> None:
         options = {**OPTIONS, "optional.configuration": f"{name}:{file}"}
-        place = Place("App", tmp_path, files=files)
+        place = Place("App", tmp_path, reach=Reach(files=files))
         open_sink(connector("kafka", options), place).close()
         open_log(connector("kafka", options), place).close()
 

@@ -23,7 +23,7 @@ CHOSEN = Examples(
         phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     ),
-    seconds=1.0,
+    seconds=0.6,
 )
 
 AFTER = 3000  # ms that a run goes on after its last message

@@ -11,8 +11,9 @@ from nadi.functions.registry import default_registry
 from nadi.lang import parse, parse_collecting
 from nadi.lang.lexer import MOST_CHARACTERS, MOST_ERRORS
 from nadi.plan import plan_app
+from tests.generate.budget import Examples
 
-unhurried = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=150)
+unhurried = Examples(settings(deadline=None, suppress_health_check=list(HealthCheck)), seconds=0.6, most=150)
 
 WHOLE = """@app:name('x') define stream S (k string, v int, d double); define table T (k string, v int);
 @info(name='q') from S[v > 1 and k == 'a']#window.time(1 sec) select k, sum(v) as x group by k having x > 2 order by k limit 3 insert into O;

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from nadi.lang import parse, parse_expression, parse_on_demand, parse_query, print_app, print_node
 from nadi.lang.lexer import tokenise
 from nadi.lang.tree import Binary, Constant, Not, SiddhiApp, Type, Variable
+from tests.generate.budget import Examples
 
-unhurried = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=80)
+unhurried = Examples(settings(deadline=None, suppress_health_check=list(HealthCheck)), seconds=0.6, most=80)
 
 
 @unhurried

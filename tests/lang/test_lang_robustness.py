@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from nadi.lang import parse_collecting, print_app
 from nadi.lang.lexer import tokenise
+from tests.generate.budget import Examples
 
-unhurried = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=100)
+unhurried = Examples(settings(deadline=None, suppress_health_check=list(HealthCheck)), seconds=0.6, most=100)
 
 WORDS = st.sampled_from(
     """define stream table window trigger function aggregation from select insert into update or delete on set return every not

@@ -12,6 +12,7 @@ import pytest
 import structlog
 
 from nadi.metrics import logs
+from nadi.server.security.audit import Origin, note
 
 
 @pytest.fixture(autouse=True)
@@ -122,3 +123,14 @@ def test_processes_that_a_node_starts_log_as_it_does(
     assert json.loads(capsys.readouterr().err)["event"] == "yes"
     monkeypatch.setenv(logs.VARIABLE, "nonsense")
     logs.follow()  # and stays as it is
+
+
+def test_strangers_who_are_refused_again_and_again_fill_no_log(tmp_path: Path):
+    path = tmp_path / "log"
+    logs.begin(logs.Logging(logs.JSON, "info", str(path)))
+    for _ in range(100):
+        note("login", Origin("eve", "10.0.0.1", "/"), "refused", grant="basic")
+    note("login", Origin("ada", "10.0.0.1", "/"), "ok", grant="basic")
+    found = records(path)
+    assert [one.get("outcome") for one in found[-2:]] == [None, "ok"]
+    assert sum(one.get("outcome") == "refused" for one in found) == 30

@@ -80,6 +80,17 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.fixture
+def known(built: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's compiler gives at once what it gave before: how a jar is chosen and kept has nothing to do with it."""
+
+    def again(_pyspark: Path, classes_of: Path) -> None:
+        with zipfile.ZipFile(built["janino"]) as opened:
+            opened.extractall(classes_of, classes(built["janino"]))
+
+    monkeypatch.setattr(places, "by_janino", lambda _program: again)
+
+
 def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever compiles fails."""
     monkeypatch.setattr(places, "by_javac", lambda _program: _failing)
@@ -107,6 +118,7 @@ def test_the_jar_of_the_package_is_taken_where_it_is_of_these_sources(
     assert not cache.exists()
 
 
+@pytest.mark.usefixtures("known")
 @pytest.mark.parametrize("damage", ["other sources", "cut short", "no jar of ours"])
 def test_a_jar_that_is_not_of_these_sources_is_not_taken_and_built_anew(
     cache: Path, built: dict[str, Path], monkeypatch: pytest.MonkeyPatch, damage: str
@@ -125,6 +137,7 @@ def test_a_jar_that_is_not_of_these_sources_is_not_taken_and_built_anew(
     assert classes(kept) == classes(built["janino"])
 
 
+@pytest.mark.usefixtures("known")
 def test_without_javac_or_with_one_that_fails_spark_s_own_compiler_makes_it(
     cache: Path, built: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +176,7 @@ def test_an_error_in_the_sources_is_told_with_its_place(
     assert not list(tmp_path.glob("*.jar"))
 
 
+@pytest.mark.usefixtures("known")
 def test_nodes_that_start_at_the_same_time_may_all_build_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "javac_of", lambda _java: None)
     made: list[Path] = []

@@ -327,3 +327,25 @@ def test_a_page_of_another_site_changes_nothing_with_what_a_browser_keeps(worker
                 answer = client.request(method, filled, auth=ADA, headers=headers, content=b"{}")
                 assert answer.status_code == 403, (method, path)
     lives(worker)
+
+
+# ---- what an app may reach (finding N2)
+
+REACHING = {
+    "the permissions of the home": "@sink(type='rdbms', url='sqlite:///{home}/security/permissions.db', table.name='ROLE_PERMISSIONS')",
+    "the users of the home": "@sink(type='file', file.uri='{home}/security/users.json', @map(type='json'))",
+    "the texts of other apps": "@sink(type='file', dir.uri='{home}/deployment/siddhi-files', @map(type='json'))",
+    "the state of other apps": "@sink(type='file', file.uri='{home}/state/Other/cuts.log', @map(type='json'))",
+    "the environment of the node": "@source(type='file', file.uri='/proc/self/environ', @map(type='text'))",
+    "a folder that is not named": "@sink(type='file', file.uri='{home}/../out.json', @map(type='json'))",
+}
+
+
+@pytest.mark.parametrize("connector", REACHING.values(), ids=REACHING.keys())
+def test_an_author_with_all_of_manage_reaches_nothing_of_the_node(worker: RestWorker, connector: str):
+    text = f"@App:name('Reach') {connector.format(home=worker.home)} define stream S (a string); from S select a insert into T;"
+    for method in ("POST", "PUT"):
+        answer = worker.ask(method, "/siddhi-apps", auth=("ops", "right"), content=text)
+        assert (answer.status_code, "PATH_NOT_ALLOWED" in answer.json()["message"]) == (400, True)
+    inside = f"@App:name('Reach') @sink(type='file', file.uri='{worker.home}/files/out.json', @map(type='json')) define stream S (a string);"
+    assert worker.ask("PUT", "/siddhi-apps", auth=("ops", "right"), content=inside).status_code in (200, 201)

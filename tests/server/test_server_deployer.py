@@ -12,8 +12,11 @@ from server_build import FakeHost, FakePreparation, waits
 from nadi.errors import NadiError
 from nadi.io.retry import Policy
 from nadi.metrics import AppProgress
+from nadi.pipeline.engine import plan_app
+from nadi.pipeline.node import AppText
 from nadi.server import deployer as module
 from nadi.server.appfiles import AppFiles
+from nadi.server.claims import At, Claims, listens_at
 from nadi.server.deployer import Deployer
 
 WITHIN = 100.0
@@ -304,3 +307,87 @@ def test_who_waits_for_an_app_is_let_go_as_soon_as_the_deployer_is_closed(
         closing.result(WITHIN)
     assert found is not None
     assert found.state == "inactive"
+
+
+# ---- whose address it is (finding N4)
+
+LISTENS = "define stream S (a int); @source(type='http', receiver.url='{url}') define stream In (a int);"
+
+
+def at(url: str) -> AppText:
+    return AppText(LISTENS.format(url=url))
+
+
+def addresses(text: AppText) -> list[At]:
+    """In tests of the deployer a text is its URL, or has none."""
+    return listens_at(plan_app(text.text)) if "http" in text.text else []
+
+
+def test_a_path_belongs_to_the_app_that_had_it_first_until_that_is_undeployed(tmp_path: Path):
+    claims = Claims(tmp_path / "addresses.json", addresses)
+    claims.take("A", at("http://127.0.0.1:8006/in"))
+    for other in (
+        "http://127.0.0.1:8006/in",
+        "http://0.0.0.0:8006/in",
+        "http://localhost:8006/in",
+        "https://127.0.0.1:8006/b",
+    ):
+        with pytest.raises(NadiError, match=r"ADDRESS_TAKEN.*'A'"):
+            claims.take("B", at(other))
+    claims.take("A", at("http://127.0.0.1:8006/in"))
+    for other in ("http://127.0.0.1:8006/b", "http://127.0.0.1:8007/in", "http://127.0.0.2:8006/in"):
+        claims.take("B", at(other))
+    claims.drop("A")
+    claims.take("B", at("http://127.0.0.1:8006/in"))
+
+
+def test_an_app_that_listens_elsewhere_leaves_its_path_to_others(tmp_path: Path):
+    claims = Claims(tmp_path / "addresses.json", addresses)
+    claims.take("A", at("http://127.0.0.1:8006/in"))
+    claims.take("A", at("http://127.0.0.1:8006/other"))
+    claims.take("B", at("http://127.0.0.1:8006/in"))
+
+
+def test_whose_a_path_is_outlasts_a_restart_and_not_its_app(tmp_path: Path):
+    Claims(tmp_path / "addresses.json", addresses).take("B", at("http://127.0.0.1:8006/in"))
+    again = Claims(tmp_path / "addresses.json", addresses)
+    with pytest.raises(NadiError, match="ADDRESS_TAKEN"):
+        again.take("A", at("http://127.0.0.1:8006/in"))
+    again.keep(["A"])
+    Claims(tmp_path / "addresses.json", addresses).take("A", at("http://127.0.0.1:8006/in"))
+
+
+def test_a_second_app_gets_the_path_when_the_first_is_undeployed_and_not_while_it_is_stopped(
+    tmp_path: Path, files: AppFiles, host: FakeHost
+):
+    url, again = "http://127.0.0.1:8006/in", "http://127.0.0.1:8006/in "
+    made = Deployer(
+        files, FakePreparation(), 3_600.0, Claims(None, lambda text: [At("h", 8006, text.text.strip(), False)])
+    )
+    made.start(host)
+    try:
+        files.write("A", url)
+        assert settled(made, "A") == "active"
+        files.write("B", again)
+        assert settled(made, "B") == "inactive"
+        stopped: list[bool] = []
+
+        def look(_text: AppText) -> None:
+            stopped.append("A" not in host.runs)
+            made.restart("B")
+
+        came = made.between("A", look)
+        assert came is not None
+        came.result(WITHIN)
+        assert settled(made, "A") == "active"
+        assert stopped == [True]
+        assert settled(made, "B") == "inactive"
+        status = made.status("B")
+        assert status is not None
+        assert "ADDRESS_TAKEN" in status.reason
+        files.remove("A")
+        made.look()
+        waits(lambda: host.runs == {"B": again})
+    finally:
+        host.free.set()
+        made.close()

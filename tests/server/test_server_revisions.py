@@ -168,3 +168,21 @@ def test_get_elements_is_200_with_an_array_and_404_for_an_app_that_is_not_there(
         assert "4711" not in found.text  # it is secret
         missing = client.get("/siddhi-apps/B/elements")
         assert (missing.status_code, missing.json()["type"]) == (404, "not-found")
+
+
+def test_finding_n4_an_app_without_the_revision_is_not_stopped(tmp_path: Path):
+    files, host = AppFiles(tmp_path, 1_000), FakeHost()
+    files.write("A", "one")
+    deployer = Deployer(files, FakePreparation(), 3_600.0)
+    deployer.start(host)
+    try:
+        deployer.look()
+        deployer.settled("A", 100.0)
+        options = NodeOptions(tmp_path / "state", persistence=Persistence(enabled=True))
+        made = AppRevisions(options, deployer, host)  # type: ignore[arg-type]
+        for revision in ("", "1700000000000__A"):
+            with pytest.raises(NadiError, match="REVISION_NOT_FOUND"):
+                made.restore("A", revision)
+        assert host.asked == [("add", "A")]
+    finally:
+        deployer.close()

@@ -44,8 +44,8 @@ def said(text: str) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """`broken` says why the whole run does not count; "" where it does. `files` has the seconds of each file, summed over all processes, `dearest` the tests
-    that took longest, each with its seconds and those of processors. `empty`: there was no test to run, which is broken, too. `processor`: the seconds of
-    processors of the whole run, without those of processes that nobody saw end."""
+    and files that took longest, each with its seconds and those of processors. `empty`: there was no test to run, which is broken, too. `processor`: the
+    seconds of processors of the whole run, without those of processes that nobody saw end."""
 
     failures: tuple[Failure, ...] = ()
     broken: str = ""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from collections.abc import Iterable
 import grimp
 
 from tests.suites.choice import UNKNOWN, Choice, TestFile, chosen, module_of
+from tests.suites.outcome import outcome_of
 from tests.suites.started import OUTPUTS, PROJECT, processes, test_paths
 
 PROCESSES = 2
@@ -107,9 +107,7 @@ def known_seconds() -> dict[str, float]:
     """Of each file of tests, as the runs of all suites have recorded; the last one counts."""
     found: dict[str, float] = {}
     for record in sorted(OUTPUTS.glob("suites/*/tests.jsonl")):
-        lines = record.read_text(encoding="utf-8").splitlines()
-        end = json.loads(lines[-1]) if lines else {}
-        found |= end.get("seconds", {})
+        found |= outcome_of(record.read_text(encoding="utf-8").splitlines(), 0).files
     return found
 
 

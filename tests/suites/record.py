@@ -1,8 +1,8 @@
 """A plugin of pytest: `-p tests.suites.record --record FILE` writes what failed, a JSON object a line, and at the end how the run went.
 
 `failed`: a test, with what it printed and the dice it used (the property `seed`). `broken`: an error of collection, or a process of pytest that died. `end`:
-pytest's exit status, how many tests had which outcome, the seconds that each file took, and the dearest tests, each with its seconds and those of processors
-that it and what it has started and seen end took. `processor`: those seconds of the whole run.
+pytest's exit status, how many tests had which outcome, the seconds that each file took, and the dearest tests and files, each with its seconds and those of
+processors that it and what it has started and seen end took. `processor`: those seconds of the whole run.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ class Meter:
         self._before = 0.0
 
     def pytest_runtest_logstart(self) -> None:
-        self._before = _processor()
+        self._before = self._before or _processor()  # of the first test; to ask takes a while
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         if call.when == "teardown":
-            item.user_properties.append(("processor", round(_processor() - self._before, 2)))
+            before, self._before = self._before, _processor()  # the next test begins now
+            item.user_properties.append(("processor", round(self._before - before, 2)))
 
 
 def _processor() -> float:
@@ -73,6 +74,7 @@ class Record:
         properties = dict(report.user_properties)
         if report.when == "teardown":
             self._processor[test] += properties.get("processor", 0)
+            self._processor[test.partition("::")[0]] += properties.get("processor", 0)
         if report.when == "call" or report.outcome != "passed":
             self._outcomes[report.outcome] += 1
         if report.failed:
@@ -90,10 +92,11 @@ class Record:
             self._write("broken", text=f"the process {node.gateway.id} of pytest died: {error}")
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        dearest = [
-            (test, round(seconds, 2), self._processor[test]) for test, seconds in self._tests.most_common(DEAREST)
-        ]
+        dearest = [*self._dearest(self._files), *self._dearest(self._tests)]
         self._write("end", status=int(exitstatus), outcomes=self._outcomes, seconds=self._files, dearest=dearest)
+
+    def _dearest(self, seconds: Counter[str]) -> list[tuple[str, float, float]]:
+        return [(name, round(took, 2), round(self._processor[name], 2)) for name, took in seconds.most_common(DEAREST)]
 
     @pytest.hookimpl(trylast=True)  # the processes of xdist have ended
     def pytest_unconfigure(self) -> None:

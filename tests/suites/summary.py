@@ -28,15 +28,18 @@ def summary(verdict: Verdict, folder: Path) -> Iterator[str]:
 
 
 def dearest(verdict: Verdict, folder: Path) -> Path:
-    """The file with the tests that took longest, of all suites, with their seconds and those of processors."""
+    """The file with the tests and the files of tests that took longest, of all suites, with their seconds and those of processors."""
     file = folder / "dearest.txt"
-    tests = sorted((one for ran in verdict.ran for one in ran.outcome.dearest), key=lambda one: -one[1])
-    lines = [
-        "seconds processor test",
-        *(f"{seconds:7.1f} {processor:9.1f} {test}" for test, seconds, processor in tests),
-    ]
+    everything = sorted((one for ran in verdict.ran for one in ran.outcome.dearest), key=lambda one: -one[1])
+    tests, files = [one for one in everything if "::" in one[0]], [one for one in everything if "::" not in one[0]]
+    lines = ["seconds processor test", *map(_line, tests), "", "seconds processor file", *map(_line, files)]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file
+
+
+def _line(dear: tuple[str, float, float]) -> str:
+    name, seconds, processor = dear
+    return f"{seconds:7.1f} {processor:9.1f} {name}"
 
 
 def outputs(verdict: Verdict, folder: Path) -> Path:

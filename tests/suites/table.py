@@ -47,14 +47,15 @@ _END_TO_END = (
 )
 _ONE_NODE = ("tests/chaos", "--ignore=tests/chaos/cluster", "--ignore=tests/chaos/ha")
 _CLUSTERS = ("tests/simulation", "--ignore=tests/simulation/pair")
-_MANY = ("-k", "find_nothing", "--schedules", "10000")
+# Each run has other seeds. By hand, beside `make test`: `pytest tests/simulation -k find_nothing --schedules 10000`.
+_MANY = ("-k", "find_nothing", "--schedules", "4000")
 
 AFTER = (
     # Things die at random moments where apps share a query, and where they do not, and what comes out is compared row by row. By hand with more rounds:
     # `pytest tests/chaos --rounds 200`.
-    Suite("kills", 300, (*_ONE_NODE, "--rounds", "5", "--durations=3"), lane=KILLS),
+    Suite("kills", 300, (*_ONE_NODE, "--rounds", "4", "--durations=3"), lane=KILLS),
     # Managers and workers die, lose their disks, are cut off and stand still; NATS and the database restart.
-    Suite("kills of a cluster", 330, ("tests/chaos/cluster", "--rounds", "10", "--durations=3"), lane=KILLS),
+    Suite("kills of a cluster", 330, ("tests/chaos/cluster", "--rounds", "8", "--durations=3"), lane=KILLS),
     # Nodes die, lose their disks, stand still, and are cut from each other and from PostgreSQL, under a load that two cores can bear.
     Suite("kills of a pair", 120, ("tests/chaos/ha", "--rounds", "4", "--load", "500", "--durations=3"), lane=KILLS),
     Suite("end to end", 810, ("-m", "slow and not long", "--durations=15", *_END_TO_END)),

@@ -144,9 +144,11 @@ def test_it():
     assert one.startswith("one ")
     assert one.endswith("1 passed")
     assert other.endswith("1 passed over its budget")
-    lines = Path(dearest.removeprefix("the dearest tests: ")).read_text().splitlines()[1:]
-    tests = [line.split()[2] for line in lines]
+    lines = Path(dearest.removeprefix("the dearest tests: ")).read_text().splitlines()
+    names = [line.split()[2] for line in lines if line]
+    tests, files = names[1:3], names[4:]
     assert sorted(tests) == ["test_a.py::test_it", "test_b.py::test_it"]
+    assert sorted(files) == ["test_a.py", "test_b.py"]
 
 
 def test_who_is_interrupted_says_so_and_is_red(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

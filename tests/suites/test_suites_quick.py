@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.suites import quick
 from tests.suites.choice import ABOVE, IMPORTS, MIRRORS, TestFile, chosen
-from tests.suites.quick import importers, imports_of, test_files
+from tests.suites.quick import importers, imports_of, known_seconds, test_files
+from tests.suites.record import Record
 
 FILES = (
     TestFile("tests/io/test_io_journal.py", frozenset({"nadi.io.journal"}), 10),
@@ -57,6 +61,24 @@ def test_what_tests_share_runs_those_beside_it():
 
 def test_pages_run_the_tests_of_pages():
     assert run(["docs/internals/where.md"]) == ["tests/docs/test_docs_links.py"]
+
+
+def test_files_are_known_with_their_seconds_from_the_runs_that_were_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(quick, "OUTPUTS", tmp_path)
+    for run_of, seconds in (
+        ("suites/1", {"tests/test_a.py": 1.5, "tests/test_b.py": 2.0}),
+        ("suites/2", {"tests/test_a.py": 0.5}),
+    ):
+        (tmp_path / run_of).mkdir(parents=True)
+        record = Record(tmp_path / run_of / "tests.jsonl")
+        record._files.update(seconds)
+        record.pytest_sessionfinish(0)
+        record.pytest_unconfigure()
+    (tmp_path / "suites/3").mkdir()
+    (tmp_path / "suites/3/tests.jsonl").touch()  # of a run that was killed
+    assert known_seconds() == {"tests/test_a.py": 0.5, "tests/test_b.py": 2.0}
 
 
 def test_the_graph_of_imports_knows_who_stands_above():

@@ -34,6 +34,7 @@ from nadi.channels.transport import Transport, open_transport
 from nadi.errors import Span, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.mappers.columns import chunk_bounds
+from nadi.io.natsreach import reaches_of_channel
 from nadi.io.registry import SinkKind
 from nadi.io.retry import succeeded
 from nadi.io.share import by_number
@@ -277,6 +278,7 @@ KIND = SinkKind(
     _open,
     check=_check,
     mapper=WholeRows,
+    reaches=reaches_of_channel,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,
         why="rows count when a progress record names them, of which each batch has one",

@@ -25,6 +25,7 @@ from nadi.channels.transport import Transport, open_transport
 from nadi.errors import Span, error
 from nadi.io.contract import Connector, Decoded, Log, Messages, Place
 from nadi.io.mappers.typed_rows import fit
+from nadi.io.natsreach import reaches_of_channel
 from nadi.io.registry import SourceKind
 from nadi.io.wakes import TRUSTED, Doorbell, Tell
 from nadi.kernel.contract import TS
@@ -204,6 +205,7 @@ KIND = SourceKind(
     identity=("name", "key"),
     check=_check,
     mapper=ChannelMapper,
+    reaches=reaches_of_channel,
     traits=SourceTraits(
         endless=False,
         divided=Divided.WHOLE,

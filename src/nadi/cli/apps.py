@@ -51,7 +51,7 @@ def checked(file: Path, env: Sequence[str] = (), refs: Refs | None = None) -> Ap
     text, options = read_app(file, env, refs), NodeOptions()
     engine: Engine = import_module(options.engine)
     registry: Connectors = import_module(options.connectors)
-    runnable(text, engine, registry, options.settings().of_kernels())
+    runnable(text, engine, registry, options.settings().of_kernels(), None)
     return text
 
 

@@ -14,6 +14,9 @@ from nadi.lang.refs import Refs
 from nadi.pipeline.node import NodeOptions
 from nadi.pipeline.runnable import remarks
 
+REACH = "nadi.connector."
+"""How the names of settings begin that say what connectors may reach."""
+
 STATE = Path(".nadi")
 """Where a node keeps its secrets by default, which a deployment.yaml may name."""
 
@@ -24,17 +27,19 @@ def check(
     env: Sequence[str] = (),
     config: Path | None = None,
     conf: Sequence[str] = (),
+    home: Path | None = None,
 ) -> int:
-    """Print every error and warning of every file; the exit status: 1 if there is an error, else 0. `config`: a deployment.yaml, for refs; `conf`: settings, as
-    `nadi run` has them. Errors: INVALID_SETTING, SETTING_MALFORMED, those of secrets.
+    """Print every error and warning of every file; the exit status: 1 if there is an error, else 0. `config`: a deployment.yaml, for refs and
+    for what connectors may reach; `conf`: settings, as `nadi run` has them; `home`: that of the worker which is to take the apps.
+
+    Errors: INVALID_SETTING, SETTING_MALFORMED, those of secrets.
 
     `as_json` prints a JSON list of {file, line, column, endLine, endColumn, condition, class, message, next, severity} instead of
     text; lines and columns start at 1 and are 0 where an error has no place.
     """
     variables = variables_of(env)
-    refs = {} if config is None else _refs(config)
-    options = NodeOptions(conf=settings(conf))
-    options.settings()
+    refs, options = _node(config, settings(conf), home)
+    options.reach()
     found = {path: diagnostics_of(path, variables, refs, options) for path in paths}
     everything = [d for diagnostics in found.values() for d in diagnostics]
     if as_json:
@@ -57,10 +62,29 @@ def diagnostics_of(
     return remarks(text, variables, str(path), refs, options)
 
 
-def _refs(config: Path) -> Refs:
-    from nadi.config.deployment import read_deployment, state_lookups  # with it comes pydantic, which takes a while
+def _node(config: Path | None, conf: dict[str, str], home: Path | None) -> tuple[Refs, NodeOptions]:
+    """What the node has that is to run the apps: a worker with this home, or `nadi run`, which takes of a deployment.yaml what connectors may reach."""
+    if config is None and home is None:
+        return {}, NodeOptions(conf=conf)
+    from nadi.config.deployment import Deployment, environment_lookups, read_deployment, state_lookups  # with pydantic
 
-    return read_deployment(config, state_lookups(STATE)).refs
+    lookups = state_lookups(STATE) if home is None else environment_lookups(home.resolve())
+    found = Deployment() if config is None else read_deployment(config, lookups)
+    if home is None:
+        bounds = {name: value for name, value in found.conf.items() if name.startswith(REACH)}
+        return found.refs, NodeOptions(conf=bounds | conf)
+    from nadi.server.home import open_home
+
+    place = open_home(home, found.sections.deployment.repository_location)
+    options = NodeOptions(
+        place.state,
+        conf=found.conf | conf,
+        persistence=found.persistence,
+        error_store=found.error_store,
+        home=place.folder,
+        closed=place.closed(found),
+    )
+    return found.refs, options
 
 
 def as_record(d: Diagnostic) -> dict[str, object]:

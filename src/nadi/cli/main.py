@@ -17,6 +17,7 @@ from nadi.cli.remotecommands import add_remote_commands
 from nadi.cli.secretcommands import secret_commands
 from nadi.cli.simulatecommands import simulate
 from nadi.errors import NadiError
+from nadi.framestack import with_room
 
 cli = typer.Typer(
     name="nadi",
@@ -88,11 +89,14 @@ def check(
     config: RefsConfig = None,
     conf: Annotated[list[str] | None, typer.Option(help="key=value: a setting, as the node will have it.")] = None,
     env: Env = None,
+    home: Annotated[
+        Path | None, typer.Option(help="The home of the worker that is to take the apps: what it lets them reach.")
+    ] = None,
 ) -> None:
     """Print all errors of all apps, so that those without any can run; exit status 1 if there are any."""
     from nadi.cli.check import check as run_check
 
-    raise typer.Exit(run_check(apps, as_json, env or [], config, conf or []))
+    raise typer.Exit(run_check(apps, as_json, env or [], config, conf or [], home))
 
 
 @cli.command()
@@ -424,7 +428,7 @@ def restore(
 def main() -> None:
     """Entry point: named errors end the command with one message and status 1, never with a stack trace."""
     try:
-        cli()
+        with_room(cli)
     except NadiError as failure:
         print(failure, file=sys.stderr)
         sys.exit(1)

@@ -71,12 +71,14 @@ class RestAuth(Section):
     """Which paths of the REST APIs want credentials: all but those that match a pattern of `exclude` (`*`, `?`).
 
     nadi's own: how many wrong passwords, and how many tokens that an external provider does not know, an address may send in a quarter of an hour; 0: any
-    number.
+    number. `changesNeedPermission`: on-demand queries that change something and single events of the simulator want a permission; in the reference every user
+    may.
     """
 
     auth_enable: bool = Field(default=True, alias="authEnable")
     exclude: tuple[str, ...] = ()
     wrong_passwords: int = Field(default=100, ge=0, alias="wrongPasswordsOfAddress")
+    changes_need_permission: bool = Field(default=False, alias="changesNeedPermission")
     unknown_tokens: int = Field(default=100, ge=0, alias="unknownTokensOfAddress")
 
 

@@ -80,6 +80,16 @@ class Settings:
         unit="tasks",
         otherwise="4 per core, or as many as the master says, if that is more; one app has as many as a master says that names a number",
     )
+    apps_user: int = _setting(
+        100,
+        "how many apps a user who is no administrator may have deployed over REST; 0: no bound",
+        unit="apps",
+    )
+    query_within: int = _setting(
+        10_000,
+        "how long an on-demand query that finds rows may take in each bucket, which stands still meanwhile; 0: no bound",
+        unit="ms",
+    )
     pools: str = _setting(
         "true",
         "whether small apps of a node share a query of Spark: `true`, or `false` for a query for each app, which costs memory and a share of every core",
@@ -123,6 +133,17 @@ class Settings:
     connector_files: str = _setting(
         "",
         "a folder: options of sources and sinks may name certificates and keys in it (`ssl.ca.location` of Kafka and the like); without it they may name none",
+    )
+    connector_folders: str = _setting(
+        "",
+        "the folders that sources and sinks may reach, with commas, links followed: relative ones are in a worker's home, or where `nadi run` was started. "
+        "Never the rest of the home, the state folder, `/proc` and `/sys`",
+        otherwise="`files` in the home of a worker; any folder under `nadi run`",
+    )
+    connector_databases: str = _setting(
+        "",
+        "the servers of databases that sinks, stores and simulations may connect to, with commas: `host` or `host:port`",
+        otherwise="any",
     )
     properties: Mapping[str, str] = field(
         default_factory=dict,

@@ -13,7 +13,7 @@ Names are "ns:name", or "name" without a namespace, and case-sensitive. An exten
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 
 from nadi.functions import (
@@ -135,14 +135,14 @@ BUILT_IN: tuple[tuple[Entry, ...], ...] = (
 
 def default_registry() -> Registry:
     """A new registry with everything that is built in, and what installed packages bring (see `public`)."""
-    registry = Registry()
-    for entries in BUILT_IN:
-        registry.add(*entries)
-    registry.add(*_installed())
-    return registry
+    known = _known()
+    return Registry(*(dict(getattr(known, kind.name)) for kind in fields(Registry)))
 
 
 @cache
-def _installed() -> tuple[Entry, ...]:
-    """Looked up once per process: going through the packages takes milliseconds."""
-    return public.installed()
+def _known() -> Registry:
+    """Put together once per process: there are hundreds of entries, and to look through the packages takes milliseconds."""
+    registry = Registry()
+    for entries in (*BUILT_IN, public.installed()):
+        registry.add(*entries)
+    return registry

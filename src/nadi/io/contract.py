@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from nadi.errors import NOWHERE, Span
 from nadi.io.listeners import Listening
+from nadi.io.reach import Reach
 from nadi.lang.tree import Annotation
 from nadi.plan.nodes import Schema
 
@@ -31,8 +32,8 @@ class Place:
     """Where a node keeps things and finds its services; handed to every connector.
 
     `state` is the state folder of the app, `journal` the URL of the NATS server that holds the journals, "" where the node has none. `notes` is the path or
-    URL where sinks keep what all who write to them must see, where these have no folder in common; "": they have. `files` is the folder in which options of an
-    app may name files (certificates, keys); "": they may name none. `channels` is where the servers of channels are, by transport. `listening` is what an
+    URL where sinks keep what all who write to them must see, where these have no folder in common; "": they have. `reach` is what options of an app may name
+    outside. `channels` is where the servers of channels are, by transport. `listening` is what an
     ingress that listens is given. `shared` is the URL of the database where connectors keep what another node must know that goes on with the app ("": it is in
     `state`), `epoch` the run that may change it. `home` is the name by which what the app keeps outside is known, where that is not the app's own.
     """
@@ -41,7 +42,7 @@ class Place:
     state: Path
     journal: str = ""
     notes: str = ""
-    files: str = ""
+    reach: Reach = field(default_factory=Reach)
     channels: Mapping[str, str] = field(default_factory=dict)
     listening: Listening = field(default_factory=Listening)
     shared: str = ""
@@ -204,6 +205,8 @@ class SourceMapper(Protocol):
 class Address(Protocol):
     """Where a source listens."""
 
+    @property
+    def host(self) -> str: ...
     @property
     def port(self) -> int: ...
     @property

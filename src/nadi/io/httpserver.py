@@ -12,17 +12,22 @@ import contextlib
 import socket
 import ssl
 import threading
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from nadi.errors import error
+from nadi.framestack import with_room
 from nadi.io.listeners import listening_socket
 
 STOP_WITHIN = 15  # seconds that running requests have when the server stops
 HEAD_WITHIN = 20.0  # seconds that the head of a request, or the first one of a connection, may take to come
+WRITE_WITHIN = 30.0  # seconds that a client may take to read what it was answered
+HANDSHAKE_WITHIN = 10.0  # seconds for TLS, when a connection begins and when it ends
 HEAD = 64 * 1024  # bytes that the head of a request may have, about: the parser has no bound itself
 CONNECTIONS = 2_000  # at a time; others hear 503
 BACKLOG = 1024  # connections that the system keeps until they are taken
@@ -35,14 +40,23 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class _Bounded(HttpToolsProtocol):
-    """Gives the head of a request a time and a size: uvicorn itself waits for ever for one that does not come, or not as a whole, and takes all of it."""
+    """Gives the head of a request a time and a size: uvicorn itself waits for ever for one that does not come, or not as a whole, and takes all of it.
+
+    Gives a client a time to read its answers, too, also where the connection is to be closed behind them. The parser takes nothing that others could read in
+    another way: of what else there is, it is told here.
+    """
 
     _late: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _in_head = False
     _head = 0  # bytes that have come of a head that is not whole
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.parser = httptools.HttpRequestParser(self)  # without the leniency that uvicorn asks it for
+        transport.set_write_buffer_limits(
+            high=1, low=0
+        )  # to be told of bytes that wait, and not of 64 KB; 0 would be reached by none, over TLS
         self._late = self.loop.call_later(HEAD_WITHIN, self._expire)
 
     def data_received(self, data: bytes) -> None:
@@ -56,8 +70,19 @@ class _Bounded(HttpToolsProtocol):
         self._in_head = True
         super().on_message_begin()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(WRITE_WITHIN, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._read_all()
+        super().resume_writing()
+
     def on_headers_complete(self) -> None:
         self._in_head = False  # what comes now is a body, also where it has been answered already
+        if doubt := _doubtful(self.headers, self.parser.get_http_version()):
+            raise httptools.HttpParserError(doubt)
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
@@ -66,7 +91,13 @@ class _Bounded(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._settle()
+        self._read_all()
         super().connection_lost(exc)
+
+    def _read_all(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _look(self) -> None:
         """Time that has begun goes on."""
@@ -90,6 +121,25 @@ class _Bounded(HttpToolsProtocol):
             self.transport.abort()
 
 
+def _doubtful(headers: Sequence[tuple[bytes, bytes]], version: str) -> str:
+    """What servers before this one could read in another way, "" where there is nothing: where a body ends, and whom a request is for.
+
+    >>> _doubtful([(b"host", b"a")], "1.1"), _doubtful([(b"host", b"a"), (b"host", b"b")], "1.1")
+    ('', 'more than one Host')
+    >>> _doubtful([(b"transfer-encoding", b"gzip, chunked"), (b"host", b"a")], "1.1")
+    'a Transfer-Encoding other than chunked'
+    """
+    hosts = sum(name == b"host" for name, _value in headers)
+    codings = [value.strip().lower() for name, value in headers if name == b"transfer-encoding"]
+    if hosts > 1:
+        return "more than one Host"
+    if not hosts and version == "1.1":
+        return "no Host"
+    if codings and version != "1.1":
+        return "a Transfer-Encoding in HTTP/1.0"
+    return "a Transfer-Encoding other than chunked" if codings not in ([], [b"chunked"]) else ""
+
+
 class _Uvicorn(uvicorn.Server):
     """Sleeps until there is a request or the end; uvicorn's own loop looks ten times a second whether it is to end."""
 
@@ -102,6 +152,11 @@ class _Uvicorn(uvicorn.Server):
         self.settled = threading.Event()  # it listens, or never will
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        if self.config.is_ssl:  # uvicorn has no words for it; the loop is this server's own
+            loop.create_server = partial(  # type: ignore[method-assign]
+                loop.create_server, ssl_handshake_timeout=HANDSHAKE_WITHIN, ssl_shutdown_timeout=HANDSHAKE_WITHIN
+            )
         await super().startup(sockets)
         self.settled.set()
 
@@ -198,8 +253,9 @@ class HttpServer:
 
     def _serve(self) -> None:
         assert self._socket is not None
+        sockets = [self._socket]
         try:
-            self._server.run([self._socket])
+            with_room(lambda: self._server.run(sockets))
         except (Exception, SystemExit) as reason:  # uvicorn ends the process where it cannot listen
             self._reason = repr(reason)
         finally:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from nadi.errors import NOWHERE, Span, did_you_mean, error
 from nadi.io.contract import Connector
 from nadi.io.namedfiles import check_named
+from nadi.io.reach import Reached
 
 TUNING = frozenset(
     [
@@ -175,12 +176,19 @@ def check(connector: Connector, span: Span) -> None:
     given(connector, span)
 
 
+def reaches(connector: Connector) -> tuple[Reached, ...]:
+    """The files that are named (`probe`: where OpenSSL looks for certificates). Errors: those of `given`."""
+    return tuple(
+        Reached(name, named=value)
+        for name, value in given(connector).items()
+        if name in FILES and not (name == "ssl.ca.location" and value == "probe")
+    )
+
+
 def check_files(connector: Connector, folder: str) -> None:
-    """Every file that is named stands in the operator's folder ("": there is none), links followed (`probe`: where OpenSSL looks for
-    certificates). Errors: FILE_NOT_ALLOWED, those of `given`."""
-    for name, value in given(connector).items():
-        if name in FILES and not (name == "ssl.ca.location" and value == "probe"):
-            check_named(_where(connector), name, value, folder)
+    """Every file that is named stands in the operator's folder ("": there is none), links followed. Errors: FILE_NOT_ALLOWED, those of `given`."""
+    for one in reaches(connector):
+        check_named(_where(connector), one.option, one.named, folder)
 
 
 def _hint(name: str) -> str:

@@ -6,7 +6,7 @@ or `MapperKind`); it is imported when an app first names its type, so that no cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,6 +18,7 @@ from nadi.io.loops import Loops
 from nadi.io.mappers.columns import with_event_time
 from nadi.io.mappers.unreadable import Unreadable
 from nadi.io.options import Option, wrong_options
+from nadi.io.reach import Reach, Reached
 from nadi.io.turn import TurnCentre
 from nadi.lang.tree import Annotation, Type
 from nadi.plan.connectortraits import SinkTraits, SourceTraits
@@ -74,8 +75,8 @@ class SourceKind:
     `identity` names the options that say which log it is: with another value it is another input (`nadi.io.identity`). `begins` says where a new one begins,
     as its options have it. `check` says what is wrong with its options beyond their form, where nothing is open yet. `mapper` is what makes events of its
     messages where these are never mapped (None: its @map says it). `address` is where it listens, if it does. `take_over` has it keep what sources of the same
-    log have noted for it in the instances of an app before (`nadi.pipeline.revision.inheritance`). `traits`: what else is asked of it. `loops`: those that it
-    reads messages in.
+    log have noted for it in the instances of an app before (`nadi.pipeline.revision.inheritance`). `reaches` are the files, folders and databases that its
+    options name: the node's operator says which ones it may (`nadi.io.reach`). `traits`: what else is asked of it. `loops`: those that it reads messages in.
     """
 
     options: tuple[Option, ...]
@@ -87,6 +88,7 @@ class SourceKind:
     mapper: Callable[[Connector], SourceMapper] | None = None
     address: Callable[[Connector, Place], Address] | None = None
     take_over: Callable[[Connector, Place, Before], None] = lambda _source, _place, _before: None
+    reaches: Callable[[Connector], Iterable[Reached]] = lambda _source: ()
     traits: SourceTraits = field(kw_only=True)
     loops: tuple[Loops, ...] = field(kw_only=True)
 
@@ -94,7 +96,7 @@ class SourceKind:
 @dataclass(frozen=True, slots=True)
 class SinkKind:
     """A type of sink: its options beside the common ones, how to open it, and what no two sinks of an app may share (None for nothing). `check`, `mapper`,
-    `traits` and `loops` as of a source. `turns` are the brokers of a sink that publishes only while it is its cluster's turn. `ask` asks the
+    `reaches`, `traits` and `loops` as of a source. `turns` are the brokers of a sink that publishes only while it is its cluster's turn. `ask` asks the
     target whether it would take rows, and changes nothing there: its errors are those of `Sink.write`. `read_back` compares what was written with a replay,
     None where that cannot be read again."""
 
@@ -106,6 +108,7 @@ class SinkKind:
     turns: Callable[[Connector], Sequence[TurnCentre]] = lambda _sink: ()
     ask: Callable[[Connector], None] = lambda _sink: None
     read_back: Callable[[Connector, Place], ReadBack] | None = None
+    reaches: Callable[[Connector], Iterable[Reached]] = lambda _sink: ()
     traits: SinkTraits = field(kw_only=True)
     loops: tuple[Loops, ...] = field(kw_only=True)
 
@@ -176,12 +179,35 @@ def mapper_kind(name: str) -> MapperKind:
 
 def open_log(connector: Connector, place: Place) -> Log:
     """The log of a source."""
-    return source_kind(connector.type).open(connector, place)
+    kind = source_kind(connector.type)
+    _check_reached(connector, "source", kind.reaches(connector), place.reach)
+    return kind.open(connector, place)
 
 
 def open_sink(connector: Connector, place: Place) -> Sink:
     """The target of a sink."""
-    return sink_kind(connector.type).open(connector, place)
+    kind = sink_kind(connector.type)
+    _check_reached(connector, "sink", kind.reaches(connector), place.reach)
+    return kind.open(connector, place)
+
+
+def check_reach(connector: Connector, kind: str, reach: Reach) -> None:
+    """Whether a connector of one kind ("source" or "sink") names nothing outside that it may not reach; types that are not known here name nothing.
+
+    Errors: PATH_NOT_ALLOWED, FILE_NOT_ALLOWED, DATABASE_NOT_ALLOWED, with their places in the text.
+    """
+    if kind == "source" and connector.type in SOURCES:
+        _check_reached(connector, kind, source_kind(connector.type).reaches(connector), reach)
+    elif kind == "sink" and connector.type in SINKS:
+        _check_reached(connector, kind, sink_kind(connector.type).reaches(connector), reach)
+
+
+def _check_reached(connector: Connector, kind: str, reached: Iterable[Reached], reach: Reach) -> None:
+    for one in reached:
+        try:
+            reach.check(f"@{kind} of {connector.stream} ({connector.type})", one)
+        except NadiError as refusal:
+            raise placed(refusal, connector.place(one.option)) from None
 
 
 def ask_sink(connector: Connector) -> None:
@@ -191,8 +217,11 @@ def ask_sink(connector: Connector) -> None:
 
 def make_ingress(connector: Connector, place: Place) -> Ingress | None:
     """The ingress of a source, not yet started; None where the source is a log by itself."""
-    make = source_kind(connector.type).ingress
-    return None if make is None else make(connector, place)
+    kind = source_kind(connector.type)
+    if kind.ingress is None:
+        return None
+    _check_reached(connector, "source", kind.reaches(connector), place.reach)
+    return kind.ingress(connector, place)
 
 
 def map_type(connector: Connector) -> str:

@@ -27,6 +27,7 @@ import structlog
 
 from nadi.errors.readable import readable
 from nadi.errors.redaction import MASKED
+from nadi.metrics.linerate import LineRate
 
 TEXT, JSON = "text", "json"
 VARIABLE = "NADI_LOG"
@@ -55,10 +56,16 @@ class OneHandler(logging.Handler):
     def __init__(self, inner: logging.Handler, formatter: logging.Formatter) -> None:
         super().__init__()
         self._inner = inner
+        self._rate = LineRate()
         inner.setFormatter(formatter)
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.name != "root":
+        if record.name == "root":
+            return
+        is_kept, said = self._rate.admit(record)
+        for text in said:
+            self._inner.handle(logging.LogRecord("nadi.log", logging.WARNING, "", 0, text, None, None))
+        if is_kept:
             self._inner.handle(record)
 
     def close(self) -> None:

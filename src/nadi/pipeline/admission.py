@@ -64,13 +64,14 @@ class Admission:
         self._settings = options.settings()
         authenticated(options.master, options.spark())  # else it would be told when all else has started
         self._properties = self._settings.of_kernels()
+        self._reach = options.reach()
         self._engine: Engine = import_module(options.engine)
         self._registry: Connectors = import_module(options.connectors)
         self._journal = self._settings.journal_url
 
     def planned(self, text: AppText) -> Planned:
         """What a text says, if that can run here. Errors: those of the text, its connectors, its scripts and stores."""
-        app = runnable(text, self._engine, self._registry, self._properties)
+        app = runnable(text, self._engine, self._registry, self._properties, self._reach)
         if self._options.cluster and self._settings.state_url:
             check_apart(app, self._registry, bool(self._settings.journal_url))
         return Planned(text, app)

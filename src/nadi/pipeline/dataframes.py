@@ -26,6 +26,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 
 from nadi.errors import did_you_mean, error
 from nadi.errors.readable import readable
+from nadi.framestack import with_room
 from nadi.kernel.arrow import arrow_schema
 from nadi.kernel.contract import ARRIVAL_COLUMNS, OUTPUT_COLUMNS, TS, Outputs
 from nadi.lang.tree import Type
@@ -238,7 +239,7 @@ def _whole_kernel(spec: AppSpec, order: Sequence[str], output: str) -> Callable[
         gathered = gather(rows, dict(enumerate(order)))
         kernel = make_kernel(app, (output,), int(key[0].as_py()))
         kernel.start(gathered.started)
-        made: Outputs = kernel.process(gathered.arrivals, gathered.clock)
+        made: Outputs = with_room(lambda: kernel.process(gathered.arrivals, gathered.clock))
         _tell_failures([f.message for f in made.failures], len(made.failures))
         if output in made.batches:
             return _typed(made.batches[output], len(schema))

@@ -19,6 +19,7 @@ from nadi.config.ownership import make_folders, make_private, own_file
 from nadi.errors import NadiError, error
 from nadi.io.certificate import OwnCertificate
 from nadi.io.listeners import LEAST_WAITING, Limits, Listening
+from nadi.io.reach import Reach, files_of, local_file
 from nadi.io.registry import source_traits
 from nadi.io.remotefiles import inside
 from nadi.lang import settled, substitute
@@ -95,8 +96,9 @@ class NodeOptions:
     `stays`: go on when no app is left, or none was there to begin with, until asked to stop; somebody will add one. `standby`: apps that are added are to run
     at once, so the query that they share is there before the first of them. `updates`: the state of an app whose text
     has changed goes on as far as it fits (`nadi.pipeline.revision.update`). `levels` says at any moment how much hosts are
-    to measure of each app. `certificate` is what https sources show; None: one that is made in the state folder. `token` is what the processes of this run
-    know each other by on a cluster."""
+    to measure of each app. `certificate` is what https sources show; None: one that is made in the state folder. `home` is the folder that a worker lives in:
+    its apps reach nothing of it but what its operator says; None: apps are those of who runs the node, and reach what that user does. `closed` are files
+    that apps do not reach, either. `token` is what the processes of this run know each other by on a cluster."""
 
     state: Path = Path(".nadi")
     master: str = "local[*,4]"
@@ -112,6 +114,8 @@ class NodeOptions:
     updates: bool = False
     levels: Levels = field(default_factory=Levels)
     certificate: OwnCertificate | None = None
+    home: Path | None = None
+    closed: tuple[Path, ...] = ()
     token: str = field(default_factory=new_token, repr=False)
 
     def settings(self) -> Settings:
@@ -131,6 +135,22 @@ class NodeOptions:
                 raise error("INVALID_SETTING", name=f"nadi.http.{name}", value=value, wanted=f"at least {least:,}")
         limits = Limits(own.http_connections, own.http_waiting, own.http_head, own.http_body, behind=own.http_behind)
         return Listening(limits, self.certificate or OwnCertificate(self.state.resolve() / "security"))
+
+    def reach(self) -> Reach:
+        """What connectors may reach outside. Whoever runs apps of theirs without a worker may keep files in the state folder; where apps are bounded it is
+        closed. Errors: INVALID_SETTING."""
+        own, sources = self.settings(), (self.persistence.datasource, self.error_store.datasource)
+        urls = (own.state_url, own.cuts_url, *(source.jdbc_url for source in sources if source is not None))
+        kept = [Path(file) for url in urls for file in files_of(url)]
+        if revisions := local_file(self.persistence.location):
+            kept.append(self.state / revisions)
+        return Reach.of(
+            own.connector_folders,
+            own.connector_databases,
+            own.connector_files,
+            self.home,
+            (*([self.state] if self.home or own.connector_folders else []), *kept, *self.closed),
+        )
 
     @property
     def cluster(self) -> bool:
@@ -256,6 +276,7 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         hosts=hosts,
         max_events=settings.batch_events,
         max_bytes=settings.batch_bytes,
+        query_within=settings.query_within,
         order_idle=settings.order_idle,
         host_memory=_given(settings.host_memory, _share_of_memory(hosts)),
         properties=settings.of_kernels(),
@@ -270,7 +291,7 @@ def _spec(text: AppText, app: App, options: NodeOptions, cores: int, journal: st
         store=_store(settings, home),
         cluster=options.cluster,
         token=options.token if options.cluster else "",
-        files=str(Path(settings.connector_files).resolve()) if settings.connector_files else "",
+        reach=options.reach(),
         variables=dict(text.variables),
         owner=text.owner,
         home=text.home,

@@ -12,7 +12,8 @@ from importlib import import_module
 from nadi.config.settings import KERNEL
 from nadi.errors import NOWHERE, Diagnostic, NadiError, Span, placed
 from nadi.functions.registry import default_registry
-from nadi.io.registry import examined
+from nadi.io.reach import Reach
+from nadi.io.registry import check_reach, examined
 from nadi.kernel.columns.choosing import check_mode
 from nadi.kernel.rows.stores import made_store
 from nadi.lang import parse_collecting, settled_collecting
@@ -23,17 +24,24 @@ from nadi.plan import bind_as_far
 from nadi.plan.nodes import App
 
 KINDS = ("source", "sink")
+BEYOND_REACH = ("PATH_NOT_ALLOWED", "FILE_NOT_ALLOWED", "DATABASE_NOT_ALLOWED")
 
 
-def runnable(text: AppText, engine: Engine, registry: Connectors, properties: Mapping[str, str]) -> App:
-    """The plan of an app that can run on a node whose kernels have these properties (`Settings.of_kernels`).
+def runnable(
+    text: AppText, engine: Engine, registry: Connectors, properties: Mapping[str, str], reach: Reach | None
+) -> App:
+    """The plan of an app that can run on a node whose kernels have these properties (`Settings.of_kernels`), and whose connectors may `reach` so much outside
+    (None: nobody knows).
 
-    Errors: those of the text, its connectors, its scripts and stores, with their places; NOT_SUPPORTED where columns are asked for and cannot be.
+    Errors: those of the text, its connectors, its scripts and stores, with their places; NOT_SUPPORTED where columns are asked for and cannot be;
+    PATH_NOT_ALLOWED, FILE_NOT_ALLOWED, DATABASE_NOT_ALLOWED.
     """
     try:
         app = text.planned(engine)
         for kind in KINDS:
-            registry.connectors(app, kind)
+            for connector in registry.connectors(app, kind):
+                if reach is not None:
+                    check_reach(connector, kind, reach)
         check_mode(app, properties.get(KERNEL, "rows"))
         # columns have loops to compile
         engine.make_kernel(app, needed_outputs(app), 0, {**properties, KERNEL: "rows"})
@@ -79,26 +87,33 @@ def _meaning(text: AppText, options: NodeOptions) -> tuple[Diagnostic, ...]:
     """What is to be said of a text that can be read: what keeps it from running, what would do so next, and warnings."""
     engine, registry = import_module(options.engine), import_module(options.connectors)
     try:
-        app = runnable(text, engine, registry, options.settings().of_kernels())
+        app = runnable(text, engine, registry, options.settings().of_kernels(), options.reach())
         return tuple(replace(d, file=text.file) for d in app.warnings)
     except NadiError as problem:
-        found = _collected(text)
+        found = _collected(text, options.reach())
         return found if problem.diagnostic in found else (problem.diagnostic, *found)
 
 
-def _collected(text: AppText) -> tuple[Diagnostic, ...]:
+def _collected(text: AppText, reach: Reach) -> tuple[Diagnostic, ...]:
     tree, _unread = parse_collecting(text.text, file=text.file, connections=text.variables)
     app, wrong = bind_as_far(tree, default_registry(), text=text.text, file=text.file)
     known = {d.span for d in wrong}
-    further = (e for e in _outside(app) if e.diagnostic.span == NOWHERE or e.diagnostic.span not in known)
+    further = (e for e in _outside(app, reach) if e.diagnostic.span == NOWHERE or e.diagnostic.span not in known)
     outside = (placed(e, source=text.text, file=text.file).diagnostic for e in further)
     return (*wrong, *outside, *app.warnings)
 
 
-def _outside(app: App) -> Iterator[NadiError]:
+def _outside(app: App, reach: Reach) -> Iterator[NadiError]:
     """What is wrong with what an app says of the world around it."""
     for kind in KINDS:
-        yield from examined(app, kind)[1]
+        right, wrong = examined(app, kind)
+        yield from wrong
+        for connector in right:
+            try:
+                check_reach(connector, kind, reach)
+            except NadiError as problem:
+                if problem.condition in BEYOND_REACH:  # what else is wrong with it was told
+                    yield problem
     registry = default_registry()
     for table in app.tables.values():
         if table.storage is not None:

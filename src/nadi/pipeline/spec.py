@@ -23,6 +23,7 @@ from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.io.faultlog import FaultFile, FaultLog, fault_connector
 from nadi.io.identity import first_numbers, numbered
 from nadi.io.journalrecords import ControlJournal, FaultJournal
+from nadi.io.reach import Reach
 from nadi.io.registry import SOURCES, source_kind
 from nadi.io.remotefiles import inside
 from nadi.io.sinks.refusals import action
@@ -69,7 +70,8 @@ class AppSpec:
     these are divided among (0: one each), `hosts` how many host processes an executor has, `first` that of bucket 0 (the others follow), `offset` what is
     added to their numbers (0: the hosts that apps share; a multiple of `hosts`: those are its own), `epoch` the fencing number of this run, `owner` the
     epoch that a leader of a cluster gave it with (0: there is none). A batch takes
-    at most `max_events` events and about `max_bytes` bytes (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs`
+    at most `max_events` events and about `max_bytes` bytes (0: no bound), a find of an on-demand query
+    `query_within` ms in each bucket (0: no bound). `host_memory` is how many MB a host should hold at most (0: no bound). `outputs`
     are the keys of the streams that are wanted outside, `properties` what the kernels read of the node,
     `error_store` says where errors are kept, `inputs` has the numbers of the inputs by their names (`nadi.io.identity`; empty: those of an app that
     begins), `parted` those of the inputs of which several hosts may read parts side by side, `handover` how many bytes events have that stay in the host
@@ -77,8 +79,8 @@ class AppSpec:
     their time on. `store` is a path or URL below which all that machines share of it is ("": in `state`), `cluster` whether hosts may be on other
     machines, `token` what the processes of this run of the node know each other by there, `seed` the prefix of what kernels begin with in there (where
     `begin` is for the node alone to read). `variables` are values in the options of sources, sinks and stores that are not in `text`, as they may be secrets:
-    nothing durable or shown has them. `pool` is to which query of Spark it is pinned: "own", "shared", or "" where the node decides. `files` is the
-    folder in which options of connectors may name files ("": none), `channels` says by transport where the servers of channels are that the text does not
+    nothing durable or shown has them. `pool` is to which query of Spark it is pinned: "own", "shared", or "" where the node decides. `reach` is what
+    options of connectors may name outside, `channels` says by transport where the servers of channels are that the text does not
     name. `home` is the name by which what it keeps outside is known ("": the app's own), `drains` whether it takes in nothing more from outside, and ends
     when all that it has was taken. Not slotted: `id` is kept once computed.
     """
@@ -99,6 +101,7 @@ class AppSpec:
     owner: int = 0
     max_events: int = 200_000
     max_bytes: int = 256_000_000
+    query_within: int = 10_000
     order_idle: int = 5_000
     host_memory: int = 0
     until_end: bool = False
@@ -116,7 +119,7 @@ class AppSpec:
     cluster: bool = False
     token: str = ""
     seed: str = ""
-    files: str = ""
+    reach: Reach = field(default_factory=Reach)
     channels: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     home: str = ""
@@ -143,7 +146,7 @@ class AppSpec:
             self.inputs,
             self.store,
             self.seed,
-            self.files,
+            self.reach,
             self.home,
             *sorted(self.channels.items()),
             *sorted(self.variables.items()),
@@ -193,7 +196,7 @@ class AppSpec:
             Path(self.state),
             self.journal,
             notes,
-            self.files,
+            self.reach,
             channels=self.channels,
             shared=shared,
             epoch=self.epoch,
@@ -232,7 +235,7 @@ class AppSpec:
             return self.place
         notes = inside(self.store, "sinks")
         scratched = scratch / f"app-{self.id}"
-        return Place(self.app, scratched, self.journal, notes, self.files, self.channels, home=self.home)
+        return Place(self.app, scratched, self.journal, notes, self.reach, self.channels, home=self.home)
 
     def to_json(self) -> str:
         return msgspec.json.encode(self).decode()

@@ -21,11 +21,13 @@ from nadi.io.retry import Policy
 from nadi.metrics import AppProgress
 from nadi.pipeline.node import AppText
 from nadi.server.appfiles import AppFile, AppFiles
+from nadi.server.claims import Claims
 
 ACTIVE, INACTIVE = "active", "inactive"
 AT_A_TIME = 8  # apps that are deployed, updated or undeployed
 RETRY = Policy(5_000, 300_000)
 STARTING = "it is being deployed"
+TAKEN = "ADDRESS_TAKEN"
 RUNS = ("running", "stopping")
 
 log = structlog.get_logger("nadi.server")
@@ -75,7 +77,7 @@ class _Work:
 @dataclass(slots=True)
 class _Entry:
     """What is known of one app. `has` is the mark of the file whose text the node runs, "" where it runs none; `refused` that of one that cannot run; `again`:
-    it is to be started again, whatever it has, and `work` done before."""
+    it is to be started again, whatever it has, and `work` done before. `waits`: it listens where another app does."""
 
     wanted: AppFile | None
     shown: AppFile
@@ -88,6 +90,7 @@ class _Entry:
     since: int = 0
     tries: int = 0
     retry_at: float = 0.0
+    waits: bool = False
     progress: AppProgress = field(default_factory=lambda: AppProgress(""))
 
     def is_due(self, now: float) -> bool:
@@ -106,10 +109,13 @@ class _Entry:
 class Deployer:
     """See the module's text. `interval` is in seconds. It is started once the node takes apps, and closed before the node ends."""
 
-    def __init__(self, files: AppFiles, preparation: Preparation, interval: float) -> None:
+    def __init__(
+        self, files: AppFiles, preparation: Preparation, interval: float, claims: Claims | None = None
+    ) -> None:
         self._files = files
         self._host: Host | None = None
         self._preparation = preparation
+        self._claims = claims or Claims(None, lambda _text: ())
         self._interval = interval
         self._entries: dict[str, _Entry] = {}
         self._changed = threading.Condition()
@@ -125,13 +131,16 @@ class Deployer:
     def first(self) -> list[AppText]:
         """The apps that the node is to begin with; what cannot run is inactive from the start."""
         self._look()
+        self._claims.keep(self._entries)
         found = []
         for name, entry in self._entries.items():
             assert entry.wanted is not None
             try:
-                found.append(self._preparation.checked(entry.wanted))
+                text = self._preparation.checked(entry.wanted)
+                self._claims.take(name, text)
+                found.append(text)
             except NadiError as reason:
-                self._refuse(name, entry.wanted, reason, final=True)
+                self._refuse(name, entry.wanted, reason, final=reason.condition != TAKEN)
             else:
                 entry.has, entry.since = entry.wanted.mark, _now()
         return found
@@ -344,8 +353,12 @@ class Deployer:
 
     def _undeploy(self, name: str, entry: _Entry) -> None:
         self._stop(name, entry)
+        self._claims.drop(name)
         with self._changed:
             entry.tries, entry.retry_at = 0, 0.0
+            for other in self._entries.values():
+                if other.waits:  # for an address which may be this app's
+                    other.retry_at = time.monotonic()
         log.info("app undeployed", app=name)
 
     def _stop(self, name: str, entry: _Entry, revision: bool = True) -> None:
@@ -366,10 +379,11 @@ class Deployer:
     def _deploy(self, name: str, entry: _Entry, wanted: AppFile, work: Sequence[_Work]) -> None:
         try:
             text = self._preparation.checked(wanted)
+            self._claims.take(name, text)
         except NadiError as reason:
             for one in work:
                 one.came.set_exception(reason)
-            self._refuse(name, wanted, reason, final=True)
+            self._refuse(name, wanted, reason, final=reason.condition != TAKEN)
             return
         with self._changed:
             entry.reason = STARTING
@@ -380,7 +394,7 @@ class Deployer:
         assert self._host is not None
         shown = self._host.add(text)  # which makes the state fit the text
         with self._changed:
-            entry.has, entry.refused, entry.reason = wanted.mark, "", ""
+            entry.has, entry.refused, entry.reason, entry.waits = wanted.mark, "", "", False
             entry.tries, entry.retry_at, entry.since, entry.progress = 0, 0.0, _now(), shown
         log.info("app updated" if ran else "app deployed", app=name)
 
@@ -390,6 +404,7 @@ class Deployer:
         with self._changed:
             entry = self._entries[name]
             entry.refused, entry.reason = file.mark, str(reason)
+            entry.waits = reason.condition == TAKEN
             entry.retry_at = 0.0
             if not final:
                 self._retry_later(entry)

@@ -1,6 +1,7 @@
 """The folder that a worker lives in.
 
 deployment/siddhi-files/    a file per app; those who may write here deploy apps
+files/                      what connectors of apps reach, where the operator names no other folders
 security/                   certificate, key, users, secrets: 0700
 state/                      what the apps need to go on: events, state, revisions: 0700
 """
@@ -10,8 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from nadi.config.deployment import Deployment
 from nadi.config.ownership import OWN_FOLDER, make_private
 from nadi.errors import error
+from nadi.io.reach import OWN_FOLDER_OF_APPS, files_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,26 @@ class Home:
         return self.folder / "security"
 
     @property
+    def addresses(self) -> Path:
+        """Which app listens where (`nadi.server.claims`)."""
+        return self.folder / "addresses.json"
+
+    @property
+    def owners(self) -> Path:
+        """Which user has deployed which app (`nadi.server.quota`)."""
+        return self.folder / "owners.json"
+
+    @property
     def state(self) -> Path:
         """The state folder of the node."""
         return self.folder / "state"
+
+    def closed(self, deployment: Deployment) -> tuple[Path, ...]:
+        """What no folder that apps may reach opens to them: state, keys and users, texts of apps, the log, and databases of the node that are files."""
+        sections = deployment.sections
+        databases = [file for entry in sections.datasources.entries for file in files_of(entry.source.jdbc_url)]
+        named = (sections.own.tls.key, sections.own.log.file, *databases)
+        return (self.state, self.security, self.deployment, *(self.folder / file for file in named if file))
 
     def make(self) -> None:
         """Make the folders that are not there. Errors: FOLDER_NOT_PRIVATE, FOLDER_NOT_MADE."""
@@ -45,6 +65,7 @@ class Home:
         for folder in (self.security, self.state):
             make_private(folder)
         make_folder(self.apps)
+        make_folder(self.folder / OWN_FOLDER_OF_APPS)
 
 
 def open_home(folder: Path, repository: str = "") -> Home:

@@ -15,6 +15,7 @@ from nadi.pipeline.spec import Connectors, Engine
 from nadi.plan.annotations import first
 from nadi.plan.nodes import App
 from nadi.server.appfiles import AppFile, check_name
+from nadi.server.claims import At, listens_at
 
 
 class AppPreparation:
@@ -29,13 +30,14 @@ class AppPreparation:
         self._engine: Engine = import_module(options.engine)
         self._registry: Connectors = import_module(options.connectors)
         self._properties = options.settings().of_kernels()
+        self._reach = options.reach()
         self._runs = runs
 
     def name_of(self, text: str) -> str:
         """The name of the app of a text that can run here. Errors: those of `nadi.pipeline.runnable`, APP_NAME_MISSING, APP_NAME_INVALID."""
         if not self._runs:
             return self._named(self._planned(text))
-        return self._named(runnable(self.filled(text), self._engine, self._registry, self._properties))
+        return self._named(runnable(self.filled(text), self._engine, self._registry, self._properties, self._reach))
 
     def _named(self, app: App) -> str:
         if first(app.annotations, "app:name") is None:
@@ -55,6 +57,10 @@ class AppPreparation:
     def filled(self, text: str, file: str = "") -> AppText:
         """A text with its variables and refs. Errors: VARIABLE_NOT_SET, VARIABLE_NOT_PLAIN, REF_UNKNOWN, REF_OF_ANOTHER_TYPE."""
         return AppText.of(text, self._variables, file, self._refs)
+
+    def addresses(self, text: AppText) -> list[At]:
+        """Where the sources of an app that was checked listen. Errors: those of the text."""
+        return listens_at(text.planned(self._engine))
 
     def name_in(self, text: AppText) -> str:
         """The name of the app of a text that was checked. Errors: those of the text."""

@@ -48,11 +48,13 @@ class AppRevisions:
             store.close()
 
     def restore(self, name: str, revision: str = "", reset: bool = False) -> str:
-        """Stop an app, put a revision ("": the newest good one) into it, and start it again; the others go on. -> the name of the revision.
+        """Stop an app, put a revision ("": the newest good one) into it, and start it again; the others go on. An app without such a revision is not stopped.
+        -> the name of the revision.
 
         Errors: NO_PERSISTENCE_STORE, those of `Node.restore`: then the app goes on as it was; AppNotThere.
         """
         self._check(name)
+        self._look_for(name, revision)
         found: str = self._between(name, lambda text: self._node.restore(text, revision, reset))
         return found
 
@@ -85,6 +87,14 @@ class AppRevisions:
             raise AppNotThere
         if not self._options.persistence.enabled:
             raise error("NO_PERSISTENCE_STORE", reason="'state.persistence' is not enabled")
+
+    def _look_for(self, name: str, revision: str) -> None:
+        store = store_of(self._options.persistence, self._options.state)
+        try:
+            if revision or not store.names(name):
+                read_revision(store, name, revision or None)
+        finally:
+            store.close()
 
     def _between(self, name: str, do: Callable[[AppText], Any]) -> Any:
         came = self._deployer.between(name, do)

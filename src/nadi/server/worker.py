@@ -19,12 +19,14 @@ from nadi.server.apperrors import AppErrors
 from nadi.server.appfiles import AppFiles
 from nadi.server.applog import AppLog
 from nadi.server.apps import Apps
+from nadi.server.claims import Claims
 from nadi.server.deployer import Deployer
 from nadi.server.frontdoor import FrontDoor, Say
 from nadi.server.home import Home, make_folder
 from nadi.server.lastrevision import last_revision
 from nadi.server.measuredhost import MeasuredHost
 from nadi.server.preparation import AppPreparation
+from nadi.server.quota import Quota
 from nadi.server.reporters import statistics_for
 from nadi.server.rest import page, simulation
 from nadi.server.rest.node import NodeFacts
@@ -60,20 +62,24 @@ class Worker:
             stays=True,
             updates=True,
             certificate=self._door.certificate,
+            home=home.folder,
+            closed=home.closed(deployment),
         )
         self._statistics = statistics_for(deployment, options, home.folder)
         self._preparation = preparation = AppPreparation(options, sections.own.variables, deployment.refs)
         files = AppFiles(home.apps, LARGEST_APP)
         self._app_log = AppLog()
-        self._deployer = Deployer(files, preparation, sections.deployment.update_interval)
+        claims = Claims(home.addresses, preparation.addresses)
+        self._deployer = Deployer(files, preparation, sections.deployment.update_interval, claims)
         first = self._deployer.first()
         for text in first:
             self._statistics.enter(text)
         self._node = Node(first, options, self._note, self._deployer.refused)
         self._apps = Apps(home, files, self._deployer, self._node, preparation, self._statistics.asked)
         self._revisions = AppRevisions(options, self._deployer, self._node)
-        self._simulator = make_simulator(home.deployment, AppTargets(self._apps))
+        self._simulator = make_simulator(home.deployment, AppTargets(self._apps), reach=options.reach())
         self._deployer.tell(self._simulator.wake)
+        self._most = options.settings().apps_user
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
 
     def request_stop(self) -> None:
@@ -118,6 +124,7 @@ class Worker:
             statistics=self._statistics,
             facts=self._facts,
             last_revision=lambda: last_revision(persistence, state),
+            quota=Quota(self._home.owners, self._most, self._apps.names),
         )
         api, query = made.routes(simulation.routes(self._simulator)), made.queries()
         return [

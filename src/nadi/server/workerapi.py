@@ -13,6 +13,7 @@ from nadi.errors.redaction import redacted
 from nadi.server.apps import NodeApps
 from nadi.server.frontdoor import FrontDoor
 from nadi.server.preparation import AppPreparation
+from nadi.server.quota import Quota
 from nadi.server.rest import elements, login, page, permissions, siddhiapps, statistics, storequery
 from nadi.server.rest.application import make_routes
 from nadi.server.rest.errors import Errors, PassOn, answers_itself
@@ -35,7 +36,8 @@ class OfPair(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerApi:
-    """What the paths are about. `last_revision` says when the last revision of any app was made (ms, 0: never)."""
+    """What the paths are about. `last_revision` says when the last revision of any app was made (ms, 0: never), `quota` how many apps a user may have
+    (None: any number)."""
 
     deployment: Deployment
     door: FrontDoor
@@ -46,6 +48,7 @@ class WorkerApi:
     statistics: Statistics
     facts: NodeFacts
     last_revision: Callable[[], int]
+    quota: Quota | None = None
     pair: OfPair | None = None
     pass_on: PassOn = answers_itself
 
@@ -62,7 +65,7 @@ class WorkerApi:
                 revision_routes(self.revisions),
                 error_routes(self.errors, self.pass_on),
                 elements.routes(self.apps, self.preparation, self._hide),
-                siddhiapps.routes(self.apps),
+                siddhiapps.routes(self.apps, self.quota),
                 node_routes(self.facts),
                 login.routes(self.door.login_api),
                 statistics.node_routes(self.statistics, self.last_revision, ha),

@@ -14,7 +14,7 @@ from typing import Any
 
 from clusterapps import CHANNELS, INSTANCES, SOURCE, TABLES, Reference, Row, by_device
 from clusterload import Sender
-from clusterworld import ClusterWorld
+from clusterworld import ClusterWorld, of_app
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
@@ -35,7 +35,7 @@ class Oracle:
     def __init__(self, world: ClusterWorld, senders: Sequence[Sender]) -> None:
         self._world = world
         self._senders = senders
-        self._engine: Engine = create_engine(Address(world.url).parsed, pool_pre_ping=True)
+        self._engine: Engine = create_engine(Address(of_app(world.url)).parsed, pool_pre_ping=True)
         self._journal: JournalLog = open_journal_log(world.nats, SOURCE, 0)
         self._channels = {
             name: open_transport(Channel("nats", name, parts, world.nats)) for name, parts in CHANNELS.items()

@@ -38,7 +38,8 @@ nadi:
   state: {{url: "{folder}/state"}}
   cuts: {{url: "{database}"}}
   journal: {{url: "{nats}"}}
-  variables: {{HOST: {host}, PORT: "{port}", SINK: "{database}"}}
+  connector: {{folders: /}}
+  variables: {{HOST: {host}, PORT: "{port}", SINK: "{sink}"}}
 """
 MANAGER = """
 wso2.carbon: {{id: {id}}}
@@ -233,6 +234,11 @@ def _url(database: Database) -> str:
     return f"postgresql://{database.user}:{quote(database.password, safe='')}@127.0.0.1:{database.port}/test"
 
 
+def of_app(url: str) -> str:
+    """Where the app writes to: with SQLite into a file of its own, as apps do not reach the node's."""
+    return url.replace("cluster.db", "app.db")
+
+
 @contextlib.contextmanager
 def _database(folder: Path) -> Iterator[tuple[Database | None, str]]:
     """PostgreSQL where it is installed, else SQLite."""
@@ -267,7 +273,9 @@ def _made(folder: Path, database: Database | None, url: str, wires: Wires) -> Cl
     nats = f"nats://127.0.0.1:{nats_port}"
 
     def common(host: str) -> str:
-        return COMMON.format(secret=SECRET, folder=folder / "shared", database=url, nats=nats, host=host, port=port)
+        return COMMON.format(
+            secret=SECRET, folder=folder / "shared", database=url, sink=of_app(url), nats=nats, host=host, port=port
+        )
 
     managers, workers, known = [], [], []
     for n in range(MANAGERS):

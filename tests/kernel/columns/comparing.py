@@ -38,8 +38,8 @@ _GENERATED = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 
-CHOSEN = Examples(_GENERATED, seconds=1.5)
-OF_ONE_APP = Examples(_GENERATED, seconds=0.5)
+CHOSEN = Examples(_GENERATED, seconds=0.8)
+OF_ONE_APP = Examples(_GENERATED, seconds=0.25)
 """Where only the input is generated."""
 
 

@@ -118,8 +118,8 @@ def test_keys_whose_ticks_come_at_once_follow_each_other_by_their_texts() -> Non
 
 @pytest.mark.slow  # it compiles eight loops
 def test_many_keys_hold_what_has_not_come_out() -> None:
-    names = [f"key {n % 1500}" for n in range(6000)]
-    sent = [Message(n // 100, "S", ((n, (names[n], n % 7, n, 0.0, 0.0, True)),)) for n in range(6000)]
+    names = [f"key {n % 450}" for n in range(1800)]
+    sent = [Message(n // 30, "S", ((n, (names[n], n % 7, n, 0.0, 0.0, True)),)) for n in range(1800)]
     for rate in (
         "all every 3 events",
         "last every 3 events",
@@ -128,7 +128,7 @@ def test_many_keys_hold_what_has_not_come_out() -> None:
     ):
         inside = f"from S select k, v, count() as n group by v output {rate} insert into Out;"
         assert _both(
-            f"partition with (k of S) begin {inside} end;", sent, [Cut(2000, 0, "dump"), Cut(4000, 0, "deltas")]
+            f"partition with (k of S) begin {inside} end;", sent, [Cut(600, 0, "dump"), Cut(1200, 0, "deltas")]
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +33,7 @@ from nadi.server.security import allowances
 from nadi.server.security.allowances import WITHIN, Allowance, place
 from nadi.server.security.attempts import FREE, KNOWN_FOR, Attempts
 from nadi.server.security.audit import Origin
-from nadi.server.security.entrance import Entrance, TooMany
+from nadi.server.security.entrance import Busy, Entrance, TooMany
 from nadi.server.security.external import provider
 from nadi.server.security.external.service import Service
 
@@ -309,3 +310,67 @@ def test_a_provider_that_hangs_takes_few_threads_and_known_tokens_go_on(world: W
         hangs.set()
         assert [one.result().status_code for one in waiting] == [401] * ASKED_AT_A_TIME
     assert world.get("late").status_code == 401
+
+
+# ---- who waits for a check (finding N3)
+
+
+def at(user: str, address: str = "10.0.0.1") -> Origin:
+    return Origin(user, address, "/")
+
+
+def test_a_password_that_is_remembered_waits_for_no_check_of_others():
+    entrance, free = Entrance(Attempts(Clock())), threading.Event()
+
+    async def run() -> str | TooMany | Busy | None:
+        strangers = [
+            asyncio.create_task(entrance.enter(at(f"user-{n}", f"10.0.1.{n}"), "basic", lambda: free.wait() and None))
+            for n in range(60)
+        ]
+        await asyncio.sleep(0)
+        found = await entrance.enter(at("ada"), "basic", lambda: "checked", lambda: "remembered")
+        free.set()
+        await asyncio.gather(*strangers)
+        return found
+
+    assert asyncio.run(run()) == "remembered"
+
+
+def test_strangers_of_one_address_wait_in_small_numbers_and_others_find_room():
+    attempts, free = Attempts(Clock()), threading.Event()
+    attempts.end(attempts.begin("ada", "10.0.0.1"), right=True)
+    entrance = Entrance(attempts)
+
+    async def run() -> list[object]:
+        waiting = [
+            asyncio.create_task(entrance.enter(at(f"user-{n}"), "basic", lambda: free.wait() and None))
+            for n in range(8)
+        ]
+        await asyncio.sleep(0)
+        refused = await entrance.enter(at("mallory"), "basic", lambda: "checked")
+        late = [
+            asyncio.create_task(entrance.enter(origin, "basic", lambda: "checked"))
+            for origin in (at("vic", "10.0.0.2"), at("ada"))
+        ]
+        await asyncio.sleep(0)
+        free.set()
+        await asyncio.gather(*waiting)
+        return [refused, *await asyncio.gather(*late), await entrance.enter(at("eve"), "basic", lambda: "checked")]
+
+    assert asyncio.run(run()) == [Busy(), "checked", "checked", "checked"]
+
+
+def test_whoever_finds_no_room_hears_503_and_when_to_come_back(tmp_path: Path):
+    identity = local_identity(tmp_path, Clock(), {"auth.configs": users_section(vic="2")})
+    attempts = Attempts(Clock())
+    for n in range(40):
+        attempts.queue.take(f"10.0.1.{n}", is_known=False)
+    with serving(application_of(identity, attempts)) as client:
+        answer = client.get("/own", auth=("vic", "right"))
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+        form = {"username": "vic", "password": "right", "grantType": "password"}
+        assert client.post("/login/portal", data=form).status_code == 503
+        attempts.queue.leave("10.0.1.1", is_known=False)
+        assert client.get("/own", auth=("vic", "right")).status_code == 200
+        attempts.queue.take("10.0.1.1", is_known=False)
+        assert client.get("/own", auth=("vic", "right")).status_code == 200  # it is remembered

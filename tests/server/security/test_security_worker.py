@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -134,3 +134,56 @@ def test_the_page_keeps_the_headers_that_it_chose(clients: list[httpx.Client]):
     found = clients[0].get("/")
     assert found.headers.get_list("content-security-policy") == [page.GUARDED["Content-Security-Policy"]]
     assert found.headers.get_list("cache-control") == ["no-cache"]
+
+
+# ---- changes that want a permission (finding N5)
+
+CHANGE = {"appName": "No", "query": "delete T on T.a == 1"}
+
+
+@contextmanager
+def served(folder: Path, **rest: bool) -> Iterator[list[httpx.Client]]:
+    """The servers of a worker whose node does not run; vic has the role viewers, which has no permission."""
+    auth = users_section(vic="2")
+    content = {
+        "auth.configs": {**auth, "restAPIAuthConfigs": rest},
+        "wso2.transport.http": {"listenerConfigurations": [{"id": "a", "port": 0}]},
+        "siddhi.stores.query.api": {"listenerConfigurations": [{"id": "q", "port": 0}]},
+    }
+    worker = Worker(deployment_of(content), open_home(folder), lambda _said: None)
+    with ExitStack() as running:
+        running.callback(worker._door.identity.close)
+        worker._simulator.start()
+        running.callback(worker._simulator.close)
+        made = []
+        for _what, _listener, server in worker._servers():
+            server.start()
+            running.callback(server.stop)
+            made.append(running.enter_context(asking.client(base_url=f"http://127.0.0.1:{server.port}", timeout=30)))
+        yield made
+
+
+def test_by_default_every_user_may_change_something_as_the_contract_has_it(tmp_path: Path):
+    with served(tmp_path) as (api, query):
+        assert query.post("/stores/query", json=CHANGE, auth=("vic", "right")).status_code == 404
+        assert api.post("/simulation/single", content=b"{}", auth=("vic", "right")).status_code == 500
+
+
+def test_where_changes_need_a_permission_a_user_without_it_asks_and_changes_nothing(tmp_path: Path):
+    vic, ada = ("vic", "right"), ("ada", "right")
+    with served(tmp_path, changesNeedPermission=True) as (api, query):
+        assert (
+            query.post("/stores/query", json={"appName": "No", "query": "from T select a"}, auth=vic).status_code == 404
+        )
+        refused = query.post("/stores/query", json=CHANGE, auth=vic)
+        assert (refused.status_code, "siddhiApp.query.change" in refused.text) == (401, True)
+        refused = api.post("/siddhi-apps/No/query", json=CHANGE, auth=vic)
+        assert refused.status_code == 401
+        refused = api.post("/simulation/single", content=b"{}", auth=vic)
+        assert (refused.status_code, "simulator.single" in refused.text) == (401, True)
+        for app, name in (("SAPP", "siddhiApp.query.change"), ("SIM", "simulator.single")):
+            body = {"appName": app, "permissionString": name}
+            assert api.post("/permissions", json=body, auth=ada).status_code == 200
+            assert api.post("/permissions/roles/2?action=grant", json=body, auth=ada).status_code == 200
+        assert query.post("/stores/query", json=CHANGE, auth=vic).status_code == 404
+        assert api.post("/simulation/single", content=b"{}", auth=vic).status_code == 500

@@ -9,6 +9,7 @@ from servers.emptydatabase import EmptyDatabase
 from sqlalchemy import BigInteger, Boolean, Column, MetaData, Numeric, String, Table, insert, text
 
 from nadi.errors import NadiError
+from nadi.io.reach import Reach
 from nadi.server.simulation.configuration import DatabaseSource
 from nadi.server.simulation.databases import Databases
 
@@ -30,7 +31,7 @@ def table(database: EmptyDatabase) -> Table:
 
 
 def test_tables_columns_and_rows_are_read_whatever_their_names(database: EmptyDatabase, table: Table, tmp_path: Path):
-    read = Databases(tmp_path)
+    read = Databases(tmp_path, Reach())
     read.check(database.address)
     assert read.tables(database.address) == [table.name]
     names = read.columns(database.address, table.name)
@@ -46,7 +47,7 @@ def test_tables_columns_and_rows_are_read_whatever_their_names(database: EmptyDa
 
 
 def test_a_table_that_is_not_listed_is_not_read(database: EmptyDatabase, table: Table, tmp_path: Path):
-    read = Databases(tmp_path)
+    read = Databases(tmp_path, Reach())
     for name in ("other", "information_schema.tables", "sqlite_master", f'"{table.name}"'):
         with pytest.raises(NadiError, match="lists no table"):
             read.columns(database.address, name)
@@ -62,6 +63,6 @@ def test_a_query_that_takes_too_long_is_given_up(
     monkeypatch.setattr("nadi.server.simulation.databases.ANSWERS_WITHIN", 1.0)
     with (
         pytest.raises(NadiError, match=r"CONNECTION_UNAVAILABLE|REFUSED"),
-        Databases(tmp_path)._connected(database.address) as connection,
+        Databases(tmp_path, Reach())._connected(database.address) as connection,
     ):
         connection.execute(text(slow[kind]))

@@ -436,7 +436,7 @@ def test_every_route_says_which_permission_of_the_simulator_it_takes(client: Cli
         "PUT /files/{file}": manage,
         "GET /files": view,
         "DELETE /files/{file}": manage,
-        "POST /connectToDatabase": view,
-        "POST /connectToDatabase/retrieveTableNames": view,
-        "POST /connectToDatabase/{table}/retrieveColumnNames": view,
+        "POST /connectToDatabase": manage,
+        "POST /connectToDatabase/retrieveTableNames": manage,
+        "POST /connectToDatabase/{table}/retrieveColumnNames": manage,
     }

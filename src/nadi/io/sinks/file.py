@@ -7,7 +7,7 @@ new state folder. The file belongs to the sink: what others add to it after the 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from nadi.io.block import lines_of
 from nadi.io.contract import Connector, Delivery, Place, ReadBack, Receipt
 from nadi.io.mappers.csv_sink import CsvSink
 from nadi.io.options import Option, flag
+from nadi.io.reach import Reached
 from nadi.io.registry import SinkKind, map_type
 from nadi.io.sinks import ledger
 from nadi.io.sinks.appender import Appender
@@ -32,14 +33,16 @@ _ENDINGS = {"json": "json", "csv": "csv"}
 class FileSink:
     """Lines into one file."""
 
-    def __init__(self, appender: Appender) -> None:
+    def __init__(self, appender: Appender, check: Callable[[], None]) -> None:
         self._appender = appender
+        self._check = check
 
     def write(self, delivery: Delivery) -> Receipt:
         data = lines_of(delivery.payloads)
         return Receipt(delivery.bucket, delivery.cut, self._appender.hand(delivery.cut, delivery.bucket, data))
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
+        self._check()
         self._appender.take(cut, receipts)
 
     def close(self) -> None:
@@ -49,18 +52,23 @@ class FileSink:
 class FolderSink:
     """Part files into a folder: lines, or whole batches as parquet or Arrow."""
 
-    def __init__(self, parts: Parts, names: Sequence[str], whole: str, header: bytes) -> None:
+    def __init__(
+        self, parts: Parts, names: Sequence[str], whole: str, header: bytes, check: Callable[[], None]
+    ) -> None:
         self._parts = parts
         self._names = list(names)
         self._whole = whole
         self._header = header
+        self._check = check
 
     def write(self, delivery: Delivery) -> Receipt:
+        self._check()
         rows = delivery.batch.select(self._names)
         data = _file_of(rows, self._whole) if self._whole else self._header + lines_of(delivery.payloads)
         return Receipt(delivery.bucket, delivery.cut, self._parts.stage(delivery.cut, delivery.bucket, data))
 
     def commit(self, cut: int, receipts: Sequence[Receipt]) -> None:
+        self._check()
         self._parts.commit(cut, [str(r.content["name"]) for r in receipts])
 
     def close(self) -> None:
@@ -104,7 +112,9 @@ def open_file_sink(connector: Connector, place: Place) -> FileSink | FolderSink:
     header = names + b"\n" if names is not None else b""
     if not is_folder:
         append, notes = flag(connector.options, "append", True), kept if place.shared else None
-        return FileSink(Appender(folder, Path(path), append, header, output=True, notes=notes))
+        return FileSink(
+            Appender(folder, Path(path), append, header, output=True, notes=notes), _checked(connector, place)
+        )
     whole = _WHOLE.get(kind, "")
     return FolderSink(
         Parts(
@@ -113,7 +123,24 @@ def open_file_sink(connector: Connector, place: Place) -> FileSink | FolderSink:
         connector.schema.names,
         whole,
         header,
+        _checked(connector, place),
     )
+
+
+def _checked(connector: Connector, place: Place) -> Callable[[], None]:
+    """What to call before the target is touched: it may have become a link since the sink was opened. Errors: PATH_NOT_ALLOWED."""
+    where = f"@sink of {connector.stream} (file)"
+
+    def check() -> None:
+        for one in _reaches(connector):
+            place.reach.check(where, one)
+
+    return check
+
+
+def _reaches(connector: Connector) -> tuple[Reached, ...]:
+    path, is_folder = _location(connector)
+    return (Reached("dir.uri" if is_folder else "file.uri", path),)
 
 
 def _ask(connector: Connector) -> None:
@@ -153,6 +180,7 @@ KIND = SinkKind(
     open=open_file_sink,
     sole=lambda connector: _location(connector)[0],
     ask=_ask,
+    reaches=_reaches,
     read_back=_read_back,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,

@@ -26,6 +26,7 @@ import httpx
 
 from nadi.errors import error
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io.authorities import authorities
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.options import Option
 from nadi.io.registry import SinkKind, map_type, mapper_kind
@@ -221,7 +222,8 @@ def _open(connector: Connector, place: Place) -> Sink:
     )
     user = options.get("basic.auth.username")
     auth = (user, options.get("basic.auth.password", "")) if user else None
-    client = httpx.Client(auth=auth, timeout=ANSWER_WITHIN, limits=httpx.Limits(max_connections=64))
+    limits = httpx.Limits(max_connections=64)
+    client = httpx.Client(auth=auth, timeout=ANSWER_WITHIN, limits=limits, verify=authorities())
     return HttpSink(target, client, connector, place)
 
 

@@ -267,7 +267,7 @@ def _in_time(call: Callable[[], object], within: float) -> None:
 
 def _open(connector: Connector, place: Place) -> Sink:
     _check(connector, connector.map.span)
-    kafkaproperties.check_files(connector, place.files)
+    kafkaproperties.check_files(connector, place.reach.files)
     return KafkaSink(connector, place)
 
 
@@ -296,6 +296,7 @@ KIND = SinkKind(
     ),
     _open,
     check=_check,
+    reaches=kafkaproperties.reaches,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,
         why="the rows of a batch and its number are written in one transaction",

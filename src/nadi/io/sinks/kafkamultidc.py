@@ -106,7 +106,7 @@ def _passed_on(connector: Connector) -> dict[str, str]:
 
 
 def _open(connector: Connector, place: Place) -> Sink:
-    kafkaproperties.check_files(connector, place.files)
+    kafkaproperties.check_files(connector, place.reach.files)
     names = addresses(connector)
     known = Known()
 
@@ -143,6 +143,7 @@ KIND = SinkKind(
     _open,
     check=_check,
     turns=turns,
+    reaches=kafkaproperties.reaches,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,
         why="in each centre that is there: the rows of a batch and its number are written in one transaction",

@@ -28,6 +28,7 @@ from nadi.errors import NOWHERE, NadiError, Span, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.jetstream import MESSAGE_ID, Outgoing, Stream, find_stream, publish_all
 from nadi.io.natsclient import NatsClient
+from nadi.io.natsreach import reaches
 from nadi.io.registry import SinkKind
 from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
@@ -295,6 +296,7 @@ KIND = SinkKind(
     CONNECTION_OPTIONS,
     _open,
     check=_check,
+    reaches=reaches,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,
         why="messages carry their numbers, and after a failure the tail of the stream is read for those that are there",

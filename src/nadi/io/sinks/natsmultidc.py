@@ -14,6 +14,7 @@ from nadi.errors import NadiError, Span, error
 from nadi.io.centreoptions import addresses, at_centre
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.jetstream import MESSAGE_ID, Outgoing
+from nadi.io.natsreach import reaches_of_centres
 from nadi.io.options import Option
 from nadi.io.registry import SinkKind
 from nadi.io.sinks import centres, ledger
@@ -171,6 +172,7 @@ KIND = SinkKind(
     _open,
     check=_check,
     turns=turns,
+    reaches=reaches_of_centres,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,
         why="in each centre that is there: messages carry their numbers, and after a failure the tail of the stream is read for those that are there",

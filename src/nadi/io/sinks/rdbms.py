@@ -16,13 +16,15 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from nadi.databases import Address, connect, make_tables, passes, translated
 from nadi.errors import NadiError, Span, did_you_mean, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
+from nadi.io.databasereach import reached
 from nadi.io.options import Option
+from nadi.io.reach import Reached
 from nadi.io.registry import SinkKind, map_type
 from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
@@ -139,7 +141,19 @@ def _entered(connection: Connection, made_by: str, cut: int) -> bool:
 
 def _open(connector: Connector, place: Place) -> Sink:
     address, who, operation = _target(connector)
-    return RdbmsSink(connector, place, connect(address), who, operation)
+    where, engine = f"@sink of {connector.stream} (rdbms)", connect(address)
+
+    @event.listens_for(engine, "do_connect")
+    def check(*_asked: object) -> None:
+        """Before each connection: a file may have become a link."""
+        for one in _reaches(connector):
+            place.reach.check(where, one)
+
+    return RdbmsSink(connector, place, engine, who, operation)
+
+
+def _reaches(connector: Connector) -> tuple[Reached, ...]:
+    return reached(_target(connector)[0], "url" if connector.options.get("url") else "jdbc.url")
 
 
 def _check(connector: Connector, _span: Span) -> None:
@@ -221,6 +235,7 @@ KIND = SinkKind(
     _open,
     check=_check,
     ask=_ask,
+    reaches=_reaches,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,
         why="the rows of a batch and its number are written in one transaction",

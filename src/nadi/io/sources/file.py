@@ -28,6 +28,7 @@ from nadi.io.contract import Connector, Messages, Place
 from nadi.io.filebell import LOOK_EVERY, FolderBell
 from nadi.io.mappers.unreadable import UNREADABLE
 from nadi.io.options import Option, check_options, flag, integer
+from nadi.io.reach import Reached
 from nadi.io.registry import Before, SourceKind
 from nadi.io.sources.file_index import NO_TIME, Index, Reader
 from nadi.io.sources.file_manifest import Entry, EntryNotes, Manifest, check_unchanged, edges_of
@@ -63,6 +64,7 @@ class FileLog:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._where = _location(connector)
+        self._reach, self._said = place.reach, f"@source of {connector.stream} (file)"
         self._one = "file.uri" in connector.options and not glob.has_magic(self._where)
         self._until_end = flag(connector.options, "until.end", False)
         self._settle = integer(connector.options, "file.settle", 0 if self._until_end else 1000)
@@ -120,6 +122,7 @@ class FileLog:
         """The rows of [start, end). Errors: FILE_CHANGED."""
         self._catch_up(end)
         for entry in self._manifest.between(start, end):
+            self._check_reach(entry.path)
             check_unchanged(entry)
             self._ensure_index(entry)
             first, last = max(start, entry.first) - entry.first, min(end, entry.end) - entry.first
@@ -153,6 +156,7 @@ class FileLog:
         """Make the index of a file that another node has made part of the log. Errors: FILE_CHANGED."""
         if self._manifest.has_index(entry):
             return
+        self._check_reach(entry.path)
         check_unchanged(entry)
         path, before = Path(entry.path), self._manifest.entries[entry.number - 1] if entry.number else None
         index = self._reader.index(path)
@@ -223,7 +227,12 @@ class FileLog:
         at = min(self._seen[path][2] + quiet, now + found.st_mtime + quiet - self._wall())
         return at if at > now else now + LOOK_EVERY
 
+    def _check_reach(self, path: str) -> None:
+        """Whether apps may reach a file that is there now: it may have become a link. Errors: PATH_NOT_ALLOWED."""
+        self._reach.check_path(self._said, "file", path)
+
     def _add(self, path: Path) -> None:
+        self._check_reach(str(path))
         if not os.access(path, os.R_OK):
             raise error("INPUT_UNREADABLE", path=path, reason="permission denied")
         before = path.stat()
@@ -310,6 +319,11 @@ def _check(connector: Connector, _span: Span) -> None:
     _location(connector)
 
 
+def _reaches(connector: Connector) -> tuple[Reached, ...]:
+    where, option = _location(connector), "file.uri" if connector.options.get("file.uri") else "dir.uri"
+    return (Reached(option, _fixed_part(where)),)
+
+
 def _take_over(source: Connector, place: Place, before: Before) -> None:
     """Number the rows of files as those before did. Errors: CONNECTION_UNAVAILABLE, REFUSED."""
     notes = EntryNotes(source, place)
@@ -325,6 +339,7 @@ KIND = SourceKind(
     begins=lambda _source: "with the first row of what is there",
     check=_check,
     take_over=_take_over,
+    reaches=_reaches,
     traits=SourceTraits(
         endless=False,
         divided=Divided.WHOLE,

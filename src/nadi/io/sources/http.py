@@ -31,6 +31,7 @@ from nadi.io.namedfiles import check_named
 from nadi.io.natsclient import shared
 from nadi.io.options import Option, integer
 from nadi.io.postserver import PostServer
+from nadi.io.reach import Reached
 from nadi.io.registry import SourceKind, make_source_mapper
 from nadi.io.seen import Bounds
 from nadi.io.sources.http_endpoint import HttpEndpoint, login
@@ -156,7 +157,7 @@ class HttpIngress:
         """Errors: OPTION_INVALID, OPTION_MISSING, FILE_NOT_ALLOWED, SERVER_NOT_STARTED, those of a key store."""
         self._address = address(connector, place)
         if self._address.store is not None:
-            check_named(_where(connector), "https.keystore.file", str(self._address.store.file), place.files)
+            check_named(_where(connector), "https.keystore.file", str(self._address.store.file), place.reach.files)
         journal = open_journal(place.journal, place.identity, place.listening.limits.behind)
         mapper = make_source_mapper(connector)
         login(connector)
@@ -227,6 +228,11 @@ def _check(connector: Connector, _span: Span) -> None:
     _bounds(connector)
 
 
+def _reaches(connector: Connector) -> tuple[Reached, ...]:
+    found = address(connector, Place("", Path())).store
+    return () if found is None else (Reached("https.keystore.file", named=str(found.file)),)
+
+
 KIND = SourceKind(
     (
         Option(LISTENS.option),
@@ -248,6 +254,7 @@ KIND = SourceKind(
     begins=lambda _source: "with the first message that it takes",
     check=_check,
     address=address,
+    reaches=_reaches,
     traits=SourceTraits(
         endless=True,
         divided=Divided.SENT,

@@ -404,7 +404,7 @@ def check_start(connector: Connector, span: Span = NOWHERE) -> None:
 
 def _open(connector: Connector, place: Place) -> Log:
     _check(connector, connector.map.span)
-    kafkaproperties.check_files(connector, place.files)
+    kafkaproperties.check_files(connector, place.reach.files)
     return KafkaLog(connector, place)
 
 
@@ -427,6 +427,7 @@ KIND = SourceKind(
     identity=("topic.list", "partition.no.list"),
     begins=_begins,
     check=_check,
+    reaches=kafkaproperties.reaches,
     traits=SourceTraits(
         endless=True,
         divided=Divided.SHARES,

@@ -37,7 +37,7 @@ def _at(connector: Connector, address: str) -> Connector:
 
 
 def _ingress(connector: Connector, place: Place) -> Ingress:
-    kafkaproperties.check_files(connector, place.files)
+    kafkaproperties.check_files(connector, place.reach.files)
     found = [centres.Centre(address, partial(_log, _at(connector, address), place)) for address in addresses(connector)]
     return centres.ingress(connector, place, found)
 
@@ -73,6 +73,7 @@ KIND = SourceKind(
     identity=("topic", "partition.no"),
     begins=lambda _source: "with the first message that it takes",
     check=_check,
+    reaches=kafkaproperties.reaches,
     traits=replace(OF_CENTRES, topics=Topics(("topic",))),
     loops=(KAFKA_LOOPS,),
 )

@@ -21,6 +21,7 @@ from nadi.errors import Span, error
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, find_stream, stream_config, token
 from nadi.io.natsclient import NatsClient, shared
+from nadi.io.natsreach import reaches
 from nadi.io.options import Option
 from nadi.io.registry import SourceKind
 from nadi.io.retention import Retention
@@ -233,6 +234,7 @@ KIND = SourceKind(
     identity=("destination", "subject"),
     begins=_begins,
     check=_check,
+    reaches=reaches,
     traits=SourceTraits(
         endless=True,
         divided=Divided.SHARES,

@@ -10,6 +10,7 @@ from functools import partial
 from nadi.errors import Span
 from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre
 from nadi.io.contract import Connector, Ingress, Log, Place
+from nadi.io.natsreach import reaches_of_centres
 from nadi.io.options import Option
 from nadi.io.registry import SourceKind
 from nadi.io.sources import centres
@@ -62,6 +63,7 @@ KIND = SourceKind(
     identity=("destination", "subject"),
     begins=lambda _source: "with the first message that it takes",
     check=_check,
+    reaches=reaches_of_centres,
     traits=OF_CENTRES,
     loops=(),
 )

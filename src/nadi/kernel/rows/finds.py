@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any
 
 from nadi.errors import error
 from nadi.kernel.rows.compile import ROW, compile_condition, compile_row, compile_values
@@ -24,6 +26,9 @@ from nadi.plan.nodes import (
     SingleInput,
     Table,
 )
+
+GOES_ON: ContextVar[Callable[[], object] | None] = ContextVar("goes_on", default=None)
+"""What a find calls before it looks at a row, so that it can be ended by an error; None where nobody waits for it."""
 
 _TIMESTAMP = -1
 """Rows that are found have no time of their own."""
@@ -75,7 +80,7 @@ def matching(question: OnDemand, wiring: Wiring) -> list[Row]:
     rows = _rows(question, wiring)
     if question.on is None:
         return list(rows)
-    on = compile_condition(question.on, wiring.flow, wiring.searched)
+    on = _watched(compile_condition(question.on, wiring.flow, wiring.searched))
     if table is None:
         return [row for row in rows if on((), row)]
     columns, values = lookup_of(question.on, table.table)
@@ -107,5 +112,29 @@ def _selected(question: OnDemand, schema: Schema, rows: Chunk, wiring: Wiring) -
         question.selection,
         ReturnEvents(Events.CURRENT),
     )
-    Selector(query, flow, wiring.searched, found.extend).process(rows)
+    Selector(query, flow, wiring.searched, found.extend).process(rows if GOES_ON.get() is None else _Watched(rows))
     return found
+
+
+def _watched(on: Callable[[Row, Row], Any]) -> Callable[[Row, Row], Any]:
+    """A condition that asks before each row whether the find goes on."""
+    goes_on = GOES_ON.get()
+    if goes_on is None:
+        return on
+
+    def asked(left: Row, row: Row) -> Any:
+        goes_on()
+        return on(left, row)
+
+    return asked
+
+
+class _Watched(list[Event]):
+    """Rows before each of which somebody is asked whether the find goes on."""
+
+    def __iter__(self) -> Iterator[Event]:
+        goes_on = GOES_ON.get()
+        for event in super().__iter__():
+            if goes_on is not None:
+                goes_on()
+            yield event

@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
+from nadi.framestack import with_room
 from nadi.pipeline.hosting.turns import Turns
 
 Receipt = dict[str, Any]
@@ -80,7 +81,7 @@ class Jobs:
 
     def _do(self, job: Job, work: Callable[[], Receipt]) -> None:
         try:
-            told = work()
+            told = with_room(work)
         except BaseException as reason:
             with self._lock:
                 job.result.set_exception(reason)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from nadi.errors import error
 from nadi.kernel.contract import Kernel
+from nadi.kernel.rows.finds import GOES_ON
 from nadi.pipeline.cutting.restored import begin_parts
 from nadi.pipeline.cutting.seeds import seed_parts
 from nadi.pipeline.executor.delivery import Delivery
@@ -27,6 +30,26 @@ from nadi.pipeline.inputs.rangereader import Input, Read, open_input, read_range
 from nadi.pipeline.inputs.ranges import Range
 from nadi.pipeline.spec import AppSpec, planned
 from nadi.pipeline.statelog.lines import POLICY
+
+
+@contextmanager
+def _in_time(spec: AppSpec) -> Iterator[None]:
+    """End a find that takes too long: meanwhile the bucket stands still. Errors: QUERY_TOO_LONG."""
+    until = time.monotonic() + spec.query_within / 1000
+
+    def goes_on() -> None:
+        if time.monotonic() > until:
+            raise error("QUERY_TOO_LONG", app=spec.app, ms=f"{spec.query_within:,}")
+
+    if not spec.query_within:
+        yield
+        return
+    before = GOES_ON.set(goes_on)
+    try:
+        yield
+    finally:
+        GOES_ON.reset(before)
+
 
 ROWS = msgspec.msgpack.Encoder(enc_hook=str)  # objects as their text
 
@@ -141,7 +164,8 @@ class LiveApp:
                 return Frame({"need": "kernel"}, [])
             question = self._engine.plan_on_demand(self._app, head["text"])
             given = [tuple(row) for row in unpack(parts[0])] if parts else None
-            rows = live.kernel.find(question) if given is None else live.kernel.select(question, given)
+            with _in_time(self.spec):
+                rows = live.kernel.find(question) if given is None else live.kernel.select(question, given)
         return Frame({"ok": True}, [memoryview(ROWS.encode(rows))])
 
     # ---- housekeeping

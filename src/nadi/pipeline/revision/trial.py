@@ -97,7 +97,7 @@ def try_out(wish: Wish) -> None:
     """
     spec = wish.spec
     engine, registry = spec.load_engine(), spec.load_connectors()
-    app = runnable(AppText(spec.text, variables=spec.variables), engine, registry, spec.properties)
+    app = runnable(AppText(spec.text, variables=spec.variables), engine, registry, spec.properties, spec.reach)
     if spec.apart:
         check_apart(app, registry, bool(spec.journal))
     before = [ancestor.plan() for ancestor in wish.ancestors]

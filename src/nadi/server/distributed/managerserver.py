@@ -26,6 +26,7 @@ from nadi.cluster.sqlstore import SqlStore
 from nadi.config.deployment import MANAGER_HTTP, MANAGER_HTTPS
 from nadi.config.deployment import Deployment as Configured
 from nadi.config.places import DataSource
+from nadi.config.settings import read_settings
 from nadi.databases import Address
 from nadi.errors import error
 from nadi.errors.redaction import redacted
@@ -54,6 +55,7 @@ from nadi.server.frontdoor import FrontDoor, Say
 from nadi.server.home import Home, make_folder
 from nadi.server.lastrevision import last_revision
 from nadi.server.preparation import AppPreparation
+from nadi.server.quota import Quota
 from nadi.server.reporters import statistics_for
 from nadi.server.rest import (
     clusterchanges,
@@ -254,6 +256,8 @@ class ClusterManager:
     def _routes(self, answers: nodemessages.Answers) -> FastAPI:
         identity, cluster = self._door.identity, self._configured.sections.cluster
         measured = ClusterStatistics(self._coordination.submit, self._network, self._apps.look)
+        most = read_settings(self._configured.conf).apps_user
+        quota = Quota(self._home.owners, most, self._apps.names)
         made = make_routes(
             "nadi manager",
             [
@@ -264,7 +268,7 @@ class ClusterManager:
                 statistics.app_routes(self._apps, measured),  # before those of an app that has any name
                 elements.routes(self._apps, self._preparation, lambda text: redacted(text, self._configured.secrets)),
                 clusterrevisions.routes(self._upkeep),
-                siddhiapps.routes(self._apps),
+                siddhiapps.routes(self._apps, quota),
                 storequery.routes(self._apps),
                 clusterchanges.routes(self._apps),
                 node_routes(self._facts, "manager"),

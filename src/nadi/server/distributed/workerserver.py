@@ -70,6 +70,8 @@ class ClusterWorker:
             stays=True,
             updates=True,
             certificate=self._door.certificate,
+            home=home.folder,
+            closed=home.closed(deployment),
         )
         self._statistics = statistics_for(deployment, options, home.folder)
         self._preparation = AppPreparation(options, sections.own.variables, deployment.refs)

@@ -29,6 +29,7 @@ from nadi.server.apperrors import AppErrors
 from nadi.server.appfiles import AppFiles
 from nadi.server.applog import AppLog
 from nadi.server.apps import AppNotThere, Apps
+from nadi.server.claims import Claims
 from nadi.server.deployer import Deployer
 from nadi.server.distributed.loopthread import LoopThread
 from nadi.server.distributed.membership import incarnation, trusted_of
@@ -55,6 +56,7 @@ from nadi.server.pair.sharedfiles import SharedFiles
 from nadi.server.pair.sharedsecret import secret_of
 from nadi.server.pair.sync import Parts, Sync, keys_of
 from nadi.server.preparation import AppPreparation
+from nadi.server.quota import Quota
 from nadi.server.reporters import statistics_for
 from nadi.server.rest import page, pair, simulation
 from nadi.server.rest.node import NodeFacts
@@ -94,6 +96,8 @@ class PairWorker:
             standby=True,
             updates=True,
             certificate=self._door.certificate,
+            home=home.folder,
+            closed=home.closed(deployment),
         )
         self._statistics = statistics_for(deployment, options, home.folder)
         self._preparation = AppPreparation(options, sections.own.variables, deployment.refs)
@@ -125,7 +129,7 @@ class PairWorker:
             lambda: self._texts.by_hand,
         )
         self._statistics.feed(SyncMeters(self._sync.counters))
-        self._simulator = make_simulator(home.deployment, AppTargets(self._apps))
+        self._simulator = make_simulator(home.deployment, AppTargets(self._apps), reach=options.reach())
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
         self._digest = places.digest_of(deployment)
         self._said = ""
@@ -262,7 +266,8 @@ class PairWorker:
     def active(self, token: int) -> ActiveRole:
         """What there is while this node is active."""
         files = SharedFiles(self._home.apps, LARGEST_APP, self, self._texts)
-        deployer = Deployer(files, self._preparation, self._deployment.sections.deployment.update_interval)
+        claims = Claims(self._home.addresses, self._preparation.addresses)
+        deployer = Deployer(files, self._preparation, self._deployment.sections.deployment.update_interval, claims)
         deployer.tell(self._simulator.wake)
         host = OwnedHost(self._node, token, self._statistics.enter, self._preparation.name_in)
         apps = Apps(self._home, files, deployer, self._node, self._preparation, self._statistics.asked)
@@ -319,6 +324,7 @@ class PairWorker:
             statistics=self._statistics,
             facts=self._facts,
             last_revision=lambda: last_revision(persistence, state),
+            quota=Quota(self._home.owners, self._options.settings().apps_user, self._apps.names),
             pair=self._pairing,
             pass_on=self._pass_on,
         )

@@ -34,7 +34,7 @@ from nadi.server.rest.loginanswers import (
 )
 from nadi.server.security.attempts import Attempts
 from nadi.server.security.audit import Origin, note
-from nadi.server.security.entrance import Entrance, TooMany
+from nadi.server.security.entrance import Busy, Entrance, TooMany
 from nadi.server.security.permissions import EVERYBODY
 from nadi.server.security.providers import Login, Provider, SingleSignOn, Slower
 from nadi.server.security.requests import Bearer, authorization, cookie, is_foreign, only
@@ -102,6 +102,8 @@ class LoginApi:
         found = await self._entrance.enter(
             origin, "password", lambda: self._provider.begin(form.username, form.password, app, form.app_id)
         )
+        if isinstance(found, Busy):
+            raise Refused(503, TOO_MANY, "Too many passwords wait to be checked.", {"Retry-After": str(found.seconds)})
         if isinstance(found, TooMany):
             raise Refused(429, TOO_MANY, "Too many wrong passwords.", {"Retry-After": str(found.seconds)})
         if found is None:
@@ -180,7 +182,7 @@ class LoginApi:
 
 def routes(api: LoginApi) -> APIRouter:
     """The paths; the guard has to let strangers through to them."""
-    found = APIRouter(tags=["Login"], dependencies=[EVERYBODY], responses=declared(400, 401, 429, 500))
+    found = APIRouter(tags=["Login"], dependencies=[EVERYBODY], responses=declared(400, 401, 429, 500, 503))
 
     @found.get("/login/auth-type", summary="How to log in")
     async def auth_type() -> dict[str, str]:

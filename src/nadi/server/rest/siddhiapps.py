@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from nadi.errors import NadiError
 from nadi.server.apps import AppExists, AppNotThere, NodeApps, Saved
+from nadi.server.quota import Quota
 from nadi.server.rest.answers import FILE_PROCESSING, VALIDATION, coded, declared, message, no_app
 from nadi.server.rest.storequery import Question, answered, note_change
 from nadi.server.security.changes import about
-from nadi.server.security.permissions import SAPP, SIGNED_IN, needs
+from nadi.server.security.permissions import SAPP, SIGNED_IN, caller_of, needs
+from nadi.server.security.users import User
 
 SIDDHI = {"requestBody": {"required": True, "content": {"text/plain": {"schema": {"type": "string"}}}}}
 """A body of Siddhi, for the OpenAPI document: it is read as it comes."""
@@ -27,21 +31,21 @@ OF_MANAGERS = {"APPS_FROM_MANAGER", "REVISIONS_FROM_MANAGER"}
 VIEW, MANAGE = [needs(SAPP.view, SAPP.manage)], [needs(SAPP.manage)]
 
 
-def routes(apps: NodeApps) -> APIRouter:
-    """The paths."""
+def routes(apps: NodeApps, quota: Quota | None = None) -> APIRouter:
+    """The paths. `quota`: how many apps a user may have."""
     found = APIRouter(prefix="/siddhi-apps", tags=["Siddhi apps"], responses=declared(400, 401, 503))
 
     @found.post(
         "",
         status_code=201,
-        responses=declared(409, 500),
+        responses=declared(403, 409, 500),
         dependencies=MANAGE,
         openapi_extra=SIDDHI,
         summary="Deploy an app",
     )
     async def deploy(request: Request) -> Response:
         try:
-            saved = await run_in_threadpool(apps.deploy, await request.body())
+            saved = await run_in_threadpool(_within, quota, user_of(request), apps.deploy, await request.body())
         except AppExists as taken:
             about(request, taken.name)
             return message(409, f"There is a Siddhi App with the same name already: {taken.name}", "conflict")
@@ -52,7 +56,7 @@ def routes(apps: NodeApps) -> APIRouter:
 
     @found.put(
         "",
-        responses={**declared(500), 201: {"description": "The app is new"}},
+        responses={**declared(403, 500), 201: {"description": "The app is new"}},
         dependencies=MANAGE,
         openapi_extra=SIDDHI,
         summary="Deploy an app, or update it in place",
@@ -62,7 +66,7 @@ def routes(apps: NodeApps) -> APIRouter:
         try:
             if dryRun:
                 return JSONResponse(await run_in_threadpool(apps.plan, body))
-            saved = await run_in_threadpool(apps.update, body)
+            saved = await run_in_threadpool(_within, quota, user_of(request), apps.update, body)
         except NadiError as reason:
             return _refused(reason)
         about(request, saved.name)
@@ -130,6 +134,23 @@ def routes(apps: NodeApps) -> APIRouter:
     return found
 
 
+def user_of(request: Request) -> User | None:
+    """Who asks; None where nobody had to say so."""
+    caller = caller_of(request)
+    return None if caller is None else caller.user
+
+
+def _within(quota: Quota | None, user: User | None, save: Callable[[bytes], Saved], body: bytes) -> Saved:
+    """Save an app, if its user may have one more. Errors: APPS_TOO_MANY, those of saving it."""
+    if quota is None:
+        return save(body)
+    with quota.one_more(user, body):
+        saved = save(body)
+        if not saved.existed:
+            quota.note(user, saved.name)
+        return saved
+
+
 def _saved(saved: Saved) -> Response:
     headers = {} if saved.existed else {"Location": f"siddhi-apps//{saved.name}"}
     told = "Siddhi App saved successfully and will be deployed in next deployment cycle"
@@ -139,6 +160,8 @@ def _saved(saved: Saved) -> Response:
 
 
 def _refused(reason: NadiError, otherwise: int = 400) -> Response:
+    if reason.condition == "APPS_TOO_MANY":
+        return coded(403, VALIDATION, str(reason))
     return of_managers(reason) or later(reason) or _failed(reason, otherwise)
 
 

@@ -23,7 +23,7 @@ from nadi.errors import NadiError, error
 from nadi.server.rest.answers import declared
 from nadi.server.rest.limits import TOO_LARGE
 from nadi.server.security.changes import changes
-from nadi.server.security.permissions import SIGNED_IN, SIM, needs
+from nadi.server.security.permissions import SIGNED_IN, SIM, SINGLE_EVENT, Needed, needs
 from nadi.server.simulation.configuration import address_of, json_object
 from nadi.server.simulation.csvfiles import LARGEST, CsvFiles
 from nadi.server.simulation.simulations import ACTIONS
@@ -54,6 +54,7 @@ FORM = {
         },
     }
 }
+MAY_SEND = Needed((SINGLE_EVENT, SIM.manage))
 VIEW, MANAGE = [needs(SIM.view, SIM.manage)], [needs(SIM.manage)]
 
 
@@ -77,6 +78,7 @@ def _single(found: APIRouter, simulator: Simulator) -> None:
     )
     async def single(request: Request) -> Response:
         body = await request.body()
+        await run_in_threadpool(MAY_SEND.also, request)
         changes(request, "an event")
         return await _answer(lambda: _send(simulator, body))
 
@@ -199,7 +201,7 @@ def _databases(found: APIRouter, simulator: Simulator) -> None:
     @found.post(
         "/connectToDatabase",
         responses=declared(500),
-        dependencies=VIEW,
+        dependencies=MANAGE,
         openapi_extra=TEXT,
         summary="Try to connect to a database",
     )
@@ -215,7 +217,7 @@ def _databases(found: APIRouter, simulator: Simulator) -> None:
 
     @found.post(
         "/connectToDatabase/retrieveTableNames",
-        dependencies=VIEW,
+        dependencies=MANAGE,
         openapi_extra=TEXT,
         summary="The tables of a database",
     )
@@ -225,7 +227,7 @@ def _databases(found: APIRouter, simulator: Simulator) -> None:
 
     @found.post(
         "/connectToDatabase/{table}/retrieveColumnNames",
-        dependencies=VIEW,
+        dependencies=MANAGE,
         openapi_extra=TEXT,
         summary="The columns of a table",
     )

@@ -14,7 +14,9 @@ from nadi.server.apps import NodeApps
 from nadi.server.rest.answers import coded, declared
 from nadi.server.rest.bodies import Body
 from nadi.server.security.changes import changes
-from nadi.server.security.permissions import SIGNED_IN
+from nadi.server.security.permissions import QUERY_CHANGE, SAPP, SIGNED_IN, Needed
+
+MAY_CHANGE = Needed((QUERY_CHANGE, SAPP.manage))
 
 FAILED = 1  # the only code of this API
 
@@ -52,8 +54,9 @@ def routes(apps: NodeApps) -> APIRouter:
 
 
 def note_change(request: Request, app: str, question: Question) -> None:
-    """Have a query that changes something in the audit log: it takes no permission."""
+    """Have a query that changes something in the audit log, and only from those that may. May wait for a database. Errors: NotPermitted."""
     if is_change(question.query):
+        MAY_CHANGE.also(request)
         changes(request, f"query {app}")
 
 

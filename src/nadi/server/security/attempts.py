@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nadi.server.security.allowances import Allowance
+from nadi.server.security.queue import Queue
 
 FREE = 5  # wrong passwords in a row that cost nothing
 FIRST, LONGEST = 1.0, 60.0  # seconds that the one after has to wait, and at most; each time twice as long
@@ -48,7 +49,13 @@ class Attempts:
         self._counts: OrderedDict[str, _Count] = OrderedDict()
         self._known: OrderedDict[str, float] = OrderedDict()
         self._addresses = Allowance(of_address, clock)
+        self.queue = Queue()
         self._lock = threading.Lock()
+
+    def is_known(self, user: str, address: str) -> bool:
+        """Whether a user's password was right at an address within a day."""
+        with self._lock:
+            return self._known.get(_key(user, address), 0.0) > self._clock()
 
     def begin(self, user: str, address: str) -> Attempt:
         """An attempt, to be ended by `end` or `leave` where it may be made.

@@ -27,6 +27,13 @@ class TooMany:
     seconds: int
 
 
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Too many wait for a password to be checked; come back after some seconds."""
+
+    seconds: int = 2
+
+
 class Entrance:
     """See the module's text."""
 
@@ -35,9 +42,25 @@ class Entrance:
         self._clock = clock
         self._noted: OrderedDict[tuple[str, str], float] = OrderedDict()
 
-    async def enter(self, origin: Origin, grant: str, check: Callable[[], T | None]) -> T | TooMany | None:
-        """What `check` finds for the user of `origin`; None where name or password are wrong. Errors: those of `check`."""
-        return await asyncio.get_running_loop().run_in_executor(None, self._enter, origin, grant, check)
+    async def enter(
+        self,
+        origin: Origin,
+        grant: str,
+        check: Callable[[], T | None],
+        remembered: Callable[[], T | None] = lambda: None,
+    ) -> T | TooMany | Busy | None:
+        """What `check` finds for the user of `origin`; None where name or password are wrong. What is `remembered`, which takes no time, waits for nobody.
+        Errors: those of `check`."""
+        if remembered() is not None:
+            return self._enter(origin, grant, remembered)
+        queue, is_known = self._attempts.queue, self._attempts.is_known(origin.user, origin.address)
+        if not queue.take(origin.address, is_known):
+            note("login", origin, "busy", grant=grant)
+            return Busy()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(queue.threads, self._enter, origin, grant, check)
+        finally:
+            queue.leave(origin.address, is_known)
 
     def _enter(self, origin: Origin, grant: str, check: Callable[[], T | None]) -> T | TooMany | None:
         # looked at here and not before: those who wait for a thread would all see the same count

@@ -7,6 +7,7 @@
 | 403 | a page of another origin wants to change something with what the browser of a user keeps |
 | 429 | too many wrong passwords for this name or from this address, or tokens that an identity provider does not know; `Retry-After` says when to come back |
 | 500 | the identity provider cannot be asked |
+| 503 | too many passwords wait to be checked, or too many of this address |
 
 `Bearer` takes a whole token, or its first half where the cookie `HID` has the second. Paths that match a pattern of `restAPIAuthConfigs.exclude` and those
 that are open to all need none. Who asks is in the scope's state as `caller`; what a user may do is up to each route (`nadi.server.security.permissions`).
@@ -28,7 +29,7 @@ from nadi.server.rest.answers import send_text
 from nadi.server.rest.limits import drain
 from nadi.server.security.attempts import Attempts
 from nadi.server.security.audit import Origin, note
-from nadi.server.security.entrance import BASIC, Entrance, TooMany
+from nadi.server.security.entrance import BASIC, Busy, Entrance, TooMany
 from nadi.server.security.permissions import CALLER, Caller, Grants
 from nadi.server.security.providers import Slower
 from nadi.server.security.requests import SAFE, Basic, Bearer, authorization, cookie, is_foreign
@@ -44,6 +45,9 @@ class Passwords(Protocol):
 
     def login(self, name: str, password: str) -> User | None:
         """The user of this name and password; None where there is none. May wait. Errors: PROVIDER_UNAVAILABLE."""
+
+    def remembered(self, name: str, password: str) -> User | None:
+        """The user, where the password was right a moment ago; None where that is to be checked. Never waits."""
 
 
 class Tokens(Protocol):
@@ -136,7 +140,12 @@ class Guard:
         return MALFORMED
 
     async def _by_password(self, name: str, password: str, origin: Origin) -> User | Refusal:
-        found = await self._entrance.enter(origin, BASIC, lambda: self._users.login(name, password))
+        users = self._users
+        found = await self._entrance.enter(
+            origin, BASIC, lambda: users.login(name, password), lambda: users.remembered(name, password)
+        )
+        if isinstance(found, Busy):
+            return Refusal(503, "Too many passwords wait to be checked.", {"Retry-After": str(found.seconds)})
         if isinstance(found, TooMany):
             return Refusal(429, "Too many wrong passwords.", {"Retry-After": str(found.seconds)})
         return WRONG if found is None else found

@@ -16,7 +16,7 @@ from nadi.server.security.external.idtokens import IdTokens
 from nadi.server.security.external.provider import ExternalProvider
 from nadi.server.security.external.service import Service
 from nadi.server.security.grants import AllGranted, PermissionStore, engine_of, open_permissions
-from nadi.server.security.permissions import Grants
+from nadi.server.security.permissions import Grants, OpenChanges
 from nadi.server.security.providers import LocalProvider, Provider, SingleSignOn
 from nadi.server.security.sessions import Sessions
 from nadi.server.security.users import make_users
@@ -52,6 +52,8 @@ def make_identity(folder: Path, deployment: Deployment) -> Identity:
     auth, configured = deployment.sections.auth, deployment.sections.permissions
     store = open_permissions(folder, _source(deployment, configured.datasource_name, PERMISSIONS_DB, _PERMISSIONS))
     grants: Grants = AllGranted() if configured.is_permission_disabled else store
+    if not auth.rest.changes_need_permission:
+        grants = OpenChanges(grants)
     if auth.type == "external":
         source = _source(deployment, auth.properties.database_name, OAUTH_APP_DB, _OAUTH)
         provider, sso = make_external(folder, auth, source)

@@ -86,6 +86,10 @@ class PasswordCheck:
         self._remember(mark)
         return True
 
+    def remembers(self, password: str, hash_: str) -> bool:
+        """Whether a password was found to belong to a hash a moment ago."""
+        return self._is_remembered(self._mark(password, hash_))
+
     def _mark(self, password: str, hash_: str) -> bytes:
         return blake2b(f"{hash_}\0{password}".encode(errors="surrogatepass"), key=self._key).digest()
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NoReturn, Protocol
 
 from fastapi import Depends, Request
 from fastapi.params import Depends as Dependency
@@ -51,6 +51,10 @@ SAPP = Both(Permission("SAPP", "siddhiApp.view"), Permission("SAPP", "siddhiApp.
 """Apps, their state and statistics, and the node."""
 SIM = Both(Permission("SIM", "simulator.view"), Permission("SIM", "simulator.manage"))
 """The event simulator."""
+QUERY_CHANGE = Permission("SAPP", "siddhiApp.query.change")
+"""On-demand queries that change something."""
+SINGLE_EVENT = Permission("SIM", "simulator.single")
+"""Single events of the simulator."""
 
 
 class Grants(Protocol):
@@ -58,6 +62,17 @@ class Grants(Protocol):
 
     def has_one(self, user: User, wanted: Iterable[Permission]) -> bool:
         """Whether a user who is no administrator has one of some permissions. May wait for a database."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenChanges:
+    """Every user may change something by on-demand queries and send single events, as the contract has it; else the grants say who may."""
+
+    grants: Grants
+
+    def has_one(self, user: User, wanted: Iterable[Permission]) -> bool:
+        found = tuple(wanted)
+        return QUERY_CHANGE in found or SINGLE_EVENT in found or self.grants.has_one(user, found)
 
 
 class NoGrants:
@@ -103,6 +118,15 @@ class Needed:
         if caller is None or self.lets != "administrators" or caller.may(self.wanted):
             request.scope.setdefault("state", {})[NEEDED] = self
             return
+        self._refuse(request, caller)
+
+    def also(self, request: Request) -> None:
+        """What a request needs beyond its route, which looks into it first. Errors: NotPermitted."""
+        caller = caller_of(request)
+        if caller is not None and not caller.may(self.wanted):
+            self._refuse(request, caller)
+
+    def _refuse(self, request: Request, caller: Caller) -> NoReturn:
         names = " or ".join(map(str, self.wanted)) or "the administrators' role"
         note("not permitted", Origin(caller.user.name, caller.address, request.url.path), "refused", needs=names)
         raise NotPermitted(f"This user has no permission for it: it takes {names}.")

@@ -45,6 +45,9 @@ class Provider(Protocol):
     def login(self, name: str, password: str) -> User | None:
         """The user of this name and password; None where there is none."""
 
+    def remembered(self, name: str, password: str) -> User | None:
+        """The user, where the password was right a moment ago; None where that is to be checked. Never waits."""
+
     def user_of(self, token: str, address: str) -> User | None:
         """The user that an access token belongs to; None where it is not known or has expired."""
 
@@ -74,6 +77,9 @@ class LocalProvider:
 
     def login(self, name: str, password: str) -> User | None:
         return self._users.login(name, password)
+
+    def remembered(self, name: str, password: str) -> User | None:
+        return self._users.remembered(name, password)
 
     def user_of(self, token: str, address: str) -> User | None:
         name = self._sessions.user_of(token)

@@ -70,6 +70,11 @@ class Users:
             return None
         return self.user(name)
 
+    def remembered(self, name: str, password: str) -> User | None:
+        """The user, where the password was right a moment ago; None where that is to be checked. Takes no time."""
+        kept = self._kept.get(name)
+        return self.user(name) if kept is not None and self._check.remembers(password, kept.hash) else None
+
     def user(self, name: str) -> User | None:
         """The user of a name."""
         kept = self._kept.get(name)

@@ -21,6 +21,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from nadi.databases.engines import CONNECT_WITHIN, Address, connect, translated
 from nadi.errors import error
+from nadi.io.databasereach import reached
+from nadi.io.reach import Reach
 from nadi.server.simulation.configuration import DatabaseSource
 from nadi.server.simulation.events import UNSET
 from nadi.server.simulation.rows import BadRow, Stamped, timestamp_of
@@ -33,13 +35,14 @@ T = TypeVar("T")
 
 
 class Databases:
-    """The databases that simulations may read. `folder` is where files of SQLite may be."""
+    """The databases that simulations may read. `folder` is where files of SQLite may be, `reach` says to which servers they may connect."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, reach: Reach) -> None:
         self._folder = folder
+        self._reach = reach
 
     def check(self, address: Address) -> None:
-        """Connect. Errors: SIMULATION_INVALID, DATABASE_UNKNOWN, CONNECTION_UNAVAILABLE, REFUSED."""
+        """Connect. Errors: SIMULATION_INVALID, DATABASE_UNKNOWN, CONNECTION_UNAVAILABLE, REFUSED, DATABASE_NOT_ALLOWED."""
         with self._connected(address):
             pass
 
@@ -83,6 +86,8 @@ class Databases:
     def _engine(self, address: Address) -> sa.Engine:
         url = address.parsed
         if url.get_backend_name() != "sqlite":
+            for one in reached(address, "dataSourceLocation"):
+                self._reach.check("a simulation", one)
             return connect(address, ANSWERS_WITHIN)
         path = (self._folder / (url.database or "")).resolve()
         if not path.is_relative_to(self._folder.resolve()) or not path.is_file():

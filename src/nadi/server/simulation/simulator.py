@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from nadi.io.reach import Reach
 from nadi.server.simulation.csvfiles import CsvFiles
 from nadi.server.simulation.databases import Databases, Questions
 from nadi.server.simulation.feed import Clock, MachineClock
@@ -49,10 +50,15 @@ class Simulator:
         self.questions.close()
 
 
-def make_simulator(deployment: Path, targets: Targets, make_clock: Callable[[], Clock] = MachineClock) -> Simulator:
-    """The simulator whose files are below the folder of a deployment. It is started by whoever has made it."""
+def make_simulator(
+    deployment: Path,
+    targets: Targets,
+    make_clock: Callable[[], Clock] = MachineClock,
+    reach: Reach = Reach(),  # noqa: B008 (a value)
+) -> Simulator:
+    """The simulator whose files are below the folder of a deployment, and whose databases are those that apps may reach. Whoever has made it starts it."""
     files = Shelf(deployment / FILES)
-    databases, questions = Databases(deployment), Questions()
+    databases, questions = Databases(deployment, reach), Questions()
     sources = Sources(targets, files, databases, questions)
     simulations = Simulations(targets, Shelf(deployment / CONFIGURATIONS, ".json"), sources, make_clock)
     return Simulator(targets, simulations, CsvFiles(files, simulations.wake), databases, questions, files)

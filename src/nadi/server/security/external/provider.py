@@ -73,6 +73,9 @@ class ExternalProvider:
             self._passwords.put(pair, known, min(PASSWORD_FOR, self._given.cache_timeout))
         return self._user(known)
 
+    def remembered(self, name: str, password: str) -> User | None:
+        return None  # the roles of one whose password is remembered may have to be asked for
+
     def user_of(self, token: str, address: str) -> User | None:
         name = self._owner_for(token, address)
         return self._user(name) if name else None

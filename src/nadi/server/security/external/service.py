@@ -13,6 +13,7 @@ import msgspec
 
 from nadi.config.auth import AuthProperties
 from nadi.errors import NadiError, error
+from nadi.io.authorities import authorities
 from nadi.received import read_json
 
 LARGEST = 5_000_000  # bytes of an answer
@@ -197,9 +198,9 @@ def plain_name(name: str, store: str) -> str:
     return after if slash and before.upper() == store.upper() else bare
 
 
-def _trust(certificates: str) -> ssl.SSLContext | bool:
+def _trust(certificates: str) -> ssl.SSLContext:
     if not certificates:
-        return True
+        return authorities()
     try:
         return ssl.create_default_context(cafile=certificates)
     except (OSError, ssl.SSLError) as reason:
