@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pipeline_local import LocalNode
+from pipeline_testlog import committed
 
 from nadi.io.contract import Connector, Decoded, Messages
 from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
 from nadi.lang.tree import Annotation
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.executor.carefully import one_by_one
+from nadi.pipeline.hosting.atwork import kernel_of, message_of
 from nadi.pipeline.inputs.fatrows import Gathered
 from nadi.pipeline.inputs.faults import undecodable_events
 from nadi.pipeline.inputs.pieces import Decoding, Taken
 from nadi.pipeline.inputs.setaside import taken_without
 from nadi.pipeline.inputs.splitters import make_splitter
+from nadi.pipeline.spec import AppSpec
 
 TEXT = "{on_error} define stream S (n int); from S select n insert into Out;"
 
@@ -91,3 +97,67 @@ def test_a_cut_is_tried_in_the_order_in_which_a_kernel_sees_it() -> None:
     ]
     assert found == [((0, 0), 0, 100, [1]), ((1, 0), 7, 200, [4]), ((0, 0), 1, 300, [2, 3])]
     assert all(column.offset == 0 for one in one_by_one(gathered) for column in one.arrival.batch.columns)
+
+
+# ---- who goes on with the cut
+
+APP = """@app:name('A')
+@source(type='test', file='{folder}/in') define stream In (n long);
+@sink(type='test', file='{folder}/out') define stream Out (total long);
+from In select sum(n) as total insert into Out;"""
+
+
+def spec_at(folder: Path, **more: Any) -> AppSpec:
+    """The app on a node with this folder; what is outside is beside it."""
+    folder.mkdir()
+    text = APP.format(folder=folder.parent)
+    return AppSpec("A", text, str(folder), outputs=("Out",), connectors="pipeline_testlog", order_idle=0, **more)
+
+
+def put(folder: Path, *numbers: int) -> None:
+    with (folder / "in").open("a") as out:
+        out.writelines(f"{1_000 + n}\t{json.dumps([n])}\n" for n in numbers)
+
+
+def dies_of(node: LocalNode, position: int, times: int, alone: bool = True) -> None:
+    """So many hosts have died while they tried the message at a position, of the cut that is next."""
+    assert node.group.look()
+    for _ in range(times):
+        cut = node.group.cut
+        assert cut is not None
+        id_ = node.spec.id
+        node.group.crash([id_, kernel_of(id_, cut.n), message_of(id_, cut.n, 0, 0, position)], alone)
+
+
+def totals(folder: Path) -> list[object]:
+    return [row["total"] for row in committed(folder / "out")]
+
+
+@pytest.mark.parametrize(("times", "alone"), [(1, True), (9, False)])
+def test_no_message_is_set_aside_for_one_death_or_while_another_kernel_computed(
+    tmp_path: Path, times: int, alone: bool
+) -> None:
+    put(tmp_path, 1, 13, 3)
+    node = LocalNode(spec_at(tmp_path / "node"))
+    dies_of(node, 1, times, alone)
+    assert node.group.failure is None
+    node.restart()
+    node.run()
+    node.close()
+    assert totals(tmp_path) == [1, 14, 17]
+
+
+def test_the_next_run_takes_the_cut_without_the_message(tmp_path: Path) -> None:
+    put(tmp_path, 1)
+    node = LocalNode(spec_at(tmp_path / "node"))
+    node.run()
+    put(tmp_path, 13, 3)
+    dies_of(node, 1, 2)
+    assert node.group.failure is not None
+    assert node.group.failure.condition == "EVENT_SET_ASIDE"
+    node.restart()
+    node.run()
+    put(tmp_path, 4)
+    node.run()
+    assert totals(tmp_path) == [1, 4, 8]
+    node.close()

@@ -345,6 +345,7 @@ class Supervised:
         self._tries, self._reached = (self._tries + 1, at) if at == self._reached else (1, at)
         if failure.condition == "EVENT_SET_ASIDE" and self._group is not None:
             self._left = self._left or self._group.spec  # Java may still ask hosts for the run that has died of it
+            self._tries = 0  # the cut is another one now
         self._leave()
         if isinstance(failure, ConnectionUnavailableException):
             self._owes = False
@@ -356,14 +357,12 @@ class Supervised:
         else:
             now = time.monotonic()
             self._note(now, "waiting", last_error=str(failure), restarts=self._progress.restarts + 1)
-            self._retry_at = now + RESTARTS.delay(self._tries) / 1000
+            self._retry_at = now + RESTARTS.delay(max(1, self._tries)) / 1000
             self._step = self._waiting
 
     def _final(self, failure: NadiError) -> NadiError | None:
         """The error to end with; None where another attempt may help."""
-        if isinstance(failure, ConnectionUnavailableException):
-            return None
-        if failure.condition == "EVENT_SET_ASIDE":
+        if isinstance(failure, ConnectionUnavailableException) or failure.condition == "EVENT_SET_ASIDE":
             return None
         if failure.condition == "FENCED" and (self._is_fenced_early() or self._is_fenced_by_its_own()):
             return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from typing import Any
 
 BOUND = 0.2  # seconds: how long a batch of several groups waits for one of them
 WINDOW = 60.0  # seconds in which late cuts are counted
@@ -39,6 +40,7 @@ class Conduct:
         self._last = float("-inf")
         self._deaths = (-1, 0)
         self._tried = -1
+        self._suspect: tuple[Any, ...] = ()
         self._lock = threading.Lock()
 
     def cut(self, now: float, seconds: float) -> None:
@@ -82,6 +84,18 @@ class Conduct:
     def has_tried(self, cut: int) -> bool:
         """Whether that is known of it."""
         return self._tried == cut
+
+    def suspects(self, message: tuple[Any, ...]) -> bool:
+        """A host has died while it tried this message and nothing else computed in it; whether the last one did so, too. Who kills a host from outside meets
+        one message once, not twice in a row.
+
+        >>> conduct = Conduct()
+        >>> [conduct.suspects((7, (0, 0), n)) for n in (3, 4, 4)]
+        [False, False, True]
+        """
+        with self._lock:
+            again, self._suspect = self._suspect == message, message
+            return again
 
     def begin_anew(self) -> None:
         """A message of the cut was set aside."""

@@ -300,7 +300,7 @@ class Group:
             if cut is not None:
                 self.conduct.die(cut.n)
         found = None if cut is None else noted_message(notes, self.spec.id, cut.n)
-        if cut is not None and found is not None:
+        if cut is not None and found is not None and alone and self.conduct.suspects((cut.n, *found)):
             self._set_aside(cut, *found)
         self.crashed = True
         self.conduct.crash(time.monotonic(), alone)

@@ -64,6 +64,7 @@ class Work:
             **({"brought": self.brought} if self.brought else {}),
             **({"level": int(self.level)} if self.level else {}),
             **({"careful": True} if self.careful else {}),
+            **({"aside": cut.set_aside} if cut.aside else {}),
         }
 
     def place(self, bucket: int) -> str:

@@ -82,6 +82,11 @@ class Cut:
         several = {*self.aside.get(place, ()), position}
         return replace(self, aside={**self.aside, place: tuple(sorted(several))})
 
+    @property
+    def set_aside(self) -> int:
+        """How many messages of it are set aside: what an attempt at the cut gave that knew of fewer is not used."""
+        return sum(map(len, self.aside.values()))
+
     def start_of(self, place: Place, before: Cut) -> int:
         """Where this cut's range of a partition starts, given the cut before it."""
         found = before.ends.get(place)

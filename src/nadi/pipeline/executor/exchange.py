@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from nadi.errors import NadiError
+from nadi.kernel.contract import Kernel
 from nadi.pipeline.executor.carefully import One, one_by_one
 from nadi.pipeline.executor.jobs import Receipt
 from nadi.pipeline.executor.livekernels import At, LiveKernels, Standing, Step
@@ -35,6 +36,8 @@ from nadi.pipeline.statelog.lines import Line
 
 T = TypeVar("T")
 
+_TRYING = threading.Lock()  # one cut at a time is tried in a host, so that it is known whose message a host dies of
+
 WRITERS = 8  # writes to the sinks of an app side by side; more buckets than that wait for each other
 _LINE = msgspec.msgpack.Decoder(Line)
 
@@ -45,12 +48,13 @@ Deliver = Callable[[int, int, Outcome], Written]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is asked for a group: cut `n` of the run `epoch`, for the buckets in `at`."""
+    """What is asked for a group: cut `n` of the run `epoch`, of which so many messages are set `aside`, for the buckets in `at`."""
 
     app: str
     epoch: int
     n: int
     at: Mapping[int, At]
+    aside: int = 0
 
     def receipt(self, state: str, **more: Any) -> Receipt:
         """What is told of it."""
@@ -124,7 +128,8 @@ class Exchanges:
         kernels = self._kernels
         if order.epoch < self._current() or kernels.is_late(order.at, order.epoch, order.n):
             return order.receipt("fenced")
-        standing = {bucket: kernels.stand(bucket, at, order.epoch, order.n) for bucket, at in sorted(order.at.items())}
+        which = order.epoch, order.n, order.aside
+        standing = {bucket: kernels.stand(bucket, at, *which) for bucket, at in sorted(order.at.items())}
         if Standing.LACKING in standing.values():
             return order.receipt("need", need=["line"])
         before = time.thread_time()
@@ -156,21 +161,28 @@ class Exchanges:
     def _try(self, order: Order, buckets: Sequence[int], given: Mapping[int, Gathered]) -> One | None:
         """Take a cut without any effect, message by message; whoever sees this process die knows which one it was. -> the one for which there was no memory."""
         for bucket in buckets:
-            with self._kernels.lent(bucket, given[bucket]) as kernel, self._computing(kernel_of(order.app, order.n)):
-                for one in one_by_one(given[bucket]):
-                    with self._computing(message_of(order.app, order.n, *one.place, one.position)):
-                        try:
-                            kernel.process([one.arrival], one.until)
-                        except MemoryError:
-                            return one
-                kernel.process([], given[bucket].clock)
+            with _TRYING, self._kernels.lent(bucket, given[bucket]) as kernel:
+                guilty = self._try_one(order, kernel, given[bucket])
+            if guilty is not None:
+                return guilty
+        return None
+
+    def _try_one(self, order: Order, kernel: Kernel, given: Gathered) -> One | None:
+        with self._computing(kernel_of(order.app, order.n)):
+            for one in one_by_one(given):
+                with self._computing(message_of(order.app, order.n, *one.place, one.position)):
+                    try:
+                        kernel.process([one.arrival], one.until)
+                    except MemoryError:
+                        return one
+            kernel.process([], given.clock)
         return None
 
     def _step(self, order: Order, bucket: int, found: Standing, given: Mapping[int, Gathered]) -> Step:
         if found is Standing.TAKEN:
             return self._kernels.taken(bucket, order.epoch)
         gathered = given[bucket]
-        if gathered.n != order.n:
+        if (gathered.n, gathered.aside) != (order.n, order.aside):
             raise ValueError(f"rows of cut {gathered.n} came for cut {order.n}")
         with self._computing(kernel_of(order.app, order.n)):
             return self._timed("process", lambda: self._kernels.process(bucket, gathered, order.epoch))

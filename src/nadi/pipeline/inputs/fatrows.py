@@ -98,6 +98,7 @@ class Gathered:
     bytes: int = 0
     level: int = 0
     careful: bool = False
+    aside: int = 0
     reads: list[list[int]] = field(default_factory=list)
 
 
@@ -112,6 +113,7 @@ def gather(rows: Sequence[tuple[Mapping[str, Any], Body]], streams: Mapping[int,
     found = Gathered(max(c["n"] for c in clocks), max(c["clock"] for c in clocks), min(c["started"] for c in clocks))
     found.bytes = sum(c.get("bytes", 0) for c in clocks)
     found.careful = any(c.get("careful", False) for c in clocks)
+    found.aside = max(c.get("aside", 0) for c in clocks)
     found.level = max(c.get("level", 0) for c in clocks)
     found.reads = [told for c in clocks for told in c.get("reads", ())]
     carried = _carry(clocks, found.highs)
