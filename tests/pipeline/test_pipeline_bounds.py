@@ -219,6 +219,7 @@ def test_an_event_that_its_host_dies_of_is_set_aside_and_all_apps_go_on(
     assert len(given.errors) == 1
     node.put("A", 4)
     node.until(lambda: node.out("A") == [1, 3, 6, 10])
+    node.until(lambda: node.shown["A"].set_aside == 1)
 
 
 @pytest.mark.parametrize("what", ["hold", "die"])

@@ -416,9 +416,7 @@ class Supervised:
             totals = known.totals
             changes |= {
                 "batches": known.n,
-                "events_in": totals.events_in,
-                "events_out": totals.events_out,
-                "errors": totals.errors,
+                **{name: getattr(totals, name) for name in ("events_in", "events_out", "errors", "set_aside")},
                 "rate": self._rate(now, sum(totals.events_in.values())),
                 "entries": known.entries,
                 "state_bytes": known.state_bytes,

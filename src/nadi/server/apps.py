@@ -201,6 +201,7 @@ def detailed(found: AppStatus) -> dict[str, Any]:
         "eventsIn": dict(p.events_in),
         "eventsOut": dict(p.events_out),
         "errors": p.errors,
+        "setAside": p.set_aside,
         "rate": p.rate,
         "restarts": p.restarts,
         "lastError": p.last_error,
