@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from eventsync.pair_recording import recorder_at
 from pipeline_local import LocalNode
 from pipeline_testlog import committed
 
+from nadi.eventsync.logscopy import LogsCopy
 from nadi.io.contract import Connector, Decoded, Messages
+from nadi.io.errorfile import FileErrorStore
 from nadi.kernel.contract import ARRIVAL_COLUMNS, ArrivalBatch
 from nadi.lang.tree import Annotation
+from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.executor.carefully import one_by_one
+from nadi.pipeline.history.replay import Inputs, logged
 from nadi.pipeline.hosting.atwork import kernel_of, message_of
 from nadi.pipeline.inputs.fatrows import Gathered
 from nadi.pipeline.inputs.faults import undecodable_events
@@ -147,7 +154,7 @@ def test_no_message_is_set_aside_for_one_death_or_while_another_kernel_computed(
     assert totals(tmp_path) == [1, 14, 17]
 
 
-def test_the_next_run_takes_the_cut_without_the_message(tmp_path: Path) -> None:
+def test_the_next_run_takes_the_cut_without_the_message_and_counts_it(tmp_path: Path) -> None:
     put(tmp_path, 1)
     node = LocalNode(spec_at(tmp_path / "node"))
     node.run()
@@ -160,4 +167,37 @@ def test_the_next_run_takes_the_cut_without_the_message(tmp_path: Path) -> None:
     put(tmp_path, 4)
     node.run()
     assert totals(tmp_path) == [1, 4, 8]
+    assert node.group.shown is not None
+    assert (node.group.shown.totals.set_aside, node.group.shown.totals.errors) == (1, 1)
     node.close()
+
+
+def test_the_other_node_of_a_pair_sets_aside_the_same_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    socket = Path("/the/socket")
+    recorder = recorder_at(socket, monkeypatch)
+    put(tmp_path, 1, 13, 3)
+    one = LocalNode(spec_at(tmp_path / "one", cuts=f"sqlite:///{tmp_path}/one.db?replica={socket}", owner=1))
+    dies_of(one, 1, 2)
+    one.close()
+    copies = LogsCopy(tmp_path / "two.db"), LogsCopy(tmp_path / "three.db")
+
+    async def copied() -> None:
+        for record in recorder.done():
+            await copies[0].apply(record)
+        await copies[1].restore(copies[0].missing(await copies[1].standing()), lambda _surplus: None)
+
+    asyncio.run(copied())
+    for copy in copies:
+        copy.close()
+    for name in ("two", "three"):
+        two = LocalNode(spec_at(tmp_path / name, cuts=f"sqlite:///{tmp_path}/{name}.db", owner=2))
+        two.run()
+        ((before, cut),) = [(b, c) for b, c in logged(open_cut_log(two.spec), 0) if c.n]
+        with Inputs(two.spec) as inputs:
+            (given,) = inputs.read(before, cut)
+        two.close()
+        assert cut.aside == {(0, 0): (1,)}
+        assert [n for arrival in given.arrivals for n in arrival.batch.column("n").to_pylist()] == [1, 3]
+        assert totals(tmp_path) == [1, 4]
+        assert ["EVENT_SET_ASIDE" in str(row) for row in FileErrorStore(tmp_path / name).rows()] == [True]
+        shutil.rmtree(tmp_path / "out")
