@@ -12,8 +12,11 @@ APPS = 100
 SECONDS = 60.0  # of idling, and of an event a second for each app
 BESIDE = "beside"  # what the result calls the things that stand beside a node
 MANY = 200  # from so many apps on, only the start and idling are measured
-STAGES = ("cold", "warm", "idle", "single", "each", "kill-jvm", "kill-host", "add", "busy", "one", BESIDE)
-"""The start with an empty compile cache; the start on which the next ones go on; …; a node of one app, for its memory; things beside a node."""
+STAGES = ("cold", "warm", "idle", "single", "each", "kill-jvm", "kill-host", "add", "busy", "poison", "one", BESIDE)
+"""The start with an empty compile cache; the start on which the next ones go on; …; apps with events that hosts die of; a node of one app, for its memory;
+things beside a node."""
+POISONS = ("crash", "memory", "loop")
+"""What the bad events of the stage `poison` do."""
 ON_A_NODE = ("warm", "idle", "single", "each", "kill-jvm", "kill-host", "add")
 """The stages of one node, in their order."""
 
