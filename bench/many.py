@@ -22,13 +22,16 @@ STAGES = (
     "kill-host",
     "add",
     "busy",
+    "poison",
     "one",
     "rest-cold",
     "rest",
     BESIDE,
 )
-"""The start with an empty compile cache; the start on which the next ones go on; …; a node of one app, for its memory; apps that come over REST to a worker,
-with an empty compile cache and once more; things beside a node."""
+"""The start with an empty compile cache; the start on which the next ones go on; …; apps with events that hosts die of; a node of one app, for its memory;
+apps that come over REST to a worker, with an empty compile cache and once more; things beside a node."""
+POISONS = ("crash", "memory", "loop")
+"""What the bad events of the stage `poison` do."""
 ON_A_NODE = ("warm", "idle", "single", "each", "kill-jvm", "kill-host", "add")
 """The stages of one node, in their order."""
 

@@ -202,6 +202,7 @@ def detailed(found: AppStatus) -> dict[str, Any]:
         "eventsOut": dict(p.events_out),
         "errors": p.errors,
         "refused": p.refused,
+        "setAside": p.set_aside,
         "rate": p.rate,
         "restarts": p.restarts,
         "lastError": p.last_error,
