@@ -224,8 +224,5 @@ def _node(
     rest = free_port()
     file = folder / "deployment.yaml"
     file.touch(mode=0o600)
-    file.write_text(
-        text.format(id=name, rest=rest, sync=free_port(), **places)
-        + settings_text({"nadi.connector.folders": "/", **conf})
-    )
+    file.write_text(text.format(id=name, rest=rest, sync=free_port(), **places) + settings_text(conf))
     return BenchNode(name, folder, checkout, rest, cores)

@@ -70,8 +70,7 @@ function row(app) {
     state(app),
     cell(whole.format(sum(app.eventsIn)), "number"),
     cell(whole.format(sum(app.eventsOut)), "number"),
-    errors(app),
-    cell(whole.format(app.refused || 0), "number"),
+    cell(whole.format(app.errors), "number"),
     cell(`${short.format(app.stateBytes)}B`, "number"),
     plot(app.history.at, app.history.rate, "events per second"),
     plot(app.history.at, app.history.latency, "ms"),
@@ -79,23 +78,11 @@ function row(app) {
   return made;
 }
 
-function errors(app) {
-  const made = cell(whole.format(app.errors), "number");
-  if (app.setAside) {
-    const aside = document.createElement("span");
-    aside.className = "reason";
-    aside.textContent = `${whole.format(app.setAside)} set aside`;
-    aside.title = "Messages that hosts died of";
-    made.append(aside);
-  }
-  return made;
-}
-
 function state(app) {
   const made = cell("");
   const word = document.createElement("span");
   word.textContent = app.status;
-  word.className = ["active", "passive", "starting"].includes(app.status) ? app.status : "inactive";
+  word.className = ["active", "passive"].includes(app.status) ? app.status : "inactive";
   made.append(word);
   const why = app.reason || app.lastError;
   if (why) {
