@@ -22,9 +22,9 @@ def named(name: str) -> bytes:
 
 def taken(quota: Quota, user: User | None, there: list[str], name: str) -> bool:
     try:
-        with quota.one_more(user, named(name)):
+        with quota.one_more(user, named(name)) as is_there:
             there.append(name)
-            quota.note(user, name)
+            is_there(name)
     except NadiError:
         return False
     return True
@@ -48,6 +48,17 @@ def test_no_bound_is_none(tmp_path: Path):
     there: list[str] = []
     quota = Quota(tmp_path / "owners.json", 0, lambda: there)
     assert all(taken(quota, VIC, there, f"A{n}") for n in range(50))
+
+
+def test_what_is_there_does_not_count_as_what_comes_too(tmp_path: Path):
+    """An answer that is on its way when the next request comes."""
+    there: list[str] = []
+    quota = Quota(tmp_path / "owners.json", 2, lambda: there)
+    with quota.one_more(VIC, named("A")) as is_there:
+        there.append("A")
+        is_there("A")
+        assert taken(quota, VIC, there, "B")
+        assert not taken(quota, VIC, there, "C")
 
 
 def test_who_deploys_many_at_the_same_time_gets_no_more(tmp_path: Path):

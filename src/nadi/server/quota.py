@@ -1,8 +1,8 @@
 """How many apps a user may have on a node: one user's apps take what the apps of others need to start.
 
-with quota.one_more(user, body):        # APPS_TOO_MANY
+with quota.one_more(user, body) as is_there:        # APPS_TOO_MANY
     saved = apps.deploy(body)
-quota.note(user, saved.name)
+    is_there(saved.name)
 
 Who deployed what is in a file, as long as the app is there. Administrators, and whoever may write files into the folder of apps, have no bound.
 """
@@ -39,32 +39,42 @@ class Quota:
             self._owners = {}
 
     @contextmanager
-    def one_more(self, user: User | None, body: bytes) -> Iterator[None]:
-        """While a user deploys a text, or updates what is there. Errors: APPS_TOO_MANY."""
-        if user is None or user.is_admin or not self._most:
-            yield
-            return
+    def one_more(self, user: User | None, body: bytes) -> Iterator[Callable[[str], None]]:
+        """While a user deploys a text, or updates what is there; what it gives is told the name of a new app. Errors: APPS_TOO_MANY, DISK_FULL."""
+        coming = [] if user is None or user.is_admin or not self._most else [user.name]
+        name = _name_of(body) if coming else ""
         with self._lock:
             there = set(self._names())
-            if self._count(user.name, there) >= self._most and _name_of(body) not in there:
-                raise error("APPS_TOO_MANY", user=user.name, most=self._most)
-            self._coming[user.name] += 1
+            if name in there:
+                coming = []
+            for one in coming:
+                if self._count(one, there) >= self._most:
+                    raise error("APPS_TOO_MANY", user=one, most=self._most)
+                self._coming[one] += 1
+
+        def is_there(new: str) -> None:
+            with self._lock:  # from here on it counts as one that is there, and no more as one that comes
+                self._arrive(coming)
+                self._note(user, new)
+
         try:
-            yield
+            yield is_there
         finally:
             with self._lock:
-                self._coming[user.name] -= 1
+                self._arrive(coming)
 
-    def note(self, user: User | None, name: str) -> None:
-        """A user has deployed an app that was not there. Errors: DISK_FULL."""
-        with self._lock:
-            there = set(self._names())
-            kept = {app: owner for app, owner in self._owners.items() if app in there and app != name}
-            if user is not None:
-                kept[name] = user.name
-            if kept != self._owners:
-                write_atomically(self._file, json.dumps(kept).encode())
-                self._owners = kept
+    def _arrive(self, coming: list[str]) -> None:
+        while coming:
+            self._coming[coming.pop()] -= 1
+
+    def _note(self, user: User | None, name: str) -> None:
+        there = set(self._names())
+        kept = {app: owner for app, owner in self._owners.items() if app in there and app != name}
+        if user is not None:
+            kept[name] = user.name
+        if kept != self._owners:
+            write_atomically(self._file, json.dumps(kept).encode())
+            self._owners = kept
 
     def _count(self, user: str, there: Collection[str]) -> int:
         return sum(owner == user and app in there for app, owner in self._owners.items()) + self._coming[user]

@@ -144,10 +144,10 @@ def _within(quota: Quota | None, user: User | None, save: Callable[[bytes], Save
     """Save an app, if its user may have one more. Errors: APPS_TOO_MANY, those of saving it."""
     if quota is None:
         return save(body)
-    with quota.one_more(user, body):
+    with quota.one_more(user, body) as is_there:
         saved = save(body)
         if not saved.existed:
-            quota.note(user, saved.name)
+            is_there(saved.name)
         return saved
 
 
