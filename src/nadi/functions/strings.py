@@ -164,12 +164,10 @@ def _make_fill(args: Arguments, result: Type) -> Callable[..., Any]:
         if template is None:
             raise failed("str:fillTemplate", "the template is null")
         parts = javaregex.split(_BRACES, template)
-        length = 0
-        for place in range(1, len(parts), 2):
-            parts[place] = chosen(parts[place], values)
-            length += len(parts[place])
-            if length > _MOST:
-                raise failed("str:fillTemplate", f"the values have more than {_MOST} characters")
+        filled = [chosen(key, values) for key in parts[1::2]]
+        if sum(map(len, filled)) > _MOST:
+            raise failed("str:fillTemplate", f"the values have more than {_MOST} characters")
+        parts[1::2] = filled
         return "".join(parts)
 
     def chosen(key: str, values: tuple[Any, ...]) -> str:

@@ -54,9 +54,8 @@ class _Bounded(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.parser = httptools.HttpRequestParser(self)  # without the leniency that uvicorn asks it for
-        transport.set_write_buffer_limits(
-            high=1, low=0
-        )  # to be told of bytes that wait, and not of 64 KB; 0 would be reached by none, over TLS
+        # to be told of bytes that wait, and not of 64 KB; 0 would be reached by none, over TLS
+        transport.set_write_buffer_limits(high=1, low=0)
         self._late = self.loop.call_later(HEAD_WITHIN, self._expire)
 
     def data_received(self, data: bytes) -> None:
