@@ -16,11 +16,12 @@ MARK = "NADI_BENCH_RUN"  # in the environment of every process of a node: the fo
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A folder with the sources of nadi. `label` names it in results; `commit` is what git says of it."""
+    """A folder with the sources of nadi. `label` names it in results; `commit` is what git says of it; `packages` are folders with others that it finds."""
 
     label: str
     root: Path
     commit: str
+    packages: tuple[Path, ...] = ()
 
     @property
     def sources(self) -> Path:
@@ -28,7 +29,8 @@ class Checkout:
 
     def environment(self, folder: Path) -> dict[str, str]:
         """The environment of a process that imports nadi from here; `folder` marks all processes that it starts."""
-        return {**os.environ, "PYTHONPATH": str(self.sources), "PYTHONUNBUFFERED": "1", MARK: str(folder)}
+        found = os.pathsep.join(map(str, (self.sources, *self.packages)))
+        return {**os.environ, "PYTHONPATH": found, "PYTHONUNBUFFERED": "1", MARK: str(folder)}
 
 
 def checkouts(against: Path | None) -> tuple[Checkout, ...]:

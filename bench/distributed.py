@@ -173,7 +173,7 @@ def cluster(setting: DistributedSetting, folder: Path, channels: str, nats: str)
         url = f"http://127.0.0.1:{port}"
         manager.until(lambda: _is_ready(url) or None, 60, "answer")
         workers = []
-        conf = {"spark.master": "local[2,4]", **setting.settings}
+        conf = {"spark.master": "local[2,4]", "nadi.connector.folders": str(folder), **setting.settings}
         own = {key: value for key, value in conf.items() if not key.startswith("nadi.")}
         shared = "".join(f"  {key[5:]}: {value}\n" for key, value in conf.items() if key.startswith("nadi."))
         for n in range(1, setting.workers + 1):

@@ -12,6 +12,8 @@ from bench.live import Say
 from bench.many import ON_A_NODE, NodeSetting
 from bench.many_add import of_adding
 from bench.many_busy import of_busy
+from bench.many_poison import of_poisons
+from bench.many_rest import of_rest
 from bench.many_start import Running, running
 from bench.many_traffic import KILLS, of_each, of_idling, of_kill, of_memory, of_singles
 from bench.publicnode import TooSlowError
@@ -55,8 +57,16 @@ def measure_node(setting: NodeSetting, say: Say, keep: Keep) -> None:
         _on_a_node(setting, cache, figures, say)
     if "one" in wanted:
         figures.stage("one", lambda: _of_one(setting, cache, say))
+    rest_cache = cache
+    if "rest-cold" in wanted:
+        rest_cache = fresh_cache(setting.folder / "cache-of-rest")
+        figures.stage("rest-cold", lambda: of_rest(setting, "over REST cold", rest_cache, say))
+    if "rest" in wanted:
+        figures.stage("rest", lambda: of_rest(setting, "over REST", rest_cache, say))
     if "busy" in wanted and not {"cold", "warm"} & figures.told["too_slow"].keys():
         figures.stage("busy", lambda: _of_busy(setting, cache, say))
+    if "poison" in wanted:
+        figures.stage("poison", lambda: of_poisons(setting, cache, say))
 
 
 def _started(setting: NodeSetting, label: str, count: int, cache: Path | None, say: Say) -> dict[str, Any]:

@@ -44,7 +44,8 @@ def of_idling(made: Running, seconds: float) -> dict[str, Any]:
     return {"cores": round(sum(shares.values()), 4), "by_kind": shares}
 
 
-def _ms(seconds: Sequence[float]) -> dict[str, float]:
+def percentiles_ms(seconds: Sequence[float]) -> dict[str, float]:
+    """Percentiles of seconds, in ms."""
     return percentiles(np.array([round(1e6 * s) for s in seconds], np.int64))
 
 
@@ -72,7 +73,7 @@ def of_singles(made: Running) -> dict[str, Any]:
         found.append((made.outputs.came(place) or 0.0) - since)
         made.say(f"{made.label}: single events, {len(found)} of {SINGLES}, the last took {1000 * found[-1]:.0f} ms")
         time.sleep(PAUSE)
-    return {"ms": _ms(found), "events": len(found)}
+    return {"ms": percentiles_ms(found), "events": len(found)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def of_each(made: Running, seconds: float) -> dict[str, Any]:
     made.wait_for(places, time.monotonic())
     found = [(made.outputs.came((a.app, a.event)) or 0.0) - a.due for a in traffic.asked if a.accepted]
     refused = len(traffic.asked) - len(places)
-    return {"ms": _ms(found), "events": len(found), "refused": refused}
+    return {"ms": percentiles_ms(found), "events": len(found), "refused": refused}
 
 
 def of_kill(made: Running, kind: str) -> dict[str, Any]:

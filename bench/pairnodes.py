@@ -224,5 +224,8 @@ def _node(
     rest = free_port()
     file = folder / "deployment.yaml"
     file.touch(mode=0o600)
-    file.write_text(text.format(id=name, rest=rest, sync=free_port(), **places) + settings_text(conf))
+    file.write_text(
+        text.format(id=name, rest=rest, sync=free_port(), **places)
+        + settings_text({"nadi.connector.folders": "/", **conf})
+    )
     return BenchNode(name, folder, checkout, rest, cores)

@@ -107,9 +107,11 @@ def passes(number: int) -> bool:
 def running(setting: HttpSetting, say: Say) -> Iterator[Running]:
     """A worker with the app. Errors: ChildFailedError."""
     folder = setting.folder
-    home, output = folder / "home", folder / "out.jsonl"
-    files = home / "deployment/siddhi-files"
-    files.mkdir(parents=True)
+    home = folder / "home"
+    files, reached = home / "deployment/siddhi-files", home / "files"
+    for made in (files, reached):
+        made.mkdir(parents=True)
+    output = reached / "out.jsonl"
     port, rest = free_port(), free_port()
     (files / f"{APP}.siddhi").write_text(TEXT.format(app=APP, port=port, output=output))
     deployment = DEPLOYMENT.format(rest=rest) + settings_text({"spark.master": setting.master, **setting.conf})

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bench.many import BESIDE, GOALS, met
+from bench.many import BESIDE, GOALS, POISONS, met
 from bench.report_cells import Table
 from bench.report_public import sides_of
 
@@ -63,9 +63,32 @@ def _lines(apps: int) -> list[Line]:
             Line(f"{what}: longest answer, s", stage, _at(stage, "longest_s")),
         )
     ]
+    poisons = [
+        line
+        for kind in POISONS
+        for line in (
+            Line(f"an event that does this: {kind}: set aside after, s", "poison", _at("poison", kind, "aside_s")),
+            *(
+                Line(f"{kind}: ten others {when}, p99, ms", "poison", _at("poison", kind, when, "p99"), "{:,.0f}")
+                for when in ("before", "meanwhile", "after")
+            ),
+        )
+    ]
     return [
         Line("all accept, cold, s", "cold", _at("cold", "accept_s"), goal="accept_s"),
         Line("all have answered, cold, s", "cold", _at("cold", "answered_s"), goal="answered_cold_s"),
+        *(
+            line
+            for stage, what, goal in (
+                ("rest-cold", "over REST, cold", "rest_answered_cold_s"),
+                ("rest", "over REST", "rest_answered_s"),
+            )
+            for line in (
+                Line(f"{what}: texts taken, s", stage, _at(stage, "taken_s")),
+                Line(f"{what}: all accept, s", stage, _at(stage, "accept_s"), goal="rest_accept_s"),
+                Line(f"{what}: all have answered, s", stage, _at(stage, "answered_s"), goal=goal),
+            )
+        ),
         Line("all accept, s", "warm", _at("warm", "accept_s"), goal="accept_s"),
         Line("all have answered, s", "warm", _at("warm", "answered_s"), goal="answered_warm_s"),
         Line("processes", "warm", _at("memory", "processes"), "{:,.0f}", "processes"),
@@ -87,6 +110,7 @@ def _lines(apps: int) -> list[Line]:
         Line("a busy app alone, events/s", "busy", _at("busy", "alone", "events_per_s"), "{:,.0f}"),
         Line(f"beside {apps - 1} that idle, events/s", "busy", _at("busy", "beside", "events_per_s"), "{:,.0f}"),
         Line("beside others to alone", "busy", _at("busy", "ratio"), "{:.2f}", "busy_ratio"),
+        *poisons,
         Line("events answered, each once", "warm", _at("warm", "rows"), "{:,.0f}"),
     ]
 

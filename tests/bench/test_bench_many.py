@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bench import many, many_add, many_apps, many_busy, many_traffic, processtree, report_many
+from bench import many, many_add, many_apps, many_busy, many_poison, many_traffic, processtree, report_many
 from bench.checkouts import MARK, Checkout
 from bench.checks import WrongOutputError, compare, length_rows
 from bench.checks import rows_of as rows_of_messages
@@ -65,6 +65,15 @@ def test_all_texts_differ_and_can_be_planned(tmp_path: Path) -> None:
     assert len({a.port for a in apps}) == 12
     planned = [plan_app(a.text) for a in apps]
     assert [connectors(app, "source")[0].type for app in planned] == ["http"] * 12
+
+
+def test_bad_apps_call_functions_of_a_package_that_nodes_find(tmp_path: Path) -> None:
+    apps = many_poison.bad_apps(tmp_path, many_poison.GOOD)
+    assert [a.name for a in apps] == [f"bad-{kind}" for kind in many.POISONS]
+    packages = many_poison.write_package(tmp_path / "packages")
+    environment = Checkout("this", ROOT, "", (packages,)).environment(tmp_path)
+    code = "import sys; from nadi.pipeline.engine import plan_app; [plan_app(text) for text in sys.argv[1:]]"
+    subprocess.run([sys.executable, "-P", "-c", code, *(a.text for a in apps)], env=environment, check=True)
 
 
 def test_a_row_that_is_lost_twice_there_out_of_order_or_strange_is_found() -> None:
@@ -278,7 +287,7 @@ def test_how_others_are_held_up_stands_beside_its_goal() -> None:
     assert "| longest answer of the others meanwhile, s | – | 1.50 |" in text
 
 
-@pytest.mark.parametrize("module", [many, many_add, many_apps, many_traffic, processtree, report_many])
+@pytest.mark.parametrize("module", [many, many_add, many_apps, many_poison, many_traffic, processtree, report_many])
 def test_the_examples_of_the_suite_are_true(module: ModuleType) -> None:
     found = doctest.testmod(module)
     assert found.failed == 0

@@ -16,6 +16,7 @@ from sample import connector
 from servers import asking
 
 from nadi.errors import NadiError
+from nadi.io import refused
 from nadi.io.contract import Place
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import open_log
@@ -52,6 +53,21 @@ def test_a_message_that_no_event_can_be_made_of_is_refused_with_the_reason_and_n
     assert "size" in answer.json()["error"]
     assert asking.post(ingress.url, content=b"{").status_code == 400
     assert payloads(open_log(connector("http", {}), place)) == []
+
+
+def test_messages_that_are_refused_are_counted_and_whoever_shows_it_is_rung_once_until_they_look(
+    ingress: HttpIngress, place: Place
+) -> None:
+    rung: list[int] = []
+    refused.watch(place.state, lambda: rung.append(1))
+    assert asking.post(ingress.url, content=GOOD).status_code == 202
+    assert (refused.count(place.state), rung) == (0, [])
+    for _ in range(2):
+        asking.post(ingress.url, content=b"{")
+    assert (len(rung), refused.count(place.state)) == (1, 2)
+    asking.post(ingress.url, content=b"{")
+    assert (len(rung), refused.count(place.state)) == (2, 3)
+    refused.forget(place.state)
 
 
 @pytest.mark.parametrize(

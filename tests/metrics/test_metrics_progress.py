@@ -8,8 +8,8 @@ from nadi.metrics import Counts, Progress
 
 
 def test_counts_add_up_by_stream():
-    one, two = Counts({"A": 1, "B": 2}, {"Out": 1}, 1, 10), Counts({"B": 3, "C": 4}, {}, 2, 5)
-    assert one.plus(two) == Counts({"A": 1, "B": 5, "C": 4}, {"Out": 1}, 3, 15)
+    one, two = Counts({"A": 1, "B": 2}, {"Out": 1}, 1, 10, 1), Counts({"B": 3, "C": 4}, {}, 2, 5, 2)
+    assert one.plus(two) == Counts({"A": 1, "B": 5, "C": 4}, {"Out": 1}, 3, 15, 3)
 
 
 def test_totals_are_those_before_and_those_of_the_cut():

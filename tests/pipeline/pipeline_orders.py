@@ -4,6 +4,9 @@ compute <s>     use the processor for so long, in Python
 hold            use the processor until the order is another one; `<file>-at` is there as soon as it does
 memory          there is none left
 die             the host process is killed
+fill <n>        there is no memory left, if an event has the value n
+loop <n>        use the processor for ever, if an event has the value n
+poison <n>      the host process is killed, if an event has the value n
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ class Ordered:
 
     def process(self, arrivals: Arrivals, until: int) -> Outputs:
         if any(True for _ in arrivals):
-            self._obey(*self._order().split())
+            self._obey(*self._order().split(), arrivals=arrivals)
         return self._inner.process(arrivals, until)
 
     def _order(self) -> str:
@@ -44,7 +47,7 @@ class Ordered:
         except FileNotFoundError:
             return ""
 
-    def _obey(self, what: str = "", seconds: str = "0") -> None:
+    def _obey(self, what: str = "", seconds: str = "0", arrivals: Arrivals = ()) -> None:
         if what == "compute":
             end = time.thread_time() + float(seconds)
             while time.thread_time() < end:
@@ -53,9 +56,16 @@ class Ordered:
             Path(f"{self._orders}-at").touch()
             while self._order() == "hold":
                 sum(range(20_000))
-        elif what == "memory":
+        elif what == "loop":
+            while any(int(seconds) in a.batch.column("n").to_pylist() for a in arrivals):
+                pass
+        elif what == "memory" or (
+            what == "fill" and any(int(seconds) in a.batch.column("n").to_pylist() for a in arrivals)
+        ):
             raise MemoryError
-        elif what == "die":
+        elif what == "die" or (
+            what == "poison" and any(int(seconds) in a.batch.column("n").to_pylist() for a in arrivals)
+        ):
             os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -109,7 +109,7 @@ class PlayedQuery:
                 with LaneClient(hosts_folder(os.getpid()) / f"{index}.lane") as host:
                     return ask(host)
             except OSError:
-                if attempt == ATTEMPTS:
+                if attempt == ATTEMPTS or self._stopped:
                     raise
                 time.sleep(0.02)
         raise AssertionError
@@ -178,16 +178,25 @@ class PlayedNode:
             left.unlink(missing_ok=True)
         self._stop.set()
         self._thread.join(WITHIN)
-        for index in self.up():
-            pid = self.pid(index)
-            if pid is not None:
-                os.kill(pid, signal.SIGKILL)
-                assert gone(pid)
+        players = [query for several in self.queries.values() for query in several]
+        for query in players:
+            query.stop()
+        self._kill_hosts()
+        for query in players:  # one that asked a host may have started it again, and keeps its connection
+            query.awaitTermination()
+        self._kill_hosts()
         self.hosts.close()
         for process in self.hosts._started:
             process.wait()
         shutil.rmtree(hosts_folder(os.getpid()), ignore_errors=True)
         assert not self._thread.is_alive()
+
+    def _kill_hosts(self) -> None:
+        for index in self.up():
+            pid = self.pid(index)
+            if pid is not None:
+                os.kill(pid, signal.SIGKILL)
+                assert gone(pid)
 
     # ---- what tests do and see
 

@@ -100,12 +100,13 @@ class Rig:
         """A group in a request."""
         before, cut = self.cuts[n - 1], self.cuts[n]
         ranges = [
-            [o, p, begin, end, 0, cut.highs.get((o, p))]
+            [o, p, begin, end, 0, cut.highs.get((o, p)), cut.aside.get((o, p), ())]
             for (o, p), end in sorted(cut.ends.items())
             if (begin := before.ends.get((o, p), 0)) < end
         ]
         at = {b: [line.tip, PACK(line) if all_told or not line.tip else None] for b, line in self.lines.items()}
         told = {"app": self.spec.id, "epoch": self.epoch, "spec": self.spec.to_json() if spec else None, "n": n}
+        told |= {"aside": cut.set_aside} if cut.aside else {}
         return {**told, "clock": cut.clock, "started": cut.started, "ranges": ranges, "at": at, **more}
 
     def run(self, host: Side, n: int | None = None, **more: Any) -> Told:
@@ -222,9 +223,9 @@ def groups_of(receipt: bytes | memoryview) -> list[Told]:
 
 def part_of(plain: list[Any], task: int, tasks: int) -> list[Any]:
     """The part of a range that one of some tasks reads."""
-    ordinal, partition, start, end, _, high = plain
+    ordinal, partition, start, end, _, *more = plain
     size = end - start
-    return [ordinal, partition, start + size * task // tasks, start + size * (task + 1) // tasks, task, high]
+    return [ordinal, partition, start + size * task // tasks, start + size * (task + 1) // tasks, task, *more]
 
 
 def cuts_of(path: Path, ends: Sequence[int], clock: int = 0) -> list[Cut]:

@@ -18,9 +18,13 @@ from pipeline_bucket import gone, hosts_of_this_process
 from pipeline_played import PlayedNode
 from pipeline_work import Process, Rig, Within, ask_run, cuts_of, groups_of, sides, spec_of
 
+from nadi.io.errorfile import FileErrorStore
 from nadi.pipeline import stoptimes, supervised
+from nadi.pipeline.coordinator import conduct, hostwatch, watchdog
 from nadi.pipeline.coordinator import group as groups
-from nadi.pipeline.coordinator import hostwatch
+from nadi.pipeline.cutting.cutlog import newest_cut
+from nadi.pipeline.cutting.cutlogs import cuts_folder, open_cut_log
+from nadi.pipeline.history.replay import Inputs, logged
 from nadi.pipeline.hosting import hostclient
 from nadi.pipeline.hosting.hostclient import Hosts, hosts_folder
 from nadi.pipeline.places import OwnHosts
@@ -107,7 +111,10 @@ def test_an_endless_loop_in_a_script_costs_its_event_and_nobody_else(tmp_path: P
         assert node.shown["A"].restarts == 0
 
 
-def test_a_kernel_without_memory_is_tried_again_and_its_neighbours_keep_theirs(node: PlayedNode):
+def test_a_kernel_without_memory_is_tried_again_and_its_neighbours_keep_theirs(
+    node: PlayedNode, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(conduct, "CRASHES", 1_000)  # however slow the machine is, nothing is set aside
     warm(node)
     host = node.pid(0)
     node.order("A", "memory")
@@ -184,6 +191,36 @@ def test_a_host_that_was_paused_for_a_while_goes_on(node: PlayedNode, monkeypatc
     os.kill(paused, signal.SIGCONT)
     node.until(lambda: node.out("A") == [1, 3])
     assert node.pid(0) == paused
+
+
+@pytest.mark.parametrize(("order", "bad"), [("poison 13", (2,)), ("loop 13", (2,)), ("fill 13", (2, 4))])
+def test_an_event_that_its_host_dies_of_is_set_aside_and_all_apps_go_on(
+    brisk: None, node: PlayedNode, monkeypatch: pytest.MonkeyPatch, order: str, bad: tuple[int, ...]
+):
+    monkeypatch.setattr(watchdog, "CUT_WITHIN", 0.5)
+    monkeypatch.setattr(watchdog, "MESSAGE_WITHIN", 0.5)
+    warm(node)
+    node.order("A", order)
+    node.put("A", *((2, 13, 3, 13) if len(bad) == 2 else (2, 13, 3)))
+    sums = [1, 3, 6]
+    node.until(lambda: node.out("A") == sums)
+    goes_on(node, "B")
+    goes_on(node, "C")
+    newest = newest_cut(cuts_folder(node.folder / "state" / "A"))
+    assert newest is not None
+    assert newest.aside == {(0, 0): bad}
+    kept = list(FileErrorStore(node.folder / "state" / "A").rows())
+    assert ["EVENT_SET_ASIDE" in str(row) for row in kept] == [True] * len(bad)
+    live = node.live("A")
+    assert live is not None
+    with Inputs(live.spec) as inputs:  # as a replay reads them
+        ((before, cut),) = [(b, c) for b, c in logged(open_cut_log(live.spec), 0) if c.aside]
+        (given,) = inputs.read(before, cut)
+    assert 13 not in [n for arrival in given.arrivals for n in arrival.batch.column("n").to_pylist()]
+    assert len(given.errors) == len(bad)
+    node.put("A", 4)
+    node.until(lambda: node.out("A") == [*sums, sums[-1] + 4])
+    node.until(lambda: node.shown["A"].set_aside == len(bad))
 
 
 @pytest.mark.parametrize("what", ["hold", "die"])

@@ -97,3 +97,35 @@ def test_trimming_removes_files_of_older_cuts_only(tmp_path: Path, monkeypatch: 
     log.append(cut(7))
     again = CutLog(tmp_path, 1)
     assert [again.at(n) for n in (3, 4, 7)] == [None, cut(4), cut(7)]
+
+
+def test_messages_of_the_newest_cut_are_set_aside_for_whoever_reads_it(tmp_path: Path):
+    log = filled(tmp_path, 3)
+    log.amend(cut(2).without((0, 0), 1))
+    log.amend(cut(2).without((0, 0), 1).without((0, 0), 0))
+    log.append(cut(3))
+    wanted = [cut(1), cut(2).without((0, 0), 1).without((0, 0), 0), cut(3), None]
+    assert [log.at(n) for n in (1, 2, 3, 4)] == wanted
+    again = CutLog(tmp_path, 1)
+    assert [again.at(n) for n in (1, 2, 3, 4)] == wanted
+    assert again.last() == cut(3)
+
+
+def test_a_cut_that_another_one_follows_stays_as_it_is(tmp_path: Path):
+    log = filled(tmp_path, 3)
+    with pytest.raises(NadiError) as caught:
+        log.amend(cut(1).without((0, 0), 0))
+    assert caught.value.condition == "CUT_LOG_MISMATCH"
+    CutLog(tmp_path, take_over(tmp_path))
+    with pytest.raises(NadiError) as fenced:
+        log.amend(cut(2).without((0, 0), 1))
+    assert fenced.value.condition == "CUT_FENCED"
+
+
+def test_the_newest_cut_of_a_full_file_is_amended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cutlog, "CUTS_PER_FILE", 2)
+    filled(tmp_path, 4)
+    log = CutLog(tmp_path, 1)
+    log.amend(cut(3).without((0, 0), 2))
+    log.append(cut(4))
+    assert [CutLog(tmp_path, 1).at(n) for n in (3, 4)] == [cut(3).without((0, 0), 2), cut(4)]

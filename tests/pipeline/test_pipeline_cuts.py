@@ -26,6 +26,9 @@ def waiting(
 def test_a_cut_survives_the_way_through_json():
     cut = Cut(3, 2, 50, 10, {(0, 1): 5, (1, 0): 7}, {(0, 1): 2}, {(1, 0): 44}, (1,))
     assert Cut.from_offset(cut.to_offset()) == cut
+    without = cut.without((0, 1), 4).without((0, 1), 3)
+    assert without.aside == {(0, 1): (3, 4)}
+    assert Cut.from_offset(without.to_offset()) == without
 
 
 def test_without_input_or_a_due_timer_there_is_no_cut():

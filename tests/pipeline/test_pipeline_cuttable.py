@@ -106,3 +106,14 @@ def test_a_database_that_cannot_be_reached_is_named() -> None:
         TableCutLog("sqlite:////nowhere/at/all/cuts.db", "App", 0).take_over()
     assert caught.value.condition == "CONNECTION_UNAVAILABLE"
     assert "/nowhere/at/all/cuts.db" in str(caught.value)
+
+
+def test_messages_of_the_newest_cut_are_set_aside_for_every_node(url: str) -> None:
+    log = filled(url, 3)
+    log.amend(cut(2).without((0, 0), 1))
+    log.append(cut(3))
+    reader = TableCutLog(url, "App", 0)
+    assert [reader.at(n) for n in (1, 2, 3)] == [cut(1), cut(2).without((0, 0), 1), cut(3)]
+    with pytest.raises(NadiError) as caught:
+        log.amend(cut(2).without((0, 0), 0))
+    assert caught.value.condition == "CUT_LOG_MISMATCH"

@@ -111,6 +111,28 @@ def test_a_receipt_tells_what_progress_is_made_of(tmp_path: Path, two: list[With
     assert [t["receipts"][0][:3] for t in told if t["receipts"]] == [[0, t["bucket"], 2] for t in told if t["receipts"]]
 
 
+@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_what_an_attempt_gave_before_a_message_was_set_aside_is_not_used(
+    tmp_path: Path, two: list[Within], stages: int, epoch: int
+):
+    rig = made(tmp_path, "sums", buckets=2)
+
+    def attempt(**more: Any) -> list[Told]:
+        return [rig.run(two[0], **more)] if stages == 1 else rig.both(two, {0: two[0], 1: two[0]}, **more)
+
+    rig.commit(*attempt())
+    attempt()  # both kernels have taken the cut, and wrote what it gave
+    rig.cuts[2] = rig.cuts[2].without((0, 0), 30).without((0, 0), 31)
+    rig.epoch = epoch
+    rig.commit(*attempt())
+    assert sum(told["errors"] for told in rig.told[-1].values()) == 2
+    rig.check()
+    assert {t["state"] for t in attempt()} == {"done"}
+    rig.commit(*attempt(all_told=False, spec=False))
+    rig.check()
+
+
 def test_what_a_host_does_not_know_it_asks_for(tmp_path: Path, two: list[Within]):
     rig = made(tmp_path)
     assert rig.run(two[0], spec=False)["need"] == ["spec"]

@@ -11,7 +11,7 @@ from nadi.functions.registry import default_registry
 from nadi.kernel.columns.cached import is_compiled
 from nadi.kernel.columns.warming import warm
 from nadi.pipeline import loopcompiler
-from nadi.pipeline.loopcompiler import Compiled, Compiling, inner_text
+from nadi.pipeline.loopcompiler import Compiled, Compiling, inner_text, jobs
 from nadi.plan import plan_app
 
 TEXT = "define stream S (k string, v int, d double); from S[v > 1] select k, d * 2 as d insert into Out;"
@@ -34,10 +34,9 @@ def test_a_process_compiles_what_columns_run_and_says_so_where_it_takes_longer(
     assert not is_compiled(inner_text(TEXT), ())
     assert any((tmp_path / "loops").glob("loop_*.py"))
     again = Compiling([Compiled(app, ("Out",))], lambda name, what: told.put((name, what)))
-    again.start()
-    assert again.process is None  # nothing is left to do
+    assert not again.has_work
     other = plan_app(f"@app:name('Two') {TEXT}", default_registry())
-    assert Compiled(other, ("Out",)).known
+    assert jobs([Compiled(other, ("Out",))]) == []
 
 
 @pytest.mark.parametrize(
@@ -76,10 +75,7 @@ def test_whatever_else_an_app_says_may_decide_on_them(other: str) -> None:
 
 
 def test_an_app_on_rows_needs_no_process() -> None:
-    begun = Compiling([Compiled(plan_app(ROWS, default_registry()), ("Out",))], lambda _name, _what: None)
-    begun.start()
-    assert begun.process is None
-    begun.close()
+    assert jobs([Compiled(plan_app(ROWS, default_registry()), ("Out",))]) == []
 
 
 def test_warming_runs_every_query_that_columns_have() -> None:

@@ -16,6 +16,7 @@ from nadi.pipeline.engine import plan_app
 from nadi.pipeline.node import AppText
 from nadi.server import deployer as module
 from nadi.server.appfiles import AppFiles
+from nadi.server.apps import detailed
 from nadi.server.claims import At, Claims, listens_at
 from nadi.server.deployer import Deployer
 
@@ -103,6 +104,32 @@ def test_apps_do_not_wait_for_one_that_hangs(deployer: Deployer, files: AppFiles
     assert found is not None
     assert found.state == "inactive"
     assert deployer.starting() == ["Slow"]
+
+
+def test_any_number_of_apps_are_on_their_way_at_once(deployer: Deployer, files: AppFiles, host: FakeHost):
+    names = [f"App{n}" for n in range(40)]
+    for name in names:
+        files.write(name, "hangs")
+    waits(lambda: {name for _, name in host.asked} == set(names))
+    host.free.set()
+    assert {settled(deployer, name) for name in names} == {"active"}
+
+
+def test_an_app_on_its_way_is_starting_and_says_what_it_waits_for(deployer: Deployer, files: AppFiles, host: FakeHost):
+    files.write("A", "hangs")
+    waits(lambda: ("add", "A") in host.asked)
+    found = deployer.status("A")
+    assert found is not None
+    assert (found.starting, detailed(found)["status"], found.reason) == (True, "starting", "it is being deployed")
+    deployer.note(AppProgress("A", awaits="its queries are compiled"))
+    found = deployer.status("A")
+    assert found is not None
+    assert (found.starting, found.state, found.reason) == (True, "inactive", "its queries are compiled")
+    host.free.set()
+    assert settled(deployer, "A") == "active"
+    found = deployer.status("A")
+    assert found is not None
+    assert (found.starting, detailed(found)["status"], found.reason) == (False, "active", "")
 
 
 def test_a_file_that_changes_while_its_app_is_deployed_is_deployed_next(

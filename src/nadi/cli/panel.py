@@ -76,6 +76,10 @@ def plain(p: AppProgress) -> str:
     ]
     if p.errors:
         parts.append(f"errors {number(p.errors)}")
+    if p.refused:
+        parts.append(f"refused {number(p.refused)}")
+    if p.set_aside:
+        parts.append(f"set aside {number(p.set_aside)}")
     parts += [f"{name} is away: {why}" for name, why in p.away.items()]
     parts += [circuit(c) for c in p.circuits if c.state != "closed" and c.connector.startswith("sink")]
     parts += [line.splitlines()[0] for line in p.warnings]
@@ -109,6 +113,10 @@ def panel(p: AppProgress) -> RenderableType:
     table.add_row("state", size(p.state_bytes) + (f" ({_counts(held)})" if held else ""))
     if p.errors:
         table.add_row("errors", Text(f"{number(p.errors)} in the error store", style="yellow"))
+    if p.refused:
+        table.add_row("refused", Text(f"{number(p.refused)} messages; their senders heard why", style="yellow"))
+    if p.set_aside:
+        table.add_row("set aside", Text(f"{number(p.set_aside)} that hosts died of", style="yellow"))
     table.add_row("circuits", f"{sum(c.state == 'closed' for c in p.circuits)} of {len(p.circuits)} closed")
     for c in p.circuits:
         if c.state != "closed":

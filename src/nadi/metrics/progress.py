@@ -11,12 +11,14 @@ from nadi.metrics.measured import NOTHING, Measured
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Totals since the state folder was made: events per input stream and per output stream, rows of the error store, bytes decoded."""
+    """Totals since the state folder was made: events per input stream and per output stream, rows of the error store, bytes decoded, messages
+    that are set aside."""
 
     events_in: dict[str, int] = field(default_factory=dict)
     events_out: dict[str, int] = field(default_factory=dict)
     errors: int = 0
     bytes_in: int = 0
+    set_aside: int = 0
 
     def plus(self, other: Counts) -> Counts:
         """Both together."""
@@ -25,6 +27,7 @@ class Counts:
             _sum(self.events_out, other.events_out),
             self.errors + other.errors,
             self.bytes_in + other.bytes_in,
+            self.set_aside + other.set_aside,
         )
 
 
@@ -90,7 +93,10 @@ class AppProgress:
     `state` is starting, running, waiting (for the next attempt after `last_error`), stopping, stopped, finished or failed. `rate` is events in
     per second, lately. `batch_ms` is the last batch by phase, as Spark names them ("triggerExecution" is the whole). `lag` counts messages that
     wait, per stream; `away` says which inputs cannot be reached and why, `circuits` how it is with each source and sink.
+    `set_aside` counts messages that hosts died of.
     `batches` is the number of the last cut that is done, `entries` what each stateful element holds.
+    `awaits` is what an app that starts waits for, where that is known.
+    `refused` counts the messages that its sources refused since it came to the node: their senders heard so, and they are in no error store.
     `crashed`: it failed because the JVM under it ended, and goes on in the next one, which the node starts.
     `warnings` are conditions that do not keep it from running. `said` are the lines that its log sinks have written since the snapshot before, `measured` is
     what was measured since then.
@@ -102,6 +108,7 @@ class AppProgress:
     events_in: Mapping[str, int] = field(default_factory=dict)
     events_out: Mapping[str, int] = field(default_factory=dict)
     errors: int = 0
+    set_aside: int = 0
     rate: float = 0.0
     batch_ms: Mapping[str, int] = field(default_factory=dict)
     lag: Mapping[str, int] = field(default_factory=dict)
@@ -115,4 +122,6 @@ class AppProgress:
     said: tuple[Said, ...] = ()
     measured: Measured = NOTHING
     carried: bool = False
+    awaits: str = ""
+    refused: int = 0
     crashed: bool = False

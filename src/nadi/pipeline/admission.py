@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from nadi.config.settings import KERNEL
-from nadi.io import circuits
+from nadi.io import circuits, refused
 from nadi.io.contract import Ingress
 from nadi.io.errorstores import note_store
 from nadi.io.faultlog import FAULTS
@@ -23,6 +23,7 @@ from nadi.io.natsserver import NatsServer
 from nadi.io.registry import SOURCES, sink_traits, source_kind, source_traits
 from nadi.kernel.control import CONTROL
 from nadi.pipeline.apart import check_apart
+from nadi.pipeline.compilequeue import Asked, CompileQueue
 from nadi.pipeline.live import remove_live
 from nadi.pipeline.lives import settle_in
 from nadi.pipeline.loopcompiler import Compiled, Compiling
@@ -68,6 +69,9 @@ class Admission:
         self._engine: Engine = import_module(options.engine)
         self._registry: Connectors = import_module(options.connectors)
         self._journal = self._settings.journal_url
+        self._on_rows = self._properties.get(KERNEL, "rows") == "rows"
+        self._queue = CompileQueue(tell)
+        started.callback(self._queue.close)
 
     def planned(self, text: AppText) -> Planned:
         """What a text says, if that can run here. Errors: those of the text, its connectors, its scripts and stores."""
@@ -95,13 +99,17 @@ class Admission:
         """What an update would do. Errors: likewise."""
         return plan_update(planned.text, planned.app, self._options, self._journal)
 
-    def compiling(self, planned: Sequence[Planned], behind: bool = False) -> Compiling | None:
-        """The compiling of what runs on columns, begun in a process of its own (`behind` apps that run); None where nothing does."""
-        if self._properties.get(KERNEL, "rows") == "rows":
+    def compiling(self, planned: Sequence[Planned]) -> Compiling | None:
+        """The compiling of what runs on columns, begun in a process of its own; None where nothing does."""
+        if self._on_rows:
             return None
         made = Compiling([Compiled(one.app, needed_outputs(one.app)) for one in planned], self._tell)
-        made.start(behind)
+        made.start()
         return made
+
+    def compiling_behind(self, planned: Planned) -> Asked | None:
+        """The compiling of what an app has on columns that comes while others run; None where nothing does."""
+        return None if self._on_rows else self._queue.ask(Compiled(planned.app, needed_outputs(planned.app)))
 
     def admit(self, planned: Sequence[Planned], beside: Sequence[AppSpec]) -> list[Admitted]:
         """Begin to listen for apps, and say how they run `beside` those that are there; tell the warnings of their texts. Errors: those of their state
@@ -121,6 +129,7 @@ class Admission:
             admitted = [Admitted(spec, undone.enter_context(contextlib.ExitStack())) for spec in specs]
             made: list[Ingress] = []
             for one, ready in zip(planned, admitted, strict=True):
+                ready.held.callback(refused.forget, ready.spec.place.state)
                 made += self._ingresses(one.app, ready)
             for ingress in made:  # when all are known, as some share a server
                 ingress.start()

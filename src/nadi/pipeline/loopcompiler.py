@@ -41,11 +41,6 @@ class Compiled:
     app: App
     outputs: tuple[str, ...]
 
-    @property
-    def known(self) -> bool:
-        """Whether its loops were compiled once."""
-        return is_compiled(inner_text(self.app.text), self.outputs)
-
 
 def inner_text(text: str) -> str:
     """The text of an app as far as it decides on its loops: they are not compiled again for another port, or for another instance of a distributed app.
@@ -66,54 +61,113 @@ def _without(annotations: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
     return tuple(one for one in annotations if one.name.lower() not in _AROUND)
 
 
-class Compiling:
-    """The process, while Spark starts. `tell` is called with the name of an app and a sentence, from another thread."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One line for the process: an app, or a set of ready loops. `mark` is the text and the outputs by which the cache knows that it was compiled."""
 
-    def __init__(self, apps: Sequence[Compiled], tell: Callable[[str, str], None]) -> None:
-        self._apps = [one for one in apps if islands(one.app).order and not one.known]
-        needed = dict.fromkeys(loops for one in apps for loops in warmup.needed(one.app))
-        self._loops = [loops for loops in needed if not is_compiled(warmup.text(loops), ())]
-        self._tell = tell
-        self.process: subprocess.Popen[str] | None = None
-        self._following: threading.Thread | None = None
+    line: str
+    mark: tuple[str, tuple[str, ...]]
+    app: str = ""
 
-    def start(self, behind: bool = False) -> None:
-        """Begin; returns at once. `behind`: apps run already, and go before. Whatever goes wrong there goes wrong in a host, too, and is told there."""
-        if not self._apps and not self._loops:
-            return
-        self.process = subprocess.Popen(
+    @property
+    def known(self) -> bool:
+        """Whether it was compiled, by whomever."""
+        return is_compiled(*self.mark)
+
+
+def jobs(apps: Sequence[Compiled]) -> list[Job]:
+    """What is to be compiled for apps, without what was compiled once."""
+    found = [
+        Job(
+            json.dumps({"text": one.app.text, "outputs": one.outputs}),
+            (inner_text(one.app.text), one.outputs),
+            one.app.name,
+        )
+        for one in apps
+        if islands(one.app).order
+    ]
+    needed = dict.fromkeys(loops for one in apps for loops in warmup.needed(one.app))
+    found += [Job(json.dumps({"loops": asdict(loops)}), (warmup.text(loops), ())) for loops in needed]
+    return [job for job in found if not job.known]
+
+
+class CompilerProcess:
+    """The process. One thread talks to it; another one may kill it. `behind`: apps run already, and go before."""
+
+    def __init__(self, behind: bool = False) -> None:
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "nadi.pipeline.loopcompiler", *([BEHIND] if behind else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        self._following = threading.Thread(target=self._follow, args=(self.process,), daemon=True)
-        self._following.start()
 
-    def _follow(self, process: subprocess.Popen[str]) -> None:
+    def compile(self, job: Job) -> bool:
+        """Compile, and wait; whether it did. Whatever goes wrong there goes wrong in a host, too, and is told there."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(f"{job.line}\n")
+            self._process.stdin.flush()
+            return bool(self._process.stdout.readline())
+        except (OSError, ValueError):
+            return False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is gone, and was seen to be."""
+        return self._process.returncode is not None
+
+    def kill(self) -> None:
+        """End what it is at."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """End it and wait for its end, which is near."""
+        self._process.kill()
+        with self._process:
+            pass
+
+
+class Compiling:
+    """What apps need, in a process that begins now and ends with it. `tell` is called with the name of an app and a sentence, from another thread."""
+
+    def __init__(self, apps: Sequence[Compiled], tell: Callable[[str, str], None]) -> None:
+        self._jobs = jobs(apps)
+        self._tell = tell
+        self._over = False
+        self._process: CompilerProcess | None = None
+        self._following: threading.Thread | None = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is something to compile."""
+        return bool(self._jobs)
+
+    def start(self, behind: bool = False) -> None:
+        """Begin; returns at once."""
+        if self._jobs:
+            self._process = process = CompilerProcess(behind)
+            self._following = threading.Thread(target=self._follow, args=(process,), daemon=True)
+            self._following.start()
+
+    def _follow(self, process: CompilerProcess) -> None:
         begin = time.monotonic()
-        lines = [json.dumps({"text": one.app.text, "outputs": one.outputs}) for one in self._apps]
-        lines += [json.dumps({"loops": asdict(loops)}) for loops in self._loops]
-        assert process.stdin is not None
-        assert process.stdout is not None
         late = threading.Timer(PATIENCE, self._say_all, ["compiling its queries for the first time"])
         late.start()
-        try:
-            with process:
-                process.stdin.write("\n".join(lines))
-                process.stdin.close()
-                for line in process.stdout:
-                    if (took := time.monotonic() - begin) > PATIENCE and int(line) < len(self._apps):
-                        self._tell(self._apps[int(line)].app.name, f"its queries are compiled ({took:.0f} s)")
-        except (OSError, ValueError):
-            return  # it was ended, or died: hosts compile for themselves
-        finally:
-            late.cancel()
+        for job in self._jobs:
+            if self._over or not process.compile(job):
+                break
+            if job.app and (took := time.monotonic() - begin) > PATIENCE:
+                self._tell(job.app, f"its queries are compiled ({took:.0f} s)")
+        late.cancel()
+        process.close()
 
     def _say_all(self, what: str) -> None:
-        for one in self._apps:
-            self._tell(one.app.name, what)
+        for job in self._jobs:
+            if job.app:
+                self._tell(job.app, what)
 
     def wait(self) -> None:
         """Until it has ended, by itself or by `close`."""
@@ -122,8 +176,9 @@ class Compiling:
 
     def close(self) -> None:
         """End it, if it still runs."""
-        if self.process is not None and self._following is not None:
-            self.process.kill()
+        self._over = True
+        if self._process is not None and self._following is not None:
+            self._process.kill()
             self._following.join()
 
 

@@ -165,8 +165,9 @@ class Node:
     # ---- apps that enter and leave
 
     def add(self, text: AppText, wanted: Callable[[], bool] = lambda: True) -> AppProgress:
-        """Run another app, too, and wait until a query carries it or it waits for another attempt; -> its progress. From any thread; before `run` has
-        begun it waits for that. `wanted` is asked before it starts whether it still is to: who removes it meanwhile may come too early.
+        """Run another app, too, and wait until a query carries it or it waits for another attempt; -> its progress. Its sources listen as soon as it has
+        entered, and what they take waits in the journal while its queries are compiled and Spark starts. From any thread; before `run` has begun it waits
+        for that. `wanted` is asked before it starts whether it still is to: who removes it meanwhile may come too early.
 
         Errors: those of its text and state, APP_RUNS, NODE_STOPPING, SERVER_NOT_STARTED, APP_NOT_ON_NODE where it was removed meanwhile (nothing has changed
         then); what it ended
@@ -181,12 +182,14 @@ class Node:
             self._roster.free(name)
             self._admission.update(planned)
             (admitted,) = self._admission.admit([planned], self._roster.specs())
-            compiling = self._admission.compiling([planned], behind=True)
+            compiling = self._admission.compiling_behind(planned)
             if compiling is not None:
                 admitted.held.callback(compiling.close)
             self._roster.enter(admitted)
-        if compiling is not None:
+        if compiling is not None and compiling.is_needed:
+            self._await(name, "its queries are compiled")
             compiling.wait()  # a host that compiled would hold up the apps that it has
+        self._await(name, self._waits or "a query of Spark takes it in")
         if not wanted():
             self._roster.drop(name)
         self._roster.start(name)
@@ -278,6 +281,10 @@ class Node:
     def _tell(self, progress: AppProgress) -> None:
         self._roster.note(progress)
         self._on_progress(progress)
+
+    def _await(self, app: str, what: str) -> None:
+        """Tell what an app waits for that has entered."""
+        self._tell(dataclasses.replace(self._roster.shown(app), awaits=what, said=(), measured=NOTHING))
 
     def _say(self, app: str, what: str) -> None:
         self._tell(dataclasses.replace(self._roster.shown(app), said=(Said(what),), measured=NOTHING))

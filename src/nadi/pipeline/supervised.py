@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from nadi.errors import NadiError, error
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io import refused
 from nadi.io.remotefiles import is_remote
 from nadi.io.retry import Policy
 from nadi.io.sinks.log import new_lines
@@ -116,6 +117,7 @@ class Supervised:
         self._last_try = False  # the run for it alone, after a stop, has begun
         self.result: AppExit | None = None
         sweep(spec.place.state)
+        refused.watch(spec.place.state, self._told_of)
         JournalNeeds(spec, self._keeping, self._over).begin()
         self._retention.begin()
 
@@ -343,6 +345,9 @@ class Supervised:
         """Wait for the next attempt, or end. A stop has one more run take the cut that is left, unless an input or a target is away."""
         at = -1 if self._group is None else self._group.at.n
         self._tries, self._reached = (self._tries + 1, at) if at == self._reached else (1, at)
+        if failure.condition == "EVENT_SET_ASIDE" and self._group is not None:
+            self._left = self._left or self._group.spec  # Java may still ask hosts for the run that has died of it
+            self._tries = 0  # the cut is another one now
         self._leave()
         if isinstance(failure, ConnectionUnavailableException):
             self._owes = False
@@ -354,12 +359,12 @@ class Supervised:
         else:
             now = time.monotonic()
             self._note(now, "waiting", last_error=str(failure), restarts=self._progress.restarts + 1)
-            self._retry_at = now + RESTARTS.delay(self._tries) / 1000
+            self._retry_at = now + RESTARTS.delay(max(1, self._tries)) / 1000
             self._step = self._waiting
 
     def _final(self, failure: NadiError) -> NadiError | None:
         """The error to end with; None where another attempt may help."""
-        if isinstance(failure, ConnectionUnavailableException):
+        if isinstance(failure, ConnectionUnavailableException) or failure.condition == "EVENT_SET_ASIDE":
             return None
         if failure.condition == "FENCED" and (self._is_fenced_early() or self._is_fenced_by_its_own()):
             return None
@@ -413,9 +418,7 @@ class Supervised:
             totals = known.totals
             changes |= {
                 "batches": known.n,
-                "events_in": totals.events_in,
-                "events_out": totals.events_out,
-                "errors": totals.errors,
+                **{name: getattr(totals, name) for name in ("events_in", "events_out", "errors", "set_aside")},
                 "rate": self._rate(now, sum(totals.events_in.values())),
                 "entries": known.entries,
                 "state_bytes": known.state_bytes,
@@ -433,6 +436,7 @@ class Supervised:
         changes["carried"] = group is not None
         changes["measured"] = NOTHING if group is None else group.tally.take()
         changes["circuits"] = self._circuits.look(status)
+        changes["refused"] = refused.count(folder)
         said, self._log_seen = new_lines(folder, self._log_seen)
         self._progress = dataclasses.replace(
             self._progress, state=state, said=tuple(Said(*line) for line in said), **changes

@@ -15,7 +15,7 @@ from nadi.pipeline.ondemand import Found, ask
 from nadi.pipeline.revision.restore import Planned as Updates
 from nadi.pipeline.run import Node
 from nadi.server.appfiles import AppFiles
-from nadi.server.deployer import ACTIVE, AppStatus, Deployer
+from nadi.server.deployer import ACTIVE, STARTS, AppStatus, Deployer
 from nadi.server.home import Home
 from nadi.server.preparation import AppPreparation
 
@@ -190,17 +190,19 @@ def ask_timed(live: Live, name: str, query: str, asked: Callable[[str, float], o
 
 
 def detailed(found: AppStatus) -> dict[str, Any]:
-    """What is known of an app, as JSON."""
+    """What is known of an app, as JSON. Other than where the reference tells of its status, an app that is on its way is `starting`."""
     p = found.progress
     return {
         "name": found.name,
-        "status": found.state,
+        "status": STARTS if found.starting else found.state,
         "reason": found.reason,
         "deployed": found.since,
         "batches": p.batches,
         "eventsIn": dict(p.events_in),
         "eventsOut": dict(p.events_out),
         "errors": p.errors,
+        "refused": p.refused,
+        "setAside": p.set_aside,
         "rate": p.rate,
         "restarts": p.restarts,
         "lastError": p.last_error,

@@ -1,7 +1,8 @@
 """Keeps what the node runs equal to what the folder of apps has.
 
-A file that comes is deployed, one that changes is updated in place, one that goes is undeployed. Apps do not wait for each other. What cannot run is inactive,
-with the reason; where the reason may pass, it is tried again, later each time. Those who want to know wake the deployer; it looks by itself every few seconds.
+A file that comes is deployed, one that changes is updated in place, one that goes is undeployed. Apps do not wait for each other: an app accepts events as
+soon as its sources listen, which is long before its queries are compiled. What cannot run is inactive, with the reason; where the reason may pass, it is tried
+again, later each time. Those who want to know wake the deployer; it looks by itself every few seconds.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from nadi.pipeline.node import AppText
 from nadi.server.appfiles import AppFile, AppFiles
 from nadi.server.claims import Claims
 
-ACTIVE, INACTIVE = "active", "inactive"
-AT_A_TIME = 8  # apps that are deployed, updated or undeployed
+ACTIVE, INACTIVE, STARTS = "active", "inactive", "starting"
+AT_A_TIME = 8  # apps that are planned: that takes a core
+WORKERS = 1_000  # threads at most: an app needs one while it is deployed, updated or undeployed, and mostly waits; they are made when needed
 RETRY = Policy(5_000, 300_000)
 STARTING = "it is being deployed"
 TAKEN = "ADDRESS_TAKEN"
@@ -49,7 +51,8 @@ class Preparation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AppStatus:
-    """An app of the folder, as people see it. `since` is when it was deployed last (ms, 0: never)."""
+    """An app of the folder, as people see it. `since` is when it was deployed last (ms, 0: never); `starting`: it is on its way, and `reason` says what it
+    waits for."""
 
     name: str
     text: str
@@ -57,6 +60,7 @@ class AppStatus:
     reason: str = ""
     since: int = 0
     progress: AppProgress = field(default_factory=lambda: AppProgress(""))
+    starting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +127,8 @@ class Deployer:
         self._woken = threading.Event()
         self._over = self._hurries = False
         self._told: Callable[[], object] = lambda: None
-        self._workers = ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="deploy")
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="deploy")
+        self._planning = threading.BoundedSemaphore(AT_A_TIME)
         self._thread = threading.Thread(target=self._run, name="deployer", daemon=True)
 
     # ---- what the node begins with
@@ -378,7 +383,8 @@ class Deployer:
 
     def _deploy(self, name: str, entry: _Entry, wanted: AppFile, work: Sequence[_Work]) -> None:
         try:
-            text = self._preparation.checked(wanted)
+            with self._planning:
+                text = self._preparation.checked(wanted)
             self._claims.take(name, text)
         except NadiError as reason:
             for one in work:
@@ -427,8 +433,10 @@ class Deployer:
 def _status(name: str, entry: _Entry) -> AppStatus:
     progress = entry.progress
     runs = bool(entry.has) and _runs(progress)
-    reason = "" if runs else entry.reason or progress.last_error
-    return AppStatus(name, entry.shown.text, ACTIVE if runs else INACTIVE, reason, entry.since, progress)
+    starting = not runs and _is_starting(entry)
+    awaited = progress.awaits if starting else ""
+    reason = "" if runs else awaited or entry.reason or progress.last_error
+    return AppStatus(name, entry.shown.text, ACTIVE if runs else INACTIVE, reason, entry.since, progress, starting)
 
 
 def _runs(progress: AppProgress) -> bool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import ssl
 import threading
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -32,6 +33,7 @@ from nadi.io.natsclient import shared
 from nadi.io.options import Option, integer
 from nadi.io.postserver import PostServer
 from nadi.io.reach import Reached
+from nadi.io.refused import note
 from nadi.io.registry import SourceKind, make_source_mapper
 from nadi.io.seen import Bounds
 from nadi.io.sources.http_endpoint import HttpEndpoint, login
@@ -168,7 +170,8 @@ class HttpIngress:
             remember(journal, shared(required(place.journal)), connector.ordinal, rules)
         with _LOCK:
             self._shared = _server_of(self._address, place.listening)
-            self._endpoint = HttpEndpoint(connector, journal, mapper, self._shared.server, bounds is not None)
+            server, refused = self._shared.server, partial(note, place.state)
+            self._endpoint = HttpEndpoint(connector, journal, mapper, server, bounds is not None, refused)
             self._shared.add(self._address.path, self._endpoint, idle)
             _SERVERS[self._key] = self._shared
 

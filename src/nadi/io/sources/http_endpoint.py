@@ -11,7 +11,7 @@ import base64
 import hmac
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
@@ -44,9 +44,16 @@ class HttpEndpoint:
     """One source. All but the checking happens in the server's loop."""
 
     def __init__(
-        self, connector: Connector, journal: Journal, mapper: SourceMapper, server: PostServer, marks: bool = False
+        self,
+        connector: Connector,
+        journal: Journal,
+        mapper: SourceMapper,
+        server: PostServer,
+        marks: bool = False,
+        refused: Callable[[int], object] = lambda _count: None,
     ) -> None:
-        """`marks` is whether it looks at what clients say that messages are known by: then the journal has a chooser.
+        """`marks` is whether it looks at what clients say that messages are known by: then the journal has a chooser. `refused` hears of messages that are
+        refused for what they are.
 
         Errors: OPTION_MISSING, where credentials are asked for and not named."""
         self._marks = marks
@@ -54,6 +61,7 @@ class HttpEndpoint:
         self._journal = journal
         self._mapper = mapper
         self._server = server
+        self._refused = refused
         self._kept = tuple((name.lower().encode(), name) for name in transport_names(connector))
         self._login = login(connector)
         self._waiting: deque[Exchange] = deque()
@@ -63,11 +71,13 @@ class HttpEndpoint:
     def refusal(self, headers: Sequence[Header]) -> Answer | None:
         """Why no message with such headers is taken."""
         if self._login and not any(n == b"authorization" and hmac.compare_digest(v, self._login) for n, v in headers):
+            self._refused(1)
             return UNKNOWN
         if self._marks and _is_marked(headers):
             try:
                 mark_of(headers)
             except ValueError as reason:
+                self._refused(1)
                 return Answer(400, str(reason))
         return STOPPING if self.stopping else None
 
@@ -102,6 +112,8 @@ class HttpEndpoint:
             refused = check(self._mapper, taken, now)
             good = [exchange for i, exchange in enumerate(taken) if i not in refused]
             bad = [(taken[i], answer) for i, answer in refused.items()]
+            if bad:
+                self._refused(len(bad))
             if not good:
                 self._server.call(self._over, bad)
                 return
@@ -115,6 +127,8 @@ class HttpEndpoint:
             def chosen(told: Future[Sequence[Outcome]]) -> None:
                 reason = told.exception()
                 answers = [_CHOSEN[o] for o in told.result()] if reason is None else [answer_of(reason)] * len(good)
+                if reused := answers.count(REUSED):
+                    self._refused(reused)
                 self._server.call(self._over, [*bad, *zip(good, answers, strict=True)])
 
             if self._marks and any(MARK in e.properties for e in good):

@@ -64,6 +64,9 @@ OWN = {
     ("App", "errors", "count"): Family(
         "nadi_errors", "counter", "Rows of the error store, since the state folder was made.", _APP
     ),
+    ("App", "refused", "count"): Family(
+        "nadi_refused", "counter", "Messages that sources refused, since the app came to this node.", _APP
+    ),
     ("App", "restarts", "count"): Family(
         "nadi_restarts", "counter", "Times that the app was tried again after a failure.", _APP
     ),

@@ -1,13 +1,15 @@
 """How a group behaves towards those that it shares hosts with: what decides whether it gets hosts of its own, and when it comes back.
 
 late     a cut cost more than BOUND seconds of the processor, or of waiting for its sinks
-crash    a host died while a cut of the group was under way in it; others may have been under way, too, so one is not enough to suspect it
+crash    a host died while a cut of the group was under way in it; others may have been under way, too, so one is not enough to suspect it, unless its kernel
+         was the only one that computed
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from typing import Any
 
 BOUND = 0.2  # seconds: how long a batch of several groups waits for one of them
 WINDOW = 60.0  # seconds in which late cuts are counted
@@ -36,6 +38,9 @@ class Conduct:
         self._late: deque[tuple[float, float]] = deque()
         self._crashes: deque[float] = deque()
         self._last = float("-inf")
+        self._deaths = (-1, 0)
+        self._tried = -1
+        self._suspect: tuple[Any, ...] = ()
         self._lock = threading.Lock()
 
     def cut(self, now: float, seconds: float) -> None:
@@ -45,11 +50,59 @@ class Conduct:
                 self._late.append((now, seconds))
                 self._last = now
 
-    def crash(self, now: float) -> None:
-        """A host has died with it."""
+    def crash(self, now: float, alone: bool = False) -> None:
+        """A host has died with it; where no other kernel computed (`alone`), nobody else is suspected, and once is enough."""
         with self._lock:
-            self._crashes.append(now)
+            self._crashes.extend([now] * (CRASHES if alone else 1))
             self._last = now
+
+    # ---- the cut that it dies of
+
+    def die(self, cut: int) -> None:
+        """A host has died with this cut of it under way."""
+        with self._lock:
+            died = self._deaths[1] if self._deaths[0] == cut else 0
+            self._deaths = cut, died + 1
+
+    def tries(self, cut: int) -> bool:
+        """Whether the cut is to be tried message by message: hosts have died of it, and it is not known that no message by itself does that.
+
+        >>> conduct = Conduct()
+        >>> conduct.die(7); conduct.tries(7)
+        False
+        >>> conduct.die(7); conduct.tries(7), conduct.tries(8)
+        (True, False)
+        >>> conduct.tried(7); conduct.tries(7)
+        False
+        """
+        return self._deaths[0] == cut and self._deaths[1] >= CRASHES and self._tried != cut
+
+    def tried(self, cut: int) -> None:
+        """No host died of a message of it."""
+        self._tried = cut
+
+    def has_tried(self, cut: int) -> bool:
+        """Whether that is known of it."""
+        return self._tried == cut
+
+    def suspects(self, message: tuple[Any, ...]) -> bool:
+        """A host has died while it tried this message and nothing else computed in it; whether the last one did so, too. Who kills a host from outside meets
+        one message once, not twice in a row.
+
+        >>> conduct = Conduct()
+        >>> [conduct.suspects((7, (0, 0), n)) for n in (3, 4, 4)]
+        [False, False, True]
+        """
+        with self._lock:
+            again, self._suspect = self._suspect == message, message
+            return again
+
+    def begin_anew(self) -> None:
+        """A message of the cut was set aside."""
+        with self._lock:
+            self._deaths = -1, 0
+
+    # ---- whether it is served apart
 
     def offends(self, now: float) -> bool:
         """Whether it exceeds the bounds again and again."""

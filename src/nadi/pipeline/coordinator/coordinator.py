@@ -21,6 +21,7 @@ from nadi.pipeline.coordinator.hostwatch import HostWatch
 from nadi.pipeline.coordinator.run import QueryRun
 from nadi.pipeline.coordinator.schedule import Schedule
 from nadi.pipeline.hosting import lane
+from nadi.pipeline.hosting.atwork import KERNEL
 from nadi.pipeline.hosting.doors import Door
 from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.seats import Seat
@@ -44,7 +45,7 @@ class Coordinator:
         self._over = False
         self._workers = ThreadPoolExecutor(WORKERS, "group")
         self._turns = Turns()
-        self._hosts = HostWatch(folder, self._died)
+        self._hosts = HostWatch(folder, self._died, self._spared)
         self._server = lane.LaneServer(self.socket, self._answer)
         self._door = None if door is None else Door(*door, self._rung)
         self._bell = str(self.socket) if self._door is None else self._door.bell
@@ -190,12 +191,18 @@ class Coordinator:
             group.woken = True
             run.ready(group)
 
+    def _spared(self, note: str) -> bool:
+        """Whether what a kernel is at may take as long as it takes: the cut was tried, and each of its messages comes to an end."""
+        with self._lock:
+            return any(group.spares(note) for group in self._of)
+
     def _died(self, host: int, at_work: tuple[str, ...]) -> None:
         """A host has ended: what it told as pending is asked again, of the next one; those that were at work in it are noted."""
         with self._lock:
             found = [(group, run) for group, run in self._of.items() if host in group.spec.served_by]
+        computing = {note.removeprefix(KERNEL).partition(" at ")[0] for note in at_work if note.startswith(KERNEL)}
         for group, run in found:
             if group.spec.id in at_work:
-                group.crash()
+                group.crash(at_work, computing == {group.spec.id})
             group.woken = True
             run.ready(group)

@@ -30,9 +30,10 @@ from nadi.pipeline.coordinator.tasks import Work
 from nadi.pipeline.cutting import cutlogs
 from nadi.pipeline.cutting.commitlog import Commits, Recovered, sweep
 from nadi.pipeline.cutting.cutmaker import CutMaker, SourceStatus
-from nadi.pipeline.cutting.cuts import Cut
+from nadi.pipeline.cutting.cuts import Cut, Place
 from nadi.pipeline.cutting.makers import check_left, check_newest
 from nadi.pipeline.cutting.seeds import drop_seeds
+from nadi.pipeline.hosting.atwork import kernel_of, noted_message
 from nadi.pipeline.hosting.seats import Seat
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.spec import AppSpec
@@ -207,7 +208,10 @@ class Group:
             self.woken = False
             self._told_all |= self._tell_all
             lines, seats = self._commits.lines(), dict(self._seats)
-            return Work(self.spec, self.at, self.cut, lines, self._tell_all, seats, self._brought, self._level())
+            careful = self.conduct.tries(self.cut.n)
+            return Work(
+                self.spec, self.at, self.cut, lines, self._tell_all, seats, self._brought, self._level(), careful
+            )
 
     def sit(self, seats: dict[int, Seat]) -> None:
         """Go on with what is known of where its buckets are on a cluster, and keep it there."""
@@ -269,11 +273,60 @@ class Group:
         if not self._told_all:
             self.conduct.cut(now, max(receipt.computed, receipt.wrote, self._ledger.waited))
 
-    def crash(self) -> None:
-        """A host has died while a cut of the group was under way in it."""
+    def probed(self) -> None:
+        """The cut was tried, and no message by itself is what hosts die of."""
+        with self.lock:
+            if self.cut is not None:
+                self.conduct.tried(self.cut.n)
+
+    def starved(self, guilty: tuple[int, int, int] | None) -> None:
+        """A kernel had no memory left for the cut, or for a message of it, when it was tried."""
+        cut = self.cut
+        if cut is None:
+            return
+        self.conduct.die(cut.n)
+        if guilty is not None:
+            self._set_aside(cut, guilty[:2], guilty[2])
+
+    def spares(self, note: str) -> bool:
+        """Whether a note is of the cut under way, which was tried before."""
+        cut = self.cut
+        return cut is not None and note == kernel_of(self.spec.id, cut.n) and self.conduct.has_tried(cut.n)
+
+    def crash(self, notes: Collection[str] = (), alone: bool = False) -> None:
+        """A host has died while a cut of the group was under way in it; `notes` are what it was at. `alone`: no other kernel computed in it."""
+        with self.lock:
+            cut = self.cut
+            if cut is not None:
+                self.conduct.die(cut.n)
+        found = None if cut is None else noted_message(notes, self.spec.id, cut.n)
+        if cut is not None and found is not None and alone and self.conduct.suspects((cut.n, *found)):
+            self._set_aside(cut, *found)
         self.crashed = True
-        self.conduct.crash(time.monotonic())
+        self.conduct.crash(time.monotonic(), alone)
         self._changed()
+
+    def _set_aside(self, cut: Cut, place: Place, position: int) -> None:
+        """Hosts die of a message: from now on the cut is without it, for whoever takes it. Another run takes it."""
+        if position in cut.aside.get(place, ()):
+            return
+        try:
+            self._maker.amend(cut.without(place, position))
+        except NadiError as reason:
+            self.fail(reason)
+            return
+        self.conduct.begin_anew()
+        input_, partition = place
+        self.fail(
+            error(
+                "EVENT_SET_ASIDE",
+                app=self.spec.app,
+                cut=cut.n,
+                input=input_,
+                partition=partition,
+                position=position,
+            )
+        )
 
     def fail(self, reason: BaseException) -> None:
         """End this run of the group with what went wrong."""

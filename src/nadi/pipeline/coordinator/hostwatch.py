@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nadi.io.readiness import readable
+from nadi.pipeline.coordinator.watchdog import Watchdog
 from nadi.pipeline.hosting.atwork import kernel_of, read_at_work, work_file
 from nadi.pipeline.hosting.hostclient import STARTS_WITHIN
 from nadi.pipeline.hosting.lane import LaneClient, LaneFailure, Op, Request, decode_hello
@@ -39,7 +40,8 @@ Died = Callable[[int, tuple[str, ...]], object]
 class HostWatch:
     """Watches the hosts in a folder, each in the thread that calls `attend`."""
 
-    def __init__(self, folder: Path, died: Died) -> None:
+    def __init__(self, folder: Path, died: Died, spared: Callable[[str], bool] = lambda _note: False) -> None:
+        self._spared = spared
         self._folder = folder
         self._died = died
         self._over = False
@@ -51,6 +53,7 @@ class HostWatch:
         """Return when the host that says hello has ended."""
         index, pid = decode_hello(hello.payload)
         silent, limit, pause, looked = 0.0, STARTS_WITHIN, STARTING, time.monotonic()
+        watchdog = Watchdog(self._spared)
         with self._lock:
             self._pids[index] = pid
         while not readable([hello], pause) and not self._over:
@@ -58,6 +61,7 @@ class HostWatch:
             answers = self._answers(index)
             before, looked = looked, time.monotonic()
             if answers:
+                self._look_at_kernels(index, pid, watchdog, min(BEAT, looked - before))
                 silent, limit, pause = 0.0, SILENT, BEAT
                 continue
             silent, pause = silent + min(BEAT, looked - before), STARTING
@@ -74,6 +78,13 @@ class HostWatch:
             self._died(index, read_at_work(work_file(self._folder, index), pid))
 
     # ---- kernels without an end
+
+    def _look_at_kernels(self, index: int, pid: int, watchdog: Watchdog, seconds: float) -> None:
+        late = watchdog.late(read_at_work(work_file(self._folder, index), pid), seconds)
+        if late:
+            _LOG.error("host %d (process %d) is killed: it comes to no end with the %s", index, pid, late)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def computes(self, app: str) -> bool:
         """Whether a kernel of the app with this id is at a cut in one of the hosts."""
@@ -109,7 +120,7 @@ class HostWatch:
                     return
 
     def _is_at(self, index: int, pid: int, app: str) -> bool:
-        return kernel_of(app) in read_at_work(work_file(self._folder, index), pid)
+        return any(note.startswith(kernel_of(app)) for note in read_at_work(work_file(self._folder, index), pid))
 
     def close(self) -> None:
         """The coordinator ends: connections end without their hosts."""

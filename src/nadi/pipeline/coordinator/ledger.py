@@ -89,7 +89,7 @@ class Ledger:
             stagedrows.stage_carried(state, cut.n, bucket)
         self._errors.commit(cut.n, [b["bucket"] for b in ordered if b["errors"]])
         self._faults.commit(cut.n, [b["bucket"] for b in ordered if b["faults"]])
-        told = progress_of(cut.n, ordered, self._spec.host_of)
+        told = progress_of(cut, ordered, self._spec.host_of)
         self._commits.append(commit_of(cut, self._spec.epoch, ordered, told))
         done = replace(told, before=self._totals)
         self._totals = done.totals
@@ -151,10 +151,10 @@ def _piece(told: Sequence[Any]) -> Piece:
     return Piece(*told)
 
 
-def progress_of(n: int, buckets: Sequence[Mapping[str, Any]], host_of: Callable[[int], int]) -> Progress:
-    """The progress of cut `n` from what its buckets told; `host_of` says where each of them lives."""
+def progress_of(cut: Cut, buckets: Sequence[Mapping[str, Any]], host_of: Callable[[int], int]) -> Progress:
+    """The progress of a cut from what its buckets told; `host_of` says where each of them lives."""
     dues = [b["due"] for b in buckets if b["due"] is not None]
-    counts = Counts()
+    counts = Counts(set_aside=cut.set_aside)
     entries: dict[str, int] = {}
     highs: dict[tuple[int, int], int] = {}
     memory: dict[str, int] = {}
@@ -166,7 +166,7 @@ def progress_of(n: int, buckets: Sequence[Mapping[str, Any]], host_of: Callable[
         memory[host] = max(memory.get(host, 0), b["memory"])
         highs |= {(o, p): high for o, p, high in b["highs"]}
     return Progress(
-        n,
+        cut.n,
         min(dues) if dues else None,
         tuple((o, p, high) for (o, p), high in sorted(highs.items())),
         counts=counts,

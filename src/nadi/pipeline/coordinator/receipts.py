@@ -19,7 +19,19 @@ _WORSE = ("done", "pending", "need", "fenced", "failed")
 @dataclass(slots=True)
 class Receipt:
     """Of one group: done, pending (a host is still at it), need (a host lacks what it needs to know), fenced (a newer epoch was there) or failed; what each of
-    its buckets told."""
+    its buckets told.
+
+    >>> tried, lacks = {"n": 7, "state": "need", "probed": True}, {"n": 7, "state": "need"}
+    >>> for hosts in ([tried], [tried, tried], [tried, lacks], [lacks, tried]):
+    ...     receipt = Receipt()
+    ...     for told in hosts:
+    ...         receipt.add(told)
+    ...     print(receipt.probed)
+    True
+    True
+    False
+    False
+    """
 
     state: str = "done"
     n: int = 0
@@ -27,6 +39,10 @@ class Receipt:
     computed: float = 0.0  # seconds of the processor, that host which took longest
     wrote: float = 0.0  # seconds that a host waited for sinks when all else was done
     error: dict[str, Any] | None = None
+    starved: bool = False  # a kernel had no memory left …
+    guilty: tuple[int, int, int] | None = None  # … for this message: input, partition, position
+    tried: bool = False  # the cut was only tried, message by message, and nobody died of it …
+    lacks: bool = False  # … but a host lacked what it needs, and tried nothing
     buckets: list[dict[str, Any]] = field(default_factory=list)
     seats: list[tuple[Seat, tuple[int, ...]]] = field(default_factory=list)
     """On a cluster: who has taken which buckets, or (none named) is at all of them."""
@@ -37,12 +53,23 @@ class Receipt:
             self.state = told["state"]
             self.error = told.get("error")
         self.n = told["n"]
+        self.starved |= told.get("starved", False)
+        if told.get("guilty"):
+            self.guilty = tuple(told["guilty"])
+        tried = told.get("probed", False)
+        self.tried |= tried
+        self.lacks |= told["state"] == "need" and not tried
         self.worked += told.get("worked", 0.0)
         self.computed = max(self.computed, told.get("computed", 0.0))
         self.wrote = max(self.wrote, told.get("wrote", 0.0))
         self.buckets.extend(told.get("buckets") or ())
         if "seat" in told and told["state"] in ("done", "pending"):
             self.seats.append((Seat(*told["seat"]), tuple(b["bucket"] for b in told.get("buckets") or ())))
+
+    @property
+    def probed(self) -> bool:
+        """Whether all of the cut was tried, and nobody died of it."""
+        return self.tried and not self.lacks
 
     def failure(self) -> NadiError:
         """What went wrong, by its name."""

@@ -164,6 +164,8 @@ class QueryRun:
             group.settle(receipt)
             self._look(group)
         elif receipt.state == "need":
+            if receipt.probed:
+                group.probed()
             group.again(tell_all=True)
             self.ready(group)
         elif receipt.state == "pending":
@@ -175,4 +177,6 @@ class QueryRun:
         elif receipt.state == "fenced":
             group.fail(error("CUT_FENCED", app=group.spec.app, current="a newer one", epoch=group.spec.epoch))
         else:
+            if receipt.starved:
+                group.starved(receipt.guilty)
             group.fail(receipt.failure())

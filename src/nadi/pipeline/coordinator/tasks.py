@@ -7,7 +7,7 @@ a part of the reading of one group, whose events Spark carries to the hosts of i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -31,6 +31,7 @@ class Work:
     `told` is whether hosts are told all that one needs that knows nothing of the group: its description and the whole lines of its buckets. `seats` is where
     its buckets are on a cluster, as far as that is known. `brought` are messages of inputs that hosts cannot reach
     (`nadi.pipeline.inputs.brought`). `level` says what hosts are to measure of it (`nadi.metrics.levels`).
+    `careful`: it is only tried, message by message, as hosts have died of it (`nadi.pipeline.executor.carefully`).
     """
 
     spec: AppSpec
@@ -41,6 +42,7 @@ class Work:
     seats: Mapping[int, Seat] = field(default_factory=dict)
     brought: bytes = b""
     level: int = 0
+    careful: bool = False
 
     @property
     def host(self) -> int:
@@ -61,6 +63,8 @@ class Work:
             "at": {bucket: self._at(bucket) for bucket in range(spec.buckets)},
             **({"brought": self.brought} if self.brought else {}),
             **({"level": int(self.level)} if self.level else {}),
+            **({"careful": True} if self.careful else {}),
+            **({"aside": cut.set_aside} if cut.aside else {}),
         }
 
     def place(self, bucket: int) -> str:
@@ -82,7 +86,15 @@ def ranges_of(before: Cut, cut: Cut, inputs: Collection[int] = ()) -> list[Range
     """What a cut takes of each partition. `inputs` are the numbers of the inputs that the app has (empty: all that the cut has); a restore may have let go of
     others."""
     return [
-        Range(ordinal, partition, begin, stop, 0, cut.highs.get((ordinal, partition)))
+        Range(
+            ordinal,
+            partition,
+            begin,
+            stop,
+            0,
+            cut.highs.get((ordinal, partition)),
+            tuple(p for p in cut.aside.get((ordinal, partition), ()) if begin <= p < stop),
+        )
         for (ordinal, partition), stop in sorted(cut.ends.items())
         if (begin := cut.start_of((ordinal, partition), before)) < stop and (not inputs or ordinal in inputs)
     ]
@@ -110,7 +122,7 @@ def _pieces(whole: Range, hosts: int, most: int) -> Iterator[tuple[int, Range]]:
     home = whole.ordinal + whole.partition
     for i in range(count):
         start, end = whole.start + size * i // count, whole.start + size * (i + 1) // count
-        yield (home + i) % hosts, Range(whole.ordinal, whole.partition, start, end, i, whole.high)
+        yield (home + i) % hosts, replace(whole, start=start, end=end, split=i)
 
 
 def one_stage(works: Sequence[Work], deadline: float | None, wake: str) -> list[Partition]:

@@ -4,7 +4,7 @@ On one node it is a folder with
 
     epoch                   the epoch of the run that may append: a number, replaced atomically
     lock                    locked (flock) during every append and every change of the epoch
-    cuts-<n of first>.jsonl  one cut per line, in order, without gaps
+    cuts-<n of first>.jsonl  one cut per line, in order, without gaps; the newest one may be there again, with messages that are set aside
 
 An append compares the epoch in the folder with its own and fails with CUT_FENCED where they differ: who cannot append cannot process.
 A last line without an end was never acknowledged to anyone; the next append removes it.
@@ -46,6 +46,11 @@ class Cuts(Protocol):
 
     def append(self, cut: Cut) -> None:
         """Make a cut durable. Errors: CUT_FENCED, CUT_LOG_MISMATCH (not the next number; an empty log takes any), DISK_FULL, CONNECTION_UNAVAILABLE."""
+        ...
+
+    def amend(self, cut: Cut) -> None:
+        """Make it durable that messages of the newest cut are set aside. Errors: CUT_FENCED, CUT_LOG_MISMATCH (it is not the newest), DISK_FULL,
+        CONNECTION_UNAVAILABLE."""
         ...
 
     def trim(self, before: int) -> None:
@@ -124,12 +129,19 @@ class CutLog:
 
     def append(self, cut: Cut) -> None:
         """Make a cut durable. Errors: CUT_FENCED, CUT_LOG_MISMATCH (not the next number), DISK_FULL."""
+        self._add(cut, cut.n if self._last is None else self._last.n + 1)
+
+    def amend(self, cut: Cut) -> None:
+        """Make it durable that messages of the newest cut are set aside. Errors: CUT_FENCED, CUT_LOG_MISMATCH (it is not the newest), DISK_FULL."""
+        self._add(cut, -1 if self._last is None else self._last.n)
+
+    def _add(self, cut: Cut, wanted: int) -> None:
         with locked(self._folder):
             current = current_epoch(self._folder)
             if current != self._epoch:
                 raise error("CUT_FENCED", app=self._folder.parent.name, current=current, epoch=self._epoch)
-            if self._last is not None and cut.n != self._last.n + 1:
-                raise error("CUT_LOG_MISMATCH", folder=self._folder, last=self._last.n, known=cut.n - 1)
+            if cut.n != wanted:
+                raise error("CUT_LOG_MISMATCH", folder=self._folder, last=wanted - 1, known=cut.n - 1)
             self._write(cut)
         self._recent[cut.n] = self._last = cut
         if len(self._recent) > 2 * CUTS_PER_FILE:
@@ -179,11 +191,13 @@ class CutLog:
                     cut = Cut.from_offset(json.loads(line))
                 except (ValueError, KeyError, TypeError, RecursionError) as reason:
                     raise error("CUT_LOG_DAMAGED", path=path, line=number, reason=reason) from reason
+                if cut.n == expected - 1:  # once more, with messages that are set aside
+                    expected = cut.n
                 if cut.n != expected:
                     raise error("CUT_LOG_DAMAGED", path=path, line=number, reason=f"cut {cut.n} for {expected}")
                 self._recent[cut.n] = cut
                 expected += 1
-                if self._last is None or cut.n > self._last.n:
+                if self._last is None or cut.n >= self._last.n:
                     self._last = cut
 
 

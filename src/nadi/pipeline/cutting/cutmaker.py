@@ -144,6 +144,10 @@ class CutMaker:
             raise self._mismatch(start.n)
         return self._cuts.at(start.n + 1) if last.n > start.n else None
 
+    def amend(self, cut: Cut) -> None:
+        """Make it durable that messages of the newest cut are set aside. Errors: those of the log."""
+        self._cuts.amend(cut)
+
     def next_look(self, known: Progress | None) -> float:
         """In how many seconds the inputs are to be looked at though none of them has rung."""
         waits = [HEARTBEAT]

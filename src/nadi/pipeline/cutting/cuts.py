@@ -7,7 +7,7 @@ and replay of the batch goes by.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,8 @@ class Cut:
 
     `ends` are exclusive. `begins` has the first position of partitions that this cut is the first to have. `highs` is the running maximum of log
     times before the start of this cut's range (ms), for partitions that had messages: carried along, so that order times do not depend on where
-    cuts fall. `idle` are the ordinals of inputs that could not be asked and were left out. `by` says what has made it; it does not make it another cut.
+    cuts fall. `idle` are the ordinals of inputs that could not be asked and were left out. `aside` are the positions of messages that are set aside, as hosts
+    died of them: they are errors, and no events. It alone may be added to a cut that is logged. `by` says what has made it; it does not make it another cut.
     """
 
     n: int
@@ -38,16 +39,22 @@ class Cut:
     highs: Positions = field(default_factory=dict)
     idle: tuple[int, ...] = ()
     by: Maker = field(default_factory=Maker, compare=False)
+    aside: Mapping[Place, tuple[int, ...]] = field(default_factory=dict)
 
     def to_offset(self) -> dict[str, Any]:
         """As JSON has it: Spark's offset, and a line of the cut log."""
         offset: dict[str, Any] = {"n": self.n, "epoch": self.epoch, "clock": self.clock, "started": self.started}
         for name, positions in (("ends", self.ends), ("begins", self.begins), ("highs", self.highs)):
-            nested: dict[str, dict[str, int]] = {}
+            nested: dict[str, dict[str, Any]] = {}
             for (ordinal, partition), value in sorted(positions.items()):
                 nested.setdefault(str(ordinal), {})[str(partition)] = value
             offset[name] = nested
         offset["idle"] = {str(ordinal): True for ordinal in self.idle}
+        if self.aside:
+            nested = {}
+            for (ordinal, partition), several in sorted(self.aside.items()):
+                nested.setdefault(str(ordinal), {})[str(partition)] = list(several)
+            offset["aside"] = nested
         if self.by.nadi:
             offset["by"] = self.by.to_json()
         return offset
@@ -63,7 +70,22 @@ class Cut:
         n, epoch, clock, started = (int(offset[name]) for name in ("n", "epoch", "clock", "started"))
         idle = tuple(sorted(int(o) for o in offset.get("idle", {})))
         by = Maker.from_json(offset.get("by", ()))
-        return Cut(n, epoch, clock, started, flat("ends"), flat("begins"), flat("highs"), idle, by)
+        aside = {
+            (int(o), int(p)): tuple(map(int, several))
+            for o, partitions in offset.get("aside", {}).items()
+            for p, several in partitions.items()
+        }
+        return Cut(n, epoch, clock, started, flat("ends"), flat("begins"), flat("highs"), idle, by, aside)
+
+    def without(self, place: Place, position: int) -> Cut:
+        """The same cut with one more message set aside."""
+        several = {*self.aside.get(place, ()), position}
+        return replace(self, aside={**self.aside, place: tuple(sorted(several))})
+
+    @property
+    def set_aside(self) -> int:
+        """How many messages of it are set aside: what an attempt at the cut gave that knew of fewer is not used."""
+        return sum(map(len, self.aside.values()))
 
     def start_of(self, place: Place, before: Cut) -> int:
         """Where this cut's range of a partition starts, given the cut before it."""

@@ -70,6 +70,18 @@ class TableCutLog:
             connection.execute(CUTS.insert().values(app=self._app, n=cut.n, epoch=self.epoch, cut=text))
         self._known = {cut.n: cut}
 
+    def amend(self, cut: Cut) -> None:
+        """Make it durable that messages of the newest cut are set aside, if this run still may. Errors also: CUT_FENCED, CUT_LOG_MISMATCH."""
+        with self._table.transaction() as connection:
+            self._table.fence(connection, self.epoch)
+            newest = self._newest(connection)
+            if newest != cut.n:
+                raise error("CUT_LOG_MISMATCH", folder=self._table.address.shown, last=newest, known=cut.n)
+            text = json.dumps(cut.to_offset(), separators=(",", ":"))
+            here = (CUTS.c.app == self._app, CUTS.c.n == cut.n)
+            connection.execute(CUTS.update().where(*here).values(epoch=self.epoch, cut=text))
+        self._known = {cut.n: cut}
+
     def trim(self, before: int) -> None:
         """Forget the cuts before number `before`; the newest one stays."""
         with self._table.transaction() as connection:

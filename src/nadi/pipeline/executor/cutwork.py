@@ -34,7 +34,7 @@ from nadi.pipeline.spec import AppSpec
 _PACK = msgspec.msgpack.Encoder().encode
 _REQUEST = msgspec.msgpack.Decoder(dict[str, Any])
 _ROW = msgspec.msgpack.Decoder(tuple[str, int, int, dict[str, Any], memoryview])
-_READING = ("n", "clock", "started", "ranges", "brought", "level")
+_READING = ("n", "clock", "started", "ranges", "brought", "level", "careful", "aside")
 
 Rows = list[tuple[dict[str, Any], Body]]
 """Fat rows of one bucket: (head, body)."""
@@ -75,7 +75,7 @@ class CutWork:
 
     def _begin(self, group: Mapping[str, Any], beside: bool) -> Begun:
         at = {int(bucket): read_at(told) for bucket, told in group["at"].items()}
-        order = Order(group["app"], group["epoch"], group["n"], at)
+        order = Order(group["app"], group["epoch"], group["n"], at, group.get("aside", 0))
         known = self._known(order, group["spec"])
         if not isinstance(known, AppSpec):
             return Begun(order, known)
@@ -144,7 +144,8 @@ class CutWork:
         if not whole:
             return None
         clock = next(iter(whole.values()))
-        order = Order(id_, epoch, clock["n"], {bucket: read_at(clock["at"]) for bucket, clock in whole.items()})
+        at = {bucket: read_at(clock["at"]) for bucket, clock in whole.items()}
+        order = Order(id_, epoch, clock["n"], at, clock.get("aside", 0))
         app = self._entered(order, clock.get("spec"))
         if not isinstance(app, LiveApp):
             return app

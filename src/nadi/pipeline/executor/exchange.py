@@ -23,15 +23,20 @@ from typing import Any, TypeVar
 import msgspec
 
 from nadi.errors import NadiError
+from nadi.kernel.contract import Kernel
+from nadi.pipeline.executor.carefully import One, one_by_one
 from nadi.pipeline.executor.jobs import Receipt
 from nadi.pipeline.executor.livekernels import At, LiveKernels, Standing, Step
 from nadi.pipeline.executor.outcome import Outcome
 from nadi.pipeline.executor.stopwatch import Stopwatch
+from nadi.pipeline.hosting.atwork import kernel_of, message_of
 from nadi.pipeline.hosting.protocol import failure_head
 from nadi.pipeline.inputs.fatrows import Gathered
 from nadi.pipeline.statelog.lines import Line
 
 T = TypeVar("T")
+
+_TRYING = threading.Lock()  # one cut at a time is tried in a host, so that it is known whose message a host dies of
 
 WRITERS = 8  # writes to the sinks of an app side by side; more buckets than that wait for each other
 _LINE = msgspec.msgpack.Decoder(Line)
@@ -43,12 +48,13 @@ Deliver = Callable[[int, int, Outcome], Written]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is asked for a group: cut `n` of the run `epoch`, for the buckets in `at`."""
+    """What is asked for a group: cut `n` of the run `epoch`, of which so many messages are set `aside`, for the buckets in `at`."""
 
     app: str
     epoch: int
     n: int
     at: Mapping[int, At]
+    aside: int = 0
 
     def receipt(self, state: str, **more: Any) -> Receipt:
         """What is told of it."""
@@ -59,6 +65,11 @@ class Order:
         if not isinstance(reason, NadiError):
             traceback.print_exception(reason)
         return self.receipt("failed", error=failure_head(reason)["error"])
+
+    def starved(self, guilty: One | None = None) -> Receipt:
+        """That there was no memory for it, which counts as a death; and the message for which there was none."""
+        place = None if guilty is None else [*guilty.place, guilty.position]
+        return {**self.failed(MemoryError("a kernel has no memory left")), "starved": True, "guilty": place}
 
 
 def read_at(told: Sequence[Any]) -> At:
@@ -78,7 +89,7 @@ class Spent:
 
 class Exchanges:
     """Takes orders for one app. `current()` is the latest run (epoch) of it that has been here; cuts are taken `during` a note that the app is at work;
-    `delivers` are the streams that have sinks; kernels compute while they are `computing`."""
+    `delivers` are the streams that have sinks; what a kernel is at is noted while it is `computing`."""
 
     def __init__(
         self,
@@ -88,7 +99,7 @@ class Exchanges:
         current: Callable[[], int],
         during: Callable[[], AbstractContextManager[None]],
         watch: Stopwatch | None,
-        computing: Callable[[], AbstractContextManager[None]] = nullcontext,
+        computing: Callable[[str], AbstractContextManager[None]] = lambda _note: nullcontext(),
     ) -> None:
         self._computing = computing
         self._kernels = kernels
@@ -106,6 +117,8 @@ class Exchanges:
         try:
             with self._during(), self._kernels.using(order.at):
                 receipt = self._take(order, read, spent)
+        except MemoryError:
+            receipt = order.starved()
         except Exception as reason:
             receipt = order.failed(reason)
         worked = spent.worked + time.thread_time() - begin
@@ -115,11 +128,18 @@ class Exchanges:
         kernels = self._kernels
         if order.epoch < self._current() or kernels.is_late(order.at, order.epoch, order.n):
             return order.receipt("fenced")
-        standing = {bucket: kernels.stand(bucket, at, order.epoch, order.n) for bucket, at in sorted(order.at.items())}
+        which = order.epoch, order.n, order.aside
+        standing = {bucket: kernels.stand(bucket, at, *which) for bucket, at in sorted(order.at.items())}
         if Standing.LACKING in standing.values():
             return order.receipt("need", need=["line"])
         before = time.thread_time()
         given = read() if Standing.READY in standing.values() else {}
+        if any(gathered.careful for gathered in given.values()):
+            ready = [bucket for bucket, found in standing.items() if found is Standing.READY]
+            guilty = self._try(order, ready, given)
+            if guilty is not None:
+                return order.starved(guilty)
+            return order.receipt("need", need=["line"], probed=True)
         steps: list[Step] = []
         writes: list[Future[Written]] = []
         try:
@@ -138,13 +158,33 @@ class Exchanges:
         told = [{**(step.told or {}), **write.result()} for step, write in zip(steps, writes, strict=True)]
         return order.receipt("done", buckets=told)
 
+    def _try(self, order: Order, buckets: Sequence[int], given: Mapping[int, Gathered]) -> One | None:
+        """Take a cut without any effect, message by message; whoever sees this process die knows which one it was. -> the one for which there was no memory."""
+        for bucket in buckets:
+            with _TRYING, self._kernels.lent(bucket, given[bucket]) as kernel:
+                guilty = self._try_one(order, kernel, given[bucket])
+            if guilty is not None:
+                return guilty
+        return None
+
+    def _try_one(self, order: Order, kernel: Kernel, given: Gathered) -> One | None:
+        with self._computing(kernel_of(order.app, order.n)):
+            for one in one_by_one(given):
+                with self._computing(message_of(order.app, order.n, *one.place, one.position)):
+                    try:
+                        kernel.process([one.arrival], one.until)
+                    except MemoryError:
+                        return one
+            kernel.process([], given.clock)
+        return None
+
     def _step(self, order: Order, bucket: int, found: Standing, given: Mapping[int, Gathered]) -> Step:
         if found is Standing.TAKEN:
             return self._kernels.taken(bucket, order.epoch)
         gathered = given[bucket]
-        if gathered.n != order.n:
+        if (gathered.n, gathered.aside) != (order.n, order.aside):
             raise ValueError(f"rows of cut {gathered.n} came for cut {order.n}")
-        with self._computing():
+        with self._computing(kernel_of(order.app, order.n)):
             return self._timed("process", lambda: self._kernels.process(bucket, gathered, order.epoch))
 
     def _begin(self, step: Step, spent: Spent) -> Future[Written]:

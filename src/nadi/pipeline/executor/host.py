@@ -29,7 +29,7 @@ from nadi.pipeline.executor.handover import Neighbours
 from nadi.pipeline.executor.hosted import Apps
 from nadi.pipeline.executor.snapshot import sweep
 from nadi.pipeline.executor.switchinterval import SwitchInterval
-from nadi.pipeline.hosting.atwork import AtWork, kernel_of, work_file
+from nadi.pipeline.hosting.atwork import AtWork, work_file
 from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.protocol import Frame, failure_head, receive, send
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
             with interval.during(), notes.during(app):
                 yield
 
-        apps = Apps(folder, Neighbours(jvm, index), lanes.wake, during, lambda app: notes.during(kernel_of(app)))
+        apps = Apps(folder, Neighbours(jvm, index), lanes.wake, during, notes.during)
         _import_heavy()
         _collect_seldom()
         # whoever finds the host's own socket finds the other one, too

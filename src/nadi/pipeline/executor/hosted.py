@@ -30,8 +30,8 @@ During = Callable[[str], AbstractContextManager[None]]
 
 class Apps:
     """All apps of a host, and its operations by name. `scratch` is the folder of the hosts, `near` are the hosts beside it; `wake(address, app)` tells
-    somebody that an app has done what it was not waited for; cuts are worked on `during` a note of their app, and kernels compute during
-    another one (`computing`).
+    somebody that an app has done what it was not waited for; cuts are worked on `during` a note of their app, and while kernels compute, that
+    is noted, too (`computing`).
 
     An app is planned, opened and closed without the lock that all of them share: each has one of its own for that.
     """
@@ -150,7 +150,7 @@ class Apps:
             self._near,
             lambda: self._epochs.get(group, 0),
             during,
-            partial(self._computing, spec.id),
+            self._computing,
         )
 
     def forget(self, id_: str, moved: tuple[Group, int] | None = None) -> None:

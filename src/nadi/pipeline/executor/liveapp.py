@@ -65,7 +65,7 @@ class LiveApp:
         near: Neighbours | None,
         current: Callable[[], int],
         during: Callable[[], AbstractContextManager[None]],
-        computing: Callable[[], AbstractContextManager[None]] = nullcontext,
+        computing: Callable[[str], AbstractContextManager[None]] = lambda _note: nullcontext(),
     ) -> None:
         self.spec = spec
         self._engine = spec.load_engine()
@@ -133,6 +133,7 @@ class LiveApp:
         clock = {"k": "clock", "n": head["n"], "clock": head["clock"], "started": started, "ranges": told}
         if level:
             clock["level"] = level
+        clock |= {name: head[name] for name in ("careful", "aside") if head.get(name)}
         for bucket in range(self.spec.buckets):
             yield FatRow(bucket, {**clock, "bytes": total, "reads": reads} if bucket == 0 else {**clock, "bytes": 0})
 

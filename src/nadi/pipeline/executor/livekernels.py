@@ -104,7 +104,8 @@ class Step:
     """What one cut did to a kernel, kept until the next one for whoever asks again.
 
     `before` is where it stood. `delta` is what changed; `whole`: there was no state before, so the whole state is written in its place; `renewed`: it is
-    written beside it, as a new base. `base` is one that a child has made. `facts` are told with all that. `told` is complete once the step is durable.
+    written beside it, as a new base. `base` is one that a child has made. `facts` are told with all that. `told` is complete once the step is durable. The cut
+    was without `aside` messages.
     """
 
     live: Live
@@ -119,6 +120,7 @@ class Step:
     renewed: bool = False
     base: Base | None = None
     told: Mapping[str, Any] | None = None
+    aside: int = 0
 
 
 class LiveKernels:
@@ -187,8 +189,9 @@ class LiveKernels:
 
     # ---- one cut
 
-    def stand(self, bucket: int, at: At, epoch: int, cut: int) -> Standing:
-        """What there is for a cut of a bucket; a state whose line was given is loaded. Errors: those of the state log."""
+    def stand(self, bucket: int, at: At, epoch: int, cut: int, aside: int = 0) -> Standing:
+        """What there is for a cut of a bucket; a state whose line was given is loaded. What the cut gave when fewer messages of it were set aside is not
+        used. Errors: those of the state log."""
         if at.line is not None and at.line.tip != at.tip:
             raise ValueError(f"the line of bucket {bucket} leads to '{at.line.tip}', not to '{at.tip}'")
         live = self._live.get(bucket)
@@ -196,7 +199,7 @@ class LiveKernels:
             if live.epoch != epoch:
                 live.leave_base()  # what another run has written is swept, unless it was committed
             last = live.last
-            if last is not None and last.cut == cut and last.before.tip == at.tip:
+            if last is not None and (last.cut, last.aside) == (cut, aside) and last.before.tip == at.tip:
                 if at.line is not None:
                     live.last = replace(last, before=at.line)
                 return Standing.TAKEN
@@ -226,6 +229,17 @@ class LiveKernels:
         now = time.monotonic()
         return Live(kernel, line, epoch, loading=now - begin, used=now)
 
+    @contextmanager
+    def lent(self, bucket: int, gathered: Gathered) -> Iterator[Kernel]:
+        """A kernel that is ready for a cut, to try it with; it is not used for anything else afterwards. Errors: those of the kernel."""
+        live = self._live.pop(bucket)
+        try:
+            if not live.begun:
+                self._start(live.kernel, bucket, gathered.started)
+            yield live.kernel
+        finally:
+            live.release()
+
     def process(self, bucket: int, gathered: Gathered, epoch: int) -> Step:
         """Take a cut through a kernel that is ready for it. It is met again when the step is kept. Errors: those of the kernel."""
         live = self._live.pop(bucket)
@@ -254,7 +268,10 @@ class LiveKernels:
             due = self._within(live, bucket, gathered.n, len(delta))
         outcome = Outcome(outputs, gathered.clock, gathered.errors, gathered.sends, gathered.level, epoch)
         facts = self._facts(live, gathered, outcome)
-        return Step(live, bucket, epoch, gathered.n, line, outcome, facts, delta, not line.tip, due, base)
+        whole = not line.tip
+        return Step(
+            live, bucket, epoch, gathered.n, line, outcome, facts, delta, whole, due, base, aside=gathered.aside
+        )
 
     def _within(self, live: Live, bucket: int, cut: int, delta: int) -> bool:
         """Whether a base that is due is made within the cut; else a child is at it, or the next cut looks again."""

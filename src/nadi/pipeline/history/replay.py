@@ -100,7 +100,8 @@ class Inputs:
             if begin >= end or ordinal not in self._open:  # a restore let go of the input
                 continue
             state = Read()
-            for row in read_range(self._open[ordinal], Range(ordinal, partition, begin, end, 0, high), state):
+            aside = cut.aside.get((ordinal, partition), ())
+            for row in read_range(self._open[ordinal], Range(ordinal, partition, begin, end, 0, high, aside), state):
                 rows[row.bucket].append((row.head, row.body))
             told.append([ordinal, partition, 0, high, state.high])
             if state.low is not None:

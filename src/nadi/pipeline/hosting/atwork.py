@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,9 +19,31 @@ _PACK = msgspec.msgpack.Encoder().encode
 _UNPACK = msgspec.msgpack.Decoder(tuple[int, list[str]]).decode
 
 
-def kernel_of(app: str) -> str:
+KERNEL = "kernel of "
+
+
+def kernel_of(app: str, cut: int | str = "") -> str:
     """What is noted, besides the app, while a kernel of it computes: a cut that waits for a sink is at work, too, but comes to an end."""
-    return f"kernel of {app}"
+    return f"{KERNEL}{app} at {cut}"
+
+
+def message_of(app: str, cut: int, ordinal: int, partition: int, position: int) -> str:
+    """What is noted while a kernel is at one message of a cut.
+
+    >>> noted_message(["a", message_of("a", 7, 0, 1, 12)], "a", 7), noted_message(["a"], "a", 7)
+    (((0, 1), 12), None)
+    """
+    return f"message of {app} at {cut}: {ordinal} {partition} {position}"
+
+
+def noted_message(notes: Iterable[str], app: str, cut: int) -> tuple[tuple[int, int], int] | None:
+    """Input partition and position of the message that a kernel was at."""
+    head = f"message of {app} at {cut}: "
+    for note in notes:
+        if note.startswith(head):
+            ordinal, partition, position = map(int, note.removeprefix(head).split())
+            return (ordinal, partition), position
+    return None
 
 
 def work_file(folder: Path, index: int) -> Path:

@@ -97,6 +97,8 @@ class Gathered:
     events: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
     level: int = 0
+    careful: bool = False
+    aside: int = 0
     reads: list[list[int]] = field(default_factory=list)
 
 
@@ -110,6 +112,8 @@ def gather(rows: Sequence[tuple[Mapping[str, Any], Body]], streams: Mapping[int,
         raise ValueError("no clock row among the fat rows")
     found = Gathered(max(c["n"] for c in clocks), max(c["clock"] for c in clocks), min(c["started"] for c in clocks))
     found.bytes = sum(c.get("bytes", 0) for c in clocks)
+    found.careful = any(c.get("careful", False) for c in clocks)
+    found.aside = max(c.get("aside", 0) for c in clocks)
     found.level = max(c.get("level", 0) for c in clocks)
     found.reads = [told for c in clocks for told in c.get("reads", ())]
     carried = _carry(clocks, found.highs)

@@ -23,6 +23,7 @@ from nadi.pipeline.inputs.faults import reentry
 from nadi.pipeline.inputs.pieces import Piece, Take, Taken
 from nadi.pipeline.inputs.ranges import Range
 from nadi.pipeline.inputs.sends import Send
+from nadi.pipeline.inputs.setaside import taken_without
 from nadi.pipeline.inputs.splitters import Split
 from nadi.pipeline.spec import AppSpec
 from nadi.plan.nodes import App
@@ -87,7 +88,7 @@ def read_range(
         state.low = least if state.low is None else min(state.low, least)
         state.bytes += bytes_of(messages.payloads)
         begin = time.perf_counter_ns() if state.measured else 0
-        taken = source.take(messages, wanted.partition)
+        taken = taken_without(source.take, messages, wanted.partition, wanted.aside)
         if state.measured:
             state.spent += time.perf_counter_ns() - begin
             state.messages += len(messages)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Positions [start, end) of a partition: piece `split` of what the cut takes of it; `high` is the running maximum of log times before the cut."""
+    """Positions [start, end) of a partition: piece `split` of what the cut takes of it; `high` is the running maximum of log times before the cut.
+    Messages at the positions `aside` are set aside."""
 
     ordinal: int
     partition: int
@@ -15,6 +17,9 @@ class Range:
     end: int
     split: int = 0
     high: int | None = None
+    aside: tuple[int, ...] = ()
 
-    def plain(self) -> list[int | None]:
-        return [self.ordinal, self.partition, self.start, self.end, self.split, self.high]
+    def plain(self) -> list[Any]:
+        """As requests have it."""
+        more = [self.aside] if self.aside else []
+        return [self.ordinal, self.partition, self.start, self.end, self.split, self.high, *more]

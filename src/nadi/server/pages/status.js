@@ -70,7 +70,8 @@ function row(app) {
     state(app),
     cell(whole.format(sum(app.eventsIn)), "number"),
     cell(whole.format(sum(app.eventsOut)), "number"),
-    cell(whole.format(app.errors), "number"),
+    errors(app),
+    cell(whole.format(app.refused || 0), "number"),
     cell(`${short.format(app.stateBytes)}B`, "number"),
     plot(app.history.at, app.history.rate, "events per second"),
     plot(app.history.at, app.history.latency, "ms"),
@@ -78,11 +79,23 @@ function row(app) {
   return made;
 }
 
+function errors(app) {
+  const made = cell(whole.format(app.errors), "number");
+  if (app.setAside) {
+    const aside = document.createElement("span");
+    aside.className = "reason";
+    aside.textContent = `${whole.format(app.setAside)} set aside`;
+    aside.title = "Messages that hosts died of";
+    made.append(aside);
+  }
+  return made;
+}
+
 function state(app) {
   const made = cell("");
   const word = document.createElement("span");
   word.textContent = app.status;
-  word.className = ["active", "passive"].includes(app.status) ? app.status : "inactive";
+  word.className = ["active", "passive", "starting"].includes(app.status) ? app.status : "inactive";
   made.append(word);
   const why = app.reason || app.lastError;
   if (why) {
