@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import msgspec
 
 from bench.checks import WrongOutputError
+from nadi.io.natsserver import free_port
 
 SKEW = 0.5  # seconds by which the node's time of an event may be beside the sender's
 AGGREGATES = ("max", "min", "avg", "sum")
@@ -94,13 +93,10 @@ class Sent:
 
 
 def small_apps(count: int, folder: Path) -> list[SmallApp]:
-    """Apps with ports that are free now, each with one of its own."""
-    with ExitStack() as held:
-        ports = []
-        for _ in range(count):
-            listener = held.enter_context(socket.socket())
-            listener.bind(("127.0.0.1", 0))
-            ports.append(listener.getsockname()[1])
+    """Apps with ports that are free now, each with one of its own. None is of those that the system gives to connections that go out."""
+    ports: dict[int, None] = {}
+    while len(ports) < count:
+        ports[free_port()] = None
     return [SmallApp(i, port, folder / f"{i}.jsonl") for i, port in enumerate(ports)]
 
 
