@@ -83,9 +83,7 @@ class EachTime(AtTime):
 
     def __init__(self, window: WindowCall, write: Writer, flush: Flush) -> None:
         super().__init__(window, write, flush)
-        first = window.args[0]
-        assert isinstance(first, Const)  # as islands says
-        self._then = f"boundary = boundary + {first.value} if shown > 0 else {NEVER}"
+        self._then = f"boundary = boundary + {self._numbers[0]} if shown > 0 else {NEVER}"
 
     def due(self, limit: str) -> None:
         """The batches that have ended by then."""

@@ -144,7 +144,7 @@ def _log(writer: Writer, call: Call) -> Term:
 def _power(writer: Writer, call: Call) -> Term:
     """A constant exponent is hidden from the compiler, which would multiply instead of asking the library."""
     base, exponent = call.args
-    hidden = writer.hidden(float(exponent.value)) if isinstance(exponent, Const) and exponent.value is not None else ""
+    hidden = writer.number(float(exponent.value)) if isinstance(exponent, Const) and exponent.value is not None else ""
     one, other = _double(writer, base), Term(hidden) if hidden else _double(writer, exponent)
     null = writer.either([term.null for term in (one, other) if term.null])
     return Term(writer.name(f"power({one.text}, {other.text})"), null)

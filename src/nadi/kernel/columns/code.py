@@ -20,13 +20,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from nadi.errors import error
 from nadi.functions.arithmetic import to_float32
 from nadi.kernel.columns.calls import CALLS
+from nadi.kernel.columns.numbers import Numbers
 from nadi.kernel.columns.stretch import DTYPES, Array, Column, values_of
 from nadi.kernel.columns.terms import Term
 from nadi.lang.tree import Type
@@ -45,7 +45,7 @@ from nadi.plan.nodes import (
     links,
 )
 
-__all__ = ["Equal", "Hidden", "Prepared", "Term", "Writer"]
+__all__ = ["Equal", "Prepared", "Term", "Writer"]
 
 _WHOLE = (Type.INT, Type.LONG)
 _DIVISIONS = {("/", True): "divide", ("%", True): "remainder", ("%", False): "remainder_floats"}
@@ -88,23 +88,7 @@ class Which:
         return (self.left,)
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """A constant that the compiler is not to see."""
-
-    value: float
-
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """It reads none."""
-        return ()
-
-    def made(self, columns: tuple[Column, ...]) -> Array:
-        """An array that holds it."""
-        return np.full(1, self.value)
-
-
-Prepared = Equal | Which | Hidden
+Prepared = Equal | Which | Numbers
 """What is made before a loop is called."""
 
 
@@ -114,7 +98,8 @@ class Writer:
 
     `parameters` (name → dtype) and `prepared` grow with what the lines refer to: c<p> the values of column p, m<p> its nulls, p<n> what was prepared.
     `aggregates` and `outputs` are the terms of aggregators by number and of output columns, `bound` those of attributes by slot and position where another
-    event than the one at hand is meant (slot > 0), and of strings at hand as numbers that can be compared with those.
+    event than the one at hand is meant (slot > 0), and of strings at hand as numbers that can be compared with those. `opening` are the lines before all
+    others: they load the app's constants.
     """
 
     types: tuple[Type, ...]
@@ -125,7 +110,9 @@ class Writer:
     outputs: Mapping[int, Term] = field(default_factory=dict)
     bound: dict[tuple[int, int], Term] = field(default_factory=dict)
     indent: str = "        "
+    opening: list[str] = field(default_factory=list)
     _loaded: dict[int, Term] = field(default_factory=dict)
+    _constants: dict[str, Numbers] = field(default_factory=dict)
     _count: int = 0
 
     # ---- lines
@@ -171,7 +158,7 @@ class Writer:
         """The lines of an expression, and how its value is called."""
         match expr:
             case Const():
-                return _constant(expr)
+                return self._constant(expr)
             case Attr():
                 return self._attribute(expr)
             case Aggregate():
@@ -250,7 +237,7 @@ class Writer:
         return left
 
     def _arithmetic(self, expr: Arithmetic, left: Term) -> Term:
-        right = self.term(expr.right)
+        right = self._divisor(expr) or self.term(expr.right)
         nulls = [t.null for t in (left, right) if t.null]
         one = self.promoted(left.text, expr.left.type, expr.type)
         other = self.promoted(right.text, expr.right.type, expr.type)
@@ -263,6 +250,11 @@ class Writer:
         wrap = _WRAPS.get(expr.type)
         value = self.name(f"{wrap}({text})" if wrap else text)
         return Term(value, self.either(nulls))
+
+    def _divisor(self, expr: Arithmetic) -> Term | None:
+        """A constant by which whole numbers are divided stays in the text: the compiler then multiplies, which takes a fraction of the time."""
+        divides = expr.op in "/%" and expr.type in _WHOLE
+        return _literal(expr.right) if divides and isinstance(expr.right, Const) else None
 
     def either(self, nulls: list[str]) -> str:
         """The text that is true where one of some texts is."""
@@ -310,9 +302,27 @@ class Writer:
         self.parameters[name] = "const int32[]"
         return self.name(f"{name}[i]")
 
-    def hidden(self, value: float) -> str:
-        """The text of a constant double that is given to the loop as a parameter."""
-        return f"{self._prepare(Hidden(value), 'const float64[]')}[0]"
+    def number(self, value: float) -> str:
+        """The name of a number that the app wrote: the loop gets it as a parameter, so that apps that differ in it have the same loop.
+
+        Each call gives a new name, whether or not numbers are equal. A number that decides which lines there are is not to be one of these.
+        """
+        whole = isinstance(value, int)
+        dtype, convert = ("int64", "int") if whole else ("float64", "float")
+        numbers = self._constants.setdefault(dtype, Numbers(dtype))
+        array = self._prepare(numbers, f"const {dtype}[]")
+        name = f"number{len(self.opening)}"
+        self.opening.append(f"{name} = {convert}({array}[{len(numbers.values)}])")
+        numbers.values.append(value)
+        return name
+
+    def _constant(self, expr: Const) -> Term:
+        """Null, bools and what is no finite number stay in the text: lines hang on them."""
+        literal, value = _literal(expr), expr.value
+        if literal.null or isinstance(value, (bool, str)) or value is None:
+            return literal
+        made = _number(expr, value)
+        return Term(self.number(made)) if math.isfinite(made) else literal
 
     def _prepare(self, what: Prepared, dtype: str) -> str:
         if what not in self.prepared:
@@ -332,14 +342,18 @@ class Writer:
         return Term(null or "False")
 
 
-def _constant(expr: Const) -> Term:
+def _number(expr: Const, value: float) -> float:
+    if expr.type is Type.FLOAT:
+        return to_float32(value)
+    return float(value) if expr.type is Type.DOUBLE else value
+
+
+def _literal(expr: Const) -> Term:
     value = expr.value
     if isinstance(value, bool) or value is None:
         return Term(repr(bool(value)), "True" if value is None else "")
-    if expr.type is Type.FLOAT and isinstance(value, (int, float)):
-        value = to_float32(value)
-    elif expr.type is Type.DOUBLE and isinstance(value, (int, float)):
-        value = float(value)
+    if isinstance(value, (int, float)):
+        value = _number(expr, value)
     if isinstance(value, float) and not math.isfinite(value):
         return Term("nan" if value != value else f"({'-' if value < 0 else ''}1e999)")
     if value == -(2**63):

@@ -113,12 +113,12 @@ class Delaying:
             line("touched[g] = True")
             line(f"armed[g] = {self._queue.any_left}")
             line("if armed[g]:")
-            line(f"    timer[g] = h_ts[{self._queue.oldest}] + {self._time}")
+            line(f"    timer[g] = h_ts[{self._queue.oldest}] + {text.writer.number(self._time)}")
             line("    push(due, due_rank, due_key, due_size, timer[g], 0, g)")
 
     def _release(self, text: LoopText, clock: str) -> None:
         """The lines that let events of key `g` go on, as one chunk."""
-        self._let_go(text, f"h_ts[{self._queue.oldest}] + {self._time} <= {clock}", clock)
+        self._let_go(text, f"h_ts[{self._queue.oldest}] + {text.writer.number(self._time)} <= {clock}", clock)
 
     def _let_go(self, text: LoopText, test: str, clock: str, ts: str = "") -> None:
         """The lines that let the oldest events of key `g` go on at a clock while a test holds; `ts` is their timestamp, where it is another one."""
@@ -175,7 +175,7 @@ class Delaying:
         line("    latest[g] = ts[i]")
         line("    if not armed[g]:")
         line("        armed[g] = True")
-        line(f"        timer[g] = ts[i] + {self._time}")
+        line(f"        timer[g] = ts[i] + {text.writer.number(self._time)}")
         line("        push(due, due_rank, due_key, due_size, timer[g], 0, g)")
 
     # ---- a batch

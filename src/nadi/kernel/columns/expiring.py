@@ -43,11 +43,11 @@ class Expiring(Delaying):
     def _make_way(self, text: LoopText) -> None:
         oldest = self._queue.oldest
         if self._window == "length":
-            self._let_go(text, f"{self._queue.held} >= {self._time}", "now[i]")
+            self._let_go(text, f"{self._queue.held} >= {text.writer.number(self._time)}", "now[i]")
         elif self._clock is not None:  # all are longs: what would be beyond them is never due
             clock = text.writer.term(self._clock).text
-            text.writer.line(f"ripe = {clock} >= {LONG_MIN + self._time}")
-            text.writer.line(f"before = {clock} - {self._time}")
+            text.writer.line(f"ripe = {clock} >= {text.writer.number(LONG_MIN + self._time)}")
+            text.writer.line(f"before = {clock} - {text.writer.number(self._time)}")
             test = f"ripe and h_c{self._clock.position}[{oldest}] <= before"
             self._let_go(text, test, "now[i]", clock)
         else:

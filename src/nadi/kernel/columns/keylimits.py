@@ -57,10 +57,11 @@ class AllOfKeys:
         line("touched[g] = True")
         if self._every:
             line("if count[g] == 1:")
-            line(f"    tick[g] = start[g] + ((now[i] - start[g]) // {self._every} + 1) * {self._every}")
+            every = text.writer.number(self._every)
+            line(f"    tick[g] = start[g] + ((now[i] - start[g]) // {every} + 1) * {every}")
             line("    push(due, due_rank, due_key, due_size, tick[g], 0, g)")
         else:
-            line(f"if count[g] == {self._count}:")
+            line(f"if count[g] == {text.writer.number(self._count)}:")
             with text.writer.indented():
                 self._release(text, "i")
         with text.apart("    ") as behind:

@@ -23,6 +23,7 @@ from nadi.kernel.columns.arithmetic import COMPILED, PLAIN
 from nadi.kernel.columns.code import Writer
 from nadi.kernel.columns.jit import generated
 from nadi.kernel.columns.memory import lying, peek, plain_lying, plain_peek
+from nadi.kernel.columns.numbers import Numbers
 from nadi.kernel.columns.places import FIRST, MARKS, NULLS, ROW, VALUES
 from nadi.kernel.columns.stretch import Array, Stretch
 from nadi.lang.tree import Type
@@ -61,7 +62,8 @@ class Loop:
 
     def __init__(self, text: LoopText, name: str) -> None:
         writer = text.writer
-        lines = [*text.before, *writer.lines, *text.after]
+        before, body, after = [*writer.opening, *text.before], writer.lines, text.after
+        lines = [*before, *body, *after]
         marks = [m for m in MARKS if any(re.search(rf"\b{m}\b", line) for line in lines)]
         read = [(mark, MARKS.index(mark), VALUES, _LONG) for mark in marks]
         prepared = []
@@ -73,17 +75,22 @@ class Loop:
                 read.append((parameter, row, VALUES if parameter[0] == "c" else NULLS, _dtype(dtype)))
         arrays = [f"{p} = lying(peek(table + {8 * (ROW * row + word)}), n, {d.name}_)" for p, row, word, d in read]
         self._read = tuple((row, dtype if word == VALUES else None) for _p, row, word, dtype in read)
-        self._prepared = tuple(writer.prepared)
+        told = [*enumerate(writer.prepared, 2)]
+        self._prepared = tuple((at, one) for at, one in told if not isinstance(one, Numbers))
         parameters = [("n", "int64"), ("table", "int64"), *prepared, *text.own.items()]
         head = f"def {name}({', '.join(p for p, _dtype in parameters)}):"
-        before, after = ([f"    {line}" for line in lines] for lines in (arrays + text.before, text.after))
-        self.source = "\n".join([head, *before, "    for i in range(n):", *writer.lines, *after, ""])
+        before, after = ([f"    {line}" for line in lines] for lines in (arrays + before, after))
+        self.source = "\n".join([head, *before, "    for i in range(n):", *body, *after, ""])
         names, plain = {**COMPILED, **_COMPILED, **text.names}, {**PLAIN, **_PLAIN, **text.names}
         self._call: Any = generated(self.source, name, parameters, names, plain)
         first = 2 + len(prepared)
         self._place = {name: first + at for at, name in enumerate(text.own)}
         self._held: tuple[Mapping[str, Array | int], ...] = ()
-        self._arguments: list[Any] = [None] * len(parameters)  # with what is held
+        self._empty: list[Any] = [None] * len(parameters)
+        for at, one in told:
+            if isinstance(one, Numbers):
+                self._empty[at] = one.made()
+        self._arguments = self._empty  # with what is held
 
     def __call__(self, given: Stretch, own: Mapping[str, Array | int], *held: Mapping[str, Array | int]) -> None:
         """Run over a stretch. `own`, and `held`, have an array (or number) for each of the operator's parameters, and may have more.
@@ -94,9 +101,8 @@ class Loop:
             self._hold(held)
         arguments, place = self._arguments.copy(), self._place
         arguments[0], arguments[1] = given.size, given.reads(self._read)
-        if self._prepared:
-            for at, one in enumerate(self._prepared, 2):
-                arguments[at] = one.made(given.columns)
+        for at, one in self._prepared:
+            arguments[at] = one.made(given.columns)
         for name, value in own.items():
             if name in place:
                 arguments[place[name]] = value
@@ -104,7 +110,7 @@ class Loop:
 
     def _hold(self, held: tuple[Mapping[str, Array | int], ...]) -> None:
         self._held = held
-        self._arguments = [None] * len(self._arguments)
+        self._arguments = self._empty.copy()
         for mapping in held:
             for name, value in mapping.items():
                 if name in self._place:

@@ -188,17 +188,18 @@ class Sliding:
         """The lines for what leaves before an event comes: by time, then by length."""
         numbers = [a.value for a in window.args if isinstance(a, Const) and isinstance(a.value, int)]
         write = self._text.writer
+        first, last = write.number(numbers[0]), write.number(numbers[-1])
         tests = []
         if self._time is not None:  # all are longs: what would be beyond them is never due
             clock = write.term(self._time).text
-            write.line(f"ripe = {clock} >= {LONG_MIN + numbers[-1]}")
-            write.line(f"before = {clock} - {numbers[-1]}")
+            write.line(f"ripe = {clock} >= {write.number(LONG_MIN + numbers[-1])}")
+            write.line(f"before = {clock} - {last}")
             tests.append(f"ripe and h_time[{queue.oldest}] <= before")
         elif window.name != "length":
-            write.line(f"before = now[i] - {numbers[0]}")
+            write.line(f"before = now[i] - {first}")
             tests.append(f"h_ts[{queue.oldest}] <= before")
         if window.name in ("length", "timeLength"):
-            tests.append(f"{queue.held} >= {numbers[-1]}")
+            tests.append(f"{queue.held} >= {last}")
         # one that leaves for its length lets none go that stood behind it and is old already, as on rows
         for test in tests:
             write.line(f"while {queue.any_left} and {test}:")

@@ -21,7 +21,7 @@ class SnapshotOfWindow(Snapshots):
 
     removes = True
     numbers = (0, 0)
-    _time = 0  # of `time`
+    _time = ""  # the text of that of `time`
 
     def kept(self, window: WindowCall) -> dict[str, str]:
         """Whether an event has set a timer, or its own time."""
@@ -30,19 +30,19 @@ class SnapshotOfWindow(Snapshots):
     def write_event(self, write: Writer, window: WindowCall, enter: Lines, add: Lines) -> None:
         """What leaves before an event, by time or by length."""
         (number,) = (a.value for a in window.args if isinstance(a, Const) and isinstance(a.value, int))
-        queue, clock = self._queue, "now[i]"
+        queue, clock, length = self._queue, "now[i]", write.number(number)
         if window.name == "externalTime":
             clock = write.term(window.args[0]).text
-            test = f"{clock} >= {LONG_MIN + number} and h_time[{queue.oldest}] <= {clock} - {number}"
+            test = f"{clock} >= {write.number(LONG_MIN + number)} and h_time[{queue.oldest}] <= {clock} - {length}"
         elif window.name == "length":
-            test = f"{queue.held} >= {number}"
+            test = f"{queue.held} >= {length}"
         else:
-            self._time = number
+            self._time = length
             write.line("if origin[i] != opened:")
             with write.indented():
                 self._fire(write, "now[i]")
                 write.line("opened = origin[i]")
-            test = f"h_ts[{queue.oldest}] <= now[i] - {number}"
+            test = f"h_ts[{queue.oldest}] <= now[i] - {length}"
         write.line(f"x = {clock}")
         self._release(write, test, lambda: self._leave(write))
         enter()

@@ -93,6 +93,7 @@ class JoinText:
         self.source = "\n".join(
             [
                 f"def join({', '.join(parameters)}):",
+                *(f"    {line}" for line in self._writer.opening),
                 *(f"    {name} = stop[{n}]" for n, name in enumerate(self.stop) if name != "found"),
                 f"    found = stop[{_STOP.index('found')}] != 0",
                 f"    while {more}:",
@@ -202,12 +203,12 @@ class JoinText:
         if side.timed:
             self._let_go(
                 side,
-                f"while rows{n}[at + {HEAD}] != 0 and words{n}[rows{n}[at + {HEAD}] + {TS}] <= clock - {side.span}:",
+                f"while rows{n}[at + {HEAD}] != 0 and words{n}[rows{n}[at + {HEAD}] + {TS}] <= clock - {self._writer.number(side.span)}:",
             )
             if side.most is not None:
-                self._writer.line(f"expire(words{n}, early{n}, at, meta{n}, heads{n}, clock - {side.span})")
-                self._let_go(side, f"if rows{n}[at + {COUNT}] >= {side.most}:", "overflow")
-            self._writer.line(f"bits = timer(rows{n}, at, t, clock, {side.span}, arrival)")
+                self._writer.line(f"expire(words{n}, early{n}, at, meta{n}, heads{n}, clock - {self._writer.number(side.span)})")
+                self._let_go(side, f"if rows{n}[at + {COUNT}] >= {self._writer.number(side.most)}:", "overflow")
+            self._writer.line(f"bits = timer(rows{n}, at, t, clock, {self._writer.number(side.span)}, arrival)")
             bits = ["bits"]
         elif side.clock is not None:
             time = self._term(side, side.clock).text
@@ -215,10 +216,10 @@ class JoinText:
             # all are longs: what would be beyond them is never due
             self._let_go(
                 side,
-                f"while rows{n}[at + {HEAD}] != 0 and {time} >= {LONG_MIN + side.span} and {first} <= {time} - {side.span}:",
+                f"while rows{n}[at + {HEAD}] != 0 and {time} >= {self._writer.number(LONG_MIN + side.span)} and {first} <= {time} - {self._writer.number(side.span)}:",
             )
         elif not side.batches:
-            self._let_go(side, f"if rows{n}[at + {COUNT}] >= {side.span}:")
+            self._let_go(side, f"if rows{n}[at + {COUNT}] >= {self._writer.number(side.span)}:")
         self._writer.line(f"entered = made({queue})")
         self._writer.line(f"words{n}[entered + {TS}] = t")
         for position in side.captured:
@@ -294,7 +295,7 @@ class JoinText:
         for side in timed:
             n = side.slot
             call = f"due(words{n}, rows{n}," if side.most is None else f"due_early(words{n}, rows{n}, early{n},"
-            self._writer.line(f"due_{n} = {call} at, {self._now}, {side.span}, arrival)")
+            self._writer.line(f"due_{n} = {call} at, {self._now}, {self._writer.number(side.span)}, arrival)")
         for side in timed:
             n = side.slot
             first = f"due_{n} <= {self._now}" + (" and due_0 <= due_1" if n == 0 and len(timed) == 2 else "")
@@ -302,7 +303,7 @@ class JoinText:
             other = self._layout.sides[1 - n]
             self._chunks.lapse(other, f"{'<=' if other.slot == 0 else '<'} due_{n}")
             call = f"fired(rows{n}, at," if side.most is None else f"fired_early({_queues(side)},"
-            self._writer.line(f"late_{n} = {call} due_{n}, {side.span}, arrival)")
+            self._writer.line(f"late_{n} = {call} due_{n}, {self._writer.number(side.span)}, arrival)")
             self._writer.line(f"touched{n}[g] = True")
             self._writer.line("continue")
             self._writer.close()
@@ -336,9 +337,9 @@ class JoinText:
             self._writer.line("node = 0")
             return
         if other.timed and self._summing is None:
-            call = f"fire(words{n}, rows{n}, at, meta{n}, heads{n}, {self._now} - {other.span}, arrival)"
+            call = f"fire(words{n}, rows{n}, at, meta{n}, heads{n}, {self._now} - {self._writer.number(other.span)}, arrival)"
             if other.most is not None:
-                call = f"fire_early({_queues(other)}, {self._now}, {other.span}, arrival)"
+                call = f"fire_early({_queues(other)}, {self._now}, {self._writer.number(other.span)}, arrival)"
             self._writer.line(f"if {call}: touched{n}[g] = True")
         if other.index:
             first = f"heads{n}[bucket(meta{n}, {self._hash(side)})]"

@@ -40,9 +40,14 @@ class AbsenceText(ChainText):
         writer.line("if i == n: break")
         writer.line(f"clock[{NOW}] = max(clock[{NOW}], here)")
 
+    @property
+    def _waiting(self) -> str:
+        """The text of how long the absence lasts."""
+        assert self._layout.waiting is not None  # what this class is for
+        return self._writer.number(self._layout.waiting)
+
     def _fire(self) -> None:
         layout, writer = self._layout, self._writer
-        assert layout.waiting is not None  # what this class is for
         last = len(layout.elements) - 1
         at, bit = layout.place(last), 1 << last
         writer.open(f"if (keys[{NEWS}] & {bit}) != 0:")
@@ -52,25 +57,27 @@ class AbsenceText(ChainText):
         writer.line(f"node = keys[{at + HEAD}]")
         writer.line(f"ordered = clock[{UNORDERED}] == 0")
         if layout.within is not None:  # those of later times would stand at the end
-            writer.line(f"ordered = ordered and words[keys[{at + TAIL}] + {FIRST}] - due <= {layout.within}")
+            within = writer.number(layout.within)
+            writer.line(f"ordered = ordered and words[keys[{at + TAIL}] + {FIRST}] - due <= {within}")
         writer.open("while node != 0:")
         writer.line(f"following = words[node + {NEXT}]")
         test = "if"
         if layout.within is not None:
-            writer.open(f"if abs(words[node + {FIRST}] - due) > {layout.within}:")
+            writer.open(f"if abs(words[node + {FIRST}] - due) > {writer.number(layout.within)}:")
             self._gone(at)
             writer.close()
             test = "elif"
-        writer.open(f"{test} words[node + {layout.last_word}] + {layout.waiting} <= due:")
+        writer.open(f"{test} words[node + {layout.last_word}] + {self._waiting} <= due:")
         self._sent(at)
         writer.close()
         writer.line("elif ordered: break")
         writer.line("node = following")
         writer.close()
         self._emptied(at, bit)
-        writer.line(f"if clock[{NOW}] > due + {layout.waiting}: clock[{DUE}] = clock[{NOW}] + {layout.waiting}")
+        waiting = self._waiting
+        writer.line(f"if clock[{NOW}] > due + {waiting}: clock[{DUE}] = clock[{NOW}] + {waiting}")
         writer.open(f"if clock[{SENT}] == 0 and clock[{DUE}] < due:")
-        self._note(f"due + {layout.waiting}")
+        self._note(f"due + {self._waiting}")
         writer.close()
         writer.line(f"clock[{SENT}] = 0")
         writer.line(f"clock[{FRONT}] += 1")
@@ -116,14 +123,14 @@ class AbsenceText(ChainText):
         writer.line(f"take(words, keys, {at}, meta, buckets, node)")
         writer.line("released(words, meta, node, 0)")
         writer.line("touched[0] = True")
-        self._note(f"t + {self._layout.waiting}")
+        self._note(f"t + {self._waiting}")
 
     def _append(self, slot: int) -> None:
         super()._append(slot)
         layout, writer = self._layout, self._writer
         if slot < len(layout.elements) - 1:
             return
-        self._note(f"t + {layout.waiting}")
+        self._note(f"t + {self._waiting}")
         began = f"words[node + {FIRST}]"
         writer.open(f"if keys[{layout.place(slot) + HEAD}] == node:")
         writer.line(f"clock[{UNORDERED}] = 0")

@@ -76,7 +76,8 @@ class AutomatonText:
         self._own |= {name: f"{dtype}[]" for name, dtype in dtypes(self.picked).items()}
         parameters = {**_FIXED, **self._extra, **self._writer.parameters, **self._own}
         head = f"def automaton({', '.join(parameters)}):"
-        begin = ["    k, chunk = stop[1], stop[3]", f"    for i in range(stop[0], {self._turns}):"]
+        begin = [f"    {line}" for line in self._writer.opening]
+        begin += ["    k, chunk = stop[1], stop[3]", f"    for i in range(stop[0], {self._turns}):"]
         end = [f"    stop[0] = {self._turns}", "    stop[1] = k", ""]
         self.source = "\n".join([head, *begin, *self._writer.lines, *end])
         self.call: Any = generated(

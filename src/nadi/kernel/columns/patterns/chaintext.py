@@ -62,6 +62,7 @@ class ChainText:
         self.source = "\n".join(
             [
                 head,
+                *(f"    {line}" for line in self._writer.opening),
                 "    k = stop[1]",
                 f"    for i in range(stop[0], {self._turns}):",
                 *self._writer.lines,
@@ -94,7 +95,7 @@ class ChainText:
         self._writer.line("t = int(ts[i])")
         self._writer.line(f"base = g * {layout.key_width}")
         if layout.within is not None:
-            self._expire(layout.within)
+            self._expire(self._writer.number(layout.within))
         write_may(self._writer, elements, found, len(layout.sources.names))
         self._writer.line(f"news = keys[base + {NEWS}] & mine")
         self._writer.open("if news != 0:")
@@ -131,7 +132,7 @@ class ChainText:
                 if part.slot == 0 and part.type is Type.STRING:
                     writer.null_of(part.position)
 
-    def _expire(self, within: int) -> None:
+    def _expire(self, within: str) -> None:
         """Matches whose first event is too far away are gone, wherever they wait."""
         layout = self._layout
         self._writer.line(f"late = keys[base + {WAITS}] if stop[2] == 0 or i != stop[0] else 0")

@@ -44,7 +44,8 @@ class RunText:
         self._write()
         self._own |= {name: f"{dtype}[]" for name, dtype in dtypes(self.picked).items()}
         parameters = {**_FIXED, **self._writer.parameters, **self._own}
-        head = [f"def run({', '.join(parameters)}):", "    k = 0", "    for i in range(n):"]
+        opening = [f"    {line}" for line in self._writer.opening]
+        head = [f"def run({', '.join(parameters)}):", *opening, "    k = 0", "    for i in range(n):"]
         self.source = "\n".join([*head, *self._writer.lines, "    completed[0] = k", ""])
         self.call: Any = generated(
             self.source, "run", list(parameters.items()), {**COMPILED, **_CALLED}, {**PLAIN, **_CALLED}
@@ -95,12 +96,13 @@ class RunText:
         layout = self._layout
         if layout.within is None:
             return
+        within = self._writer.number(layout.within)
         self._writer.line(f"late = waits{'' if layout.elements[0].counted else ' & -2'}")
         self._writer.open("while late != 0:")
         self._writer.line("bit = late & -late")
         self._writer.line("late ^= bit")
         self._writer.line(f"m = base + words[row + 1 + lowest(bit)] * {layout.match_width}")
-        self._writer.line(f"if abs(words[m + {layout.first_word}] - t) > {layout.within}: waits ^= bit")
+        self._writer.line(f"if abs(words[m + {layout.first_word}] - t) > {within}: waits ^= bit")
         self._writer.close()
 
     def _fresh(self) -> None:

@@ -43,8 +43,10 @@ class LateSessions(KeyedSessions):
 
     def write(self, write: Writer, taken: Callable[[], None]) -> None:
         """The lines for an event that comes."""
+        gap = self._gap_name = write.number(self._gap)
+        self._latency_name = write.number(self._latency)
         self._enter(write, taken)
-        line, gap = write.line, self._gap
+        line = write.line
         line("w_ts = int(ts[i])")
         # where it goes: 0 to the end of the session that goes on or to a new one, 1 before it, 2 to the end of the one before, 3 before that
         line("w_where = 0")
@@ -74,7 +76,7 @@ class LateSessions(KeyedSessions):
         for text in self._watch("end[p]", "session[p]"):
             line(f"    {text}")
         line("if late[p] and (w_before != before[p] or w_before_end != till[p]):")
-        for text in self._watch(f"(till[p] + {self._latency})", "before[p]"):
+        for text in self._watch(f"(till[p] + {self._latency_name})", "before[p]"):
             line(f"    {text}")
 
     def _at_end(self) -> Iterator[str]:
@@ -82,7 +84,7 @@ class LateSessions(KeyedSessions):
         yield "if not active[p]:"
         for text in ("active[p] = True", "start[p] = w_ts", "session[p] = w_next[0]", "w_next[0] += 1"):
             yield f"    {text}"
-        yield f"end[p] = w_ts + {self._gap}"
+        yield f"end[p] = w_ts + {self._gap_name}"
         yield from self._events.append
 
     def _before_it(self) -> Iterator[str]:
@@ -97,7 +99,7 @@ class LateSessions(KeyedSessions):
 
     def _late_end(self) -> Iterator[str]:
         """The same at the end of the session before."""
-        yield f"if till[p] < w_ts + {self._gap}: till[p] = w_ts + {self._gap}"
+        yield f"if till[p] < w_ts + {self._gap_name}: till[p] = w_ts + {self._gap_name}"
         yield "if active[p]:"
         for text in self._events.insert:
             yield f"    {text}"
@@ -140,7 +142,7 @@ class LateSessions(KeyedSessions):
         line(f"while watch_size[0] > 0 and watch[0] <= {limit}:")
         with write.indented():
             self._look(write)
-            line(f"w_gone = p >= 0 and late[p] and till[p] + {self._latency} == w_end and before[p] == w_session")
+            line(f"w_gone = p >= 0 and late[p] and till[p] + {self._latency_name} == w_end and before[p] == w_session")
             line("w_over = p >= 0 and not w_gone and active[p] and end[p] == w_end and session[p] == w_session")
             self._wait(write, "w_gone", "w_over")
             line("w_leaving = parted[p] if w_gone or (w_over and late[p]) else 0")
@@ -152,7 +154,7 @@ class LateSessions(KeyedSessions):
             with write.indented():
                 self._becomes_late(write)
                 line("w_touched[p] = True")
-                for text in self._watch(f"(till[p] + {self._latency})", "before[p]"):
+                for text in self._watch(f"(till[p] + {self._latency_name})", "before[p]"):
                     line(text)
 
     # ---- a batch

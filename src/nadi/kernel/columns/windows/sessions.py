@@ -109,11 +109,11 @@ class Sessions:
     def write(self, write: Writer, taken: Callable[[], None]) -> None:
         """The lines for an event that comes."""
         self._enter(write, taken)
-        line = write.line
+        line, gap = write.line, write.number(self._gap)
         line("w_ts = int(ts[i])")
         line("w_front = False")
         line("if active[p] and w_ts < start[p]:")
-        line(f"    if w_ts < start[p] - {self._gap}: continue")
+        line(f"    if w_ts < start[p] - {gap}: continue")
         line("    w_front = True")
         line("w_over = active[p] and w_ts > end[p]")
         self._leave(write, "w_over", taken)
@@ -130,8 +130,8 @@ class Sessions:
             line("    start[p] = w_ts")
             line("    session[p] = w_next[0]")
             line("    w_next[0] += 1")
-            line(f"if w_opens or end[p] != w_ts + {self._gap}:")
-            line(f"    end[p] = w_ts + {self._gap}")
+            line(f"if w_opens or end[p] != w_ts + {gap}:")
+            line(f"    end[p] = w_ts + {gap}")
             for text in self._watching:
                 line(f"    {text}")
             for text in self._events.append:

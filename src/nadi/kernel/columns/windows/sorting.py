@@ -78,12 +78,12 @@ class Sorted:
 
     def write(self, write: Writer, taken: Callable[[], None]) -> None:
         """The lines for an event that comes."""
-        line, places = write.line, self._length + 1
+        line, places = write.line, write.number(self._length + 1)
         values = [write.term(attribute).text for attribute, _up in self._by]
         line("w_p = w_keys[i]" if self._keys.grouped else "w_p = 0")
         line(f"w_at = int(w_p) * {places}")
         line("w_touched[w_p] = True")
-        line(f"while w_count[w_p] > {self._length}:")
+        line(f"while w_count[w_p] > {write.number(self._length)}:")
         with write.indented():
             for text in _LEAVE:
                 line(text)

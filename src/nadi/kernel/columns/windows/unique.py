@@ -89,11 +89,11 @@ class Unique:
         elif self._kind == "unique:length":
             line("w_o = w_u")
             line("if not w_held[w_u]:")
-            line(f"    w_o = w_first[w_p] - 1 if w_count[w_p] >= {self._most} else -1")
+            line(f"    w_o = w_first[w_p] - 1 if w_count[w_p] >= {write.number(self._most)} else -1")
             self._leaving(write, "w_o >= 0", "w_o", taken)
         else:
             if self._kind == "unique:time":
-                line(f"w_before = now[i] - {self._most}")
+                line(f"w_before = now[i] - {write.number(self._most)}")
                 oldest = "w_first[w_p] - 1"
                 self._leaving(write, f"w_count[w_p] > 0 and h_ts[{oldest}] <= w_before", oldest, taken)
             self._leaving(write, "w_held[w_u]", "w_u", taken)
