@@ -9,7 +9,7 @@ from nadi.kernel.columns.accumulating import loaded_arguments
 from nadi.kernel.columns.code import Writer
 from nadi.kernel.columns.endings import BOUNDARY, ENDINGS, NEVER, NO_CLOCK, AtTime, Ending, Flush
 from nadi.kernel.columns.snapshots import OWN, Lines, Snapshots
-from nadi.plan.nodes import Const, WindowCall
+from nadi.plan.nodes import WindowCall
 
 SHOWN = OWN
 """How many events at the front are shown. Behind it stands the clock of the window (`endings`)."""

@@ -252,9 +252,12 @@ class Writer:
         return Term(value, self.either(nulls))
 
     def _divisor(self, expr: Arithmetic) -> Term | None:
-        """A constant by which whole numbers are divided stays in the text: the compiler then multiplies, which takes a fraction of the time."""
-        divides = expr.op in "/%" and expr.type in _WHOLE
-        return _literal(expr.right) if divides and isinstance(expr.right, Const) else None
+        """A constant divisor by which the compiler multiplies instead, which takes a fraction of the time, stays in the text."""
+        by = expr.right
+        if expr.op not in "/%" or not isinstance(by, Const) or isinstance(by.value, str) or not by.value:
+            return None
+        multiplies = expr.type in _WHOLE or (expr.op == "/" and abs(math.frexp(by.value)[0]) == 0.5)
+        return _literal(by) if multiplies else None
 
     def either(self, nulls: list[str]) -> str:
         """The text that is true where one of some texts is."""

@@ -31,7 +31,9 @@ class Ending:
     def __init__(self, window: WindowCall, write: Writer, flush: Flush, own: bool = False) -> None:
         self._own, self._size = own, "held[g]" if own else "size"
         self._time = window.args[0] if window.args else Const(0, Type.LONG)
-        self._numbers = [write.number(a.value) for a in window.args if isinstance(a, Const) and isinstance(a.value, int)]
+        self._numbers = [
+            write.number(a.value) for a in window.args if isinstance(a, Const) and isinstance(a.value, int)
+        ]
         self._line, self._write, self._flush = write.line, write, flush
 
     def opened(self) -> tuple[str, ...]:

@@ -72,7 +72,9 @@ class ChunkText:
         if not side.held or side.period is None or side.hoards:
             return
         n = side.slot
-        self._writer.open(f"if rows{n}[at + {HEAD}] != 0 and rows{n}[at + {WHEN}] + {self._writer.number(side.period)} {when}:")
+        self._writer.open(
+            f"if rows{n}[at + {HEAD}] != 0 and rows{n}[at + {WHEN}] + {self._writer.number(side.period)} {when}:"
+        )
         self._empty(side)
         self._writer.line(f"touched{n}[g] = True")
         self._writer.close()

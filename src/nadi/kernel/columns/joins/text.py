@@ -199,27 +199,28 @@ class JoinText:
         """The event at hand enters: the late ones leave before it."""
         n = side.slot
         queue = f"words{n}, rows{n}, at, meta{n}"
-        bits = ["0"]
+        bits, span = ["0"], self._writer.number(side.span)
         if side.timed:
             self._let_go(
                 side,
-                f"while rows{n}[at + {HEAD}] != 0 and words{n}[rows{n}[at + {HEAD}] + {TS}] <= clock - {self._writer.number(side.span)}:",
+                f"while rows{n}[at + {HEAD}] != 0 and words{n}[rows{n}[at + {HEAD}] + {TS}] <= clock - {span}:",
             )
             if side.most is not None:
-                self._writer.line(f"expire(words{n}, early{n}, at, meta{n}, heads{n}, clock - {self._writer.number(side.span)})")
+                self._writer.line(f"expire(words{n}, early{n}, at, meta{n}, heads{n}, clock - {span})")
                 self._let_go(side, f"if rows{n}[at + {COUNT}] >= {self._writer.number(side.most)}:", "overflow")
-            self._writer.line(f"bits = timer(rows{n}, at, t, clock, {self._writer.number(side.span)}, arrival)")
+            self._writer.line(f"bits = timer(rows{n}, at, t, clock, {span}, arrival)")
             bits = ["bits"]
         elif side.clock is not None:
             time = self._term(side, side.clock).text
             first = f"words{n}[rows{n}[at + {HEAD}] + {side.word(side.clock)}]"
             # all are longs: what would be beyond them is never due
+            never = self._writer.number(LONG_MIN + side.span)
             self._let_go(
                 side,
-                f"while rows{n}[at + {HEAD}] != 0 and {time} >= {self._writer.number(LONG_MIN + side.span)} and {first} <= {time} - {self._writer.number(side.span)}:",
+                f"while rows{n}[at + {HEAD}] != 0 and {time} >= {never} and {first} <= {time} - {span}:",
             )
         elif not side.batches:
-            self._let_go(side, f"if rows{n}[at + {COUNT}] >= {self._writer.number(side.span)}:")
+            self._let_go(side, f"if rows{n}[at + {COUNT}] >= {span}:")
         self._writer.line(f"entered = made({queue})")
         self._writer.line(f"words{n}[entered + {TS}] = t")
         for position in side.captured:
@@ -292,10 +293,11 @@ class JoinText:
             self._let_go(
                 side, f"while rows{n}[at + {HEAD}] != 0 and words{n}[rows{n}[at + {HEAD}] + {TS}] <= late_{n}:"
             )
+        spans = {side.slot: self._writer.number(side.span) for side in timed}
         for side in timed:
             n = side.slot
             call = f"due(words{n}, rows{n}," if side.most is None else f"due_early(words{n}, rows{n}, early{n},"
-            self._writer.line(f"due_{n} = {call} at, {self._now}, {self._writer.number(side.span)}, arrival)")
+            self._writer.line(f"due_{n} = {call} at, {self._now}, {spans[n]}, arrival)")
         for side in timed:
             n = side.slot
             first = f"due_{n} <= {self._now}" + (" and due_0 <= due_1" if n == 0 and len(timed) == 2 else "")
@@ -303,7 +305,7 @@ class JoinText:
             other = self._layout.sides[1 - n]
             self._chunks.lapse(other, f"{'<=' if other.slot == 0 else '<'} due_{n}")
             call = f"fired(rows{n}, at," if side.most is None else f"fired_early({_queues(side)},"
-            self._writer.line(f"late_{n} = {call} due_{n}, {self._writer.number(side.span)}, arrival)")
+            self._writer.line(f"late_{n} = {call} due_{n}, {spans[n]}, arrival)")
             self._writer.line(f"touched{n}[g] = True")
             self._writer.line("continue")
             self._writer.close()

@@ -48,7 +48,8 @@ class Sessions:
     def __init__(self, window: WindowCall, given: Input, holding: Holding) -> None:
         first = window.args[0]
         assert isinstance(first, Const)  # as islands says
-        self._gap = first.value
+        assert isinstance(first.value, int)
+        self._gap: int = first.value
         self._element = window.id
         self._by = tuple(a.position for a in window.args if isinstance(a, Attr))
         self._keys = self._made_keys(given)
