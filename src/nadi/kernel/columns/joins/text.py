@@ -199,7 +199,7 @@ class JoinText:
         """The event at hand enters: the late ones leave before it."""
         n = side.slot
         queue = f"words{n}, rows{n}, at, meta{n}"
-        bits, span = ["0"], self._writer.number(side.span)
+        bits, span = ["0"], "" if side.batches else self._writer.number(side.span)
         if side.timed:
             self._let_go(
                 side,
