@@ -1,8 +1,8 @@
 """How a group behaves towards those that it shares hosts with: what decides whether it gets hosts of its own, and when it comes back.
 
 late     a cut cost more than BOUND seconds of the processor, or of waiting for its sinks
-crash    a host died while a cut of the group was under way in it; others may have been under way, too, so one is not enough to suspect it, unless its kernel
-         was the only one that computed
+crash    a host died while a cut of the group was under way in it. If its kernel computed at that moment, it is suspected at once: whoever is wrongly so has
+         only moved, and who has the host die does that to its neighbours no second time. Otherwise one is not enough
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ LATE_CUTS = 5  # so many in the window, …
 LATE_SECONDS = 10.0  # … or so many seconds of them altogether
 CRASHES = 2  # within
 CRASHED_WITHIN = 600.0  # seconds
+SLOWER = 4.0  # times as long as before may a cut take, once one was tried without finding anything
 GOOD_FOR = 300.0  # seconds without either, after which a group may come back
 
 
@@ -40,6 +41,7 @@ class Conduct:
         self._last = float("-inf")
         self._deaths = (-1, 0)
         self._tried = -1
+        self.patience = 1.0
         self._suspect: tuple[Any, ...] = ()
         self._lock = threading.Lock()
 
@@ -50,19 +52,19 @@ class Conduct:
                 self._late.append((now, seconds))
                 self._last = now
 
-    def crash(self, now: float, alone: bool = False) -> None:
-        """A host has died with it; where no other kernel computed (`alone`), nobody else is suspected, and once is enough."""
+    def crash(self, now: float, computed: bool = False) -> None:
+        """A host has died with it; where its kernel computed just then, once is enough."""
         with self._lock:
-            self._crashes.extend([now] * (CRASHES if alone else 1))
+            self._crashes.extend([now] * (CRASHES if computed else 1))
             self._last = now
 
     # ---- the cut that it dies of
 
-    def die(self, cut: int) -> None:
-        """A host has died with this cut of it under way."""
+    def die(self, cut: int, times: int = 1) -> None:
+        """A host has died with this cut of it under way; it counts so many times."""
         with self._lock:
             died = self._deaths[1] if self._deaths[0] == cut else 0
-            self._deaths = cut, died + 1
+            self._deaths = cut, died + times
 
     def tries(self, cut: int) -> bool:
         """Whether the cut is to be tried message by message: hosts have died of it, and it is not known that no message by itself does that.
@@ -78,8 +80,14 @@ class Conduct:
         return self._deaths[0] == cut and self._deaths[1] >= CRASHES and self._tried != cut
 
     def tried(self, cut: int) -> None:
-        """No host died of a message of it."""
+        """No host died of a message of it. So the app is one that takes long, and its next cuts have more time before they are tried, too.
+
+        >>> conduct = Conduct()
+        >>> conduct.tried(7); conduct.tried(8); conduct.patience
+        16.0
+        """
         self._tried = cut
+        self.patience *= SLOWER
 
     def has_tried(self, cut: int) -> bool:
         """Whether that is known of it."""

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from nadi.errors import error
-from nadi.pipeline.coordinator.group import Group, Stage
+from nadi.pipeline.coordinator.group import PENDING_LOOK, Group, Stage
 from nadi.pipeline.coordinator.hostwatch import HostWatch
 from nadi.pipeline.coordinator.run import QueryRun
 from nadi.pipeline.coordinator.schedule import Schedule
 from nadi.pipeline.hosting import lane
-from nadi.pipeline.hosting.atwork import KERNEL
+from nadi.pipeline.hosting.atwork import KERNEL, app_of
 from nadi.pipeline.hosting.doors import Door
 from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.seats import Seat
@@ -45,7 +46,7 @@ class Coordinator:
         self._over = False
         self._workers = ThreadPoolExecutor(WORKERS, "group")
         self._turns = Turns()
-        self._hosts = HostWatch(folder, self._died, self._spared)
+        self._hosts = HostWatch(folder, self._died, self._patience)
         self._server = lane.LaneServer(self.socket, self._answer)
         self._door = None if door is None else Door(*door, self._rung)
         self._bell = str(self.socket) if self._door is None else self._door.bell
@@ -191,18 +192,23 @@ class Coordinator:
             group.woken = True
             run.ready(group)
 
-    def _spared(self, note: str) -> bool:
-        """Whether what a kernel is at may take as long as it takes: the cut was tried, and each of its messages comes to an end."""
+    def _patience(self, note: str) -> float:
+        """How many times the usual time a kernel may take for what a note says; a cut that was tried, so that each of its messages comes to an end, as long as
+        it takes."""
         with self._lock:
-            return any(group.spares(note) for group in self._of)
+            return max((group.patience(note) for group in self._of if group.spec.id == app_of(note)), default=1.0)
 
-    def _died(self, host: int, at_work: tuple[str, ...]) -> None:
-        """A host has ended: what it told as pending is asked again, of the next one; those that were at work in it are noted."""
+    def _died(self, host: int, at_work: tuple[str, ...], looped: bool) -> None:
+        """A host has ended: what it told as pending is asked again, of the next one; those that were at work in it are noted. Who is suspected is not asked
+        for where others are served, too: it is on its way to hosts of its own."""
         with self._lock:
             found = [(group, run) for group, run in self._of.items() if host in group.spec.served_by]
-        computing = {note.removeprefix(KERNEL).partition(" at ")[0] for note in at_work if note.startswith(KERNEL)}
+        computing = {app_of(note) for note in at_work if note.startswith(KERNEL)}
         for group, run in found:
             if group.spec.id in at_work:
-                group.crash(at_work, computing == {group.spec.id})
+                group.crash(at_work, computing == {group.spec.id}, looped)
             group.woken = True
-            run.ready(group)
+            if group.is_suspect:
+                self._schedule.at(time.monotonic() + PENDING_LOOK, group)
+            else:
+                run.ready(group)

@@ -12,13 +12,13 @@ from nadi.errors import NadiError, error
 from nadi.pipeline.hosting.seats import Seat
 
 _UNPACK = msgspec.msgpack.Decoder().decode
-_WORSE = ("done", "pending", "need", "fenced", "failed")
+_WORSE = ("done", "pending", "left", "need", "fenced", "failed")
 """A group is as badly off as the worst of its parts."""
 
 
 @dataclass(slots=True)
 class Receipt:
-    """Of one group: done, pending (a host is still at it), need (a host lacks what it needs to know), fenced (a newer epoch was there) or failed; what each of
+    """Of one group: done, pending (a host is still at it), left (the host before died with the request), need (a host lacks what it needs to know), fenced (a newer epoch was there) or failed; what each of
     its buckets told.
 
     >>> tried, lacks = {"n": 7, "state": "need", "probed": True}, {"n": 7, "state": "need"}

@@ -29,7 +29,7 @@ from nadi.pipeline.executor.handover import Neighbours
 from nadi.pipeline.executor.hosted import Apps
 from nadi.pipeline.executor.snapshot import sweep
 from nadi.pipeline.executor.switchinterval import SwitchInterval
-from nadi.pipeline.hosting.atwork import AtWork, work_file
+from nadi.pipeline.hosting.atwork import AtWork, fatal_requests, work_file
 from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.protocol import Frame, failure_head, receive, send
 
@@ -55,6 +55,7 @@ def main(arguments: Sequence[str]) -> int:
         threading.Thread(target=_end_with, args=(jvm, folder, index), daemon=True).start()
         sweep(folder, os.getpid())
         bases.sweep(folder, os.getpid())
+        fatal = fatal_requests(work_file(folder, index))
         notes = AtWork(work_file(folder, index))
         interval = SwitchInterval()
 
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
             with interval.during(), notes.during(app):
                 yield
 
-        apps = Apps(folder, Neighbours(jvm, index), lanes.wake, during, notes.during)
+        apps = Apps(folder, Neighbours(jvm, index), lanes.wake, during, notes.during, fatal)
         _import_heavy()
         _collect_seldom()
         # whoever finds the host's own socket finds the other one, too
