@@ -38,7 +38,8 @@ class Conduct:
     def __init__(self) -> None:
         self._late: deque[tuple[float, float]] = deque()
         self._crashes: deque[float] = deque()
-        self._last = float("-inf")
+        self._last = self._before = float("-inf")
+        self._suspected = False
         self._deaths = (-1, 0)
         self._tried = -1
         self.patience = 1.0
@@ -55,8 +56,9 @@ class Conduct:
     def crash(self, now: float, computed: bool = False) -> None:
         """A host has died with it; where its kernel computed just then, once is enough."""
         with self._lock:
-            self._crashes.extend([now] * (CRASHES if computed else 1))
-            self._last = now
+            self._crashes.append(now)
+            self._suspected |= computed
+            self._last, self._before = now, self._last
 
     # ---- the cut that it dies of
 
@@ -121,7 +123,23 @@ class Conduct:
         with self._lock:
             while self._crashes and self._crashes[0] <= now - CRASHED_WITHIN:
                 self._crashes.popleft()
-            return len(self._crashes) >= CRASHES
+            return self._suspected or len(self._crashes) >= CRASHES
+
+    def done(self, cut: int) -> None:
+        """A cut was done. If it is the one that the only crash of late is of, that was not its fault.
+
+        >>> conduct = Conduct()
+        >>> conduct.die(7); conduct.crash(100.0, computed=True); conduct.has_crashed(100.0)
+        True
+        >>> conduct.done(7); conduct.has_crashed(100.0), conduct.is_good(100.0)
+        (False, True)
+        """
+        if not self._suspected:
+            return
+        with self._lock:
+            self._suspected = False
+            if len(self._crashes) == 1 and self._deaths[0] == cut:
+                self._last = self._before
 
     def _is_late(self, now: float) -> bool:
         with self._lock:

@@ -258,6 +258,7 @@ class Group:
         with self.lock:
             if self.stage is not Stage.SETTLING:
                 return
+            self.conduct.done(cut.n)
             self.at, self.cut, self._tell_all, self._told_all, self._left = cut, None, False, False, False
             self.stage = Stage.IDLE
             self.crashed = False
