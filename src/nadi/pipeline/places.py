@@ -4,8 +4,8 @@
     any of these ──exceeds bounds again and again──► own query, own hosts ──good──► back    (coordinator/conduct)
 
 Own hosts are further processes beside those that apps share; whoever asks one first starts it, as with all hosts. There are at most as many of them at a time
-as there are shared ones: on a machine where everybody is late, more processes help nobody; those whose hosts die have more (SUSPECTS). On a cluster nobody gets any: the node does not see the hosts of
-other machines die.
+as there are shared ones: on a machine where everybody is late, more processes help nobody; those whose hosts die have more (SUSPECTS). On a cluster nobody gets
+any: the node does not see the hosts of other machines die.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from nadi.pipeline.coordinator.share import Share
 from nadi.pipeline.hosting.fences import Fences
 from nadi.pipeline.hosting.hostclient import hosts
 from nadi.pipeline.spec import AppSpec
-
 
 SUSPECTS = 4  # times as many own hosts as shared ones there may be for apps that have theirs die
 

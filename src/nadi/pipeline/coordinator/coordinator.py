@@ -224,7 +224,7 @@ class Coordinator:
         with self._lock:
             found = [(group, run) for group, run in self._of.items() if host in group.spec.served_by]
         computing = {app_of(note) for note in at_work if note.startswith(KERNEL)}
-        for group, run in found:
+        for group, _ in found:
             if group.spec.id in at_work:
                 group.crash(at_work, computing == {group.spec.id}, looped)
         if self._standby is not None and any(host < group.spec.hosts for group, _ in found):

@@ -24,8 +24,8 @@ MESSAGE = "message of "
 
 
 def kernel_of(app: str, cut: int | str = "", ask: str = "") -> str:
-    """What is noted, besides the app, while a kernel of it computes: a cut that waits for a sink is at work, too, but comes to an end. `ask` is the request that
-    it computes for."""
+    """What is noted, besides the app, while a kernel of it computes: a cut that waits for a sink is at work, too, but comes to an end. `ask` is the
+    request that it computes for."""
     return f"{KERNEL}{app} at {cut}" + (f": {ask}" if ask else "")
 
 

@@ -3,7 +3,8 @@
     node ──start──► python … host <folder> standby <JVM>: imports, loads what the apps need, waits at its standard input
     host i dies: node ──"i, log"──► it is host i from now on, and another one is started in a while
 
-Whoever asks a host that has died starts one itself; where the file MARK is in the folder, only after HANDED_WITHIN. Who comes second finds that there is a host.
+Whoever asks a host that has died starts one itself; where the file STANDBY is in the folder, only after HANDED_WITHIN. Who comes second finds that there is
+a host.
 A standby ends when its node closes the pipe, or dies.
 """
 
