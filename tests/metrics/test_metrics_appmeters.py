@@ -76,6 +76,7 @@ def test_metrics_have_the_names_of_the_reference_and_appear_at_their_level():
         "App.state.size",
         "App.errors.count",
         "App.refused.count",
+        "App.setAside.count",
         "App.restarts.count",
         "App.batch.addBatch.duration",
         "Inputs.In.lag",

@@ -28,6 +28,7 @@ from pipeline_testlog import committed
 
 from nadi.metrics import AppProgress
 from nadi.pipeline import queries, supervised, supervisor
+from nadi.pipeline.coordinator.coordinator import Coordinator
 from nadi.pipeline.hosting import lane
 from nadi.pipeline.hosting.hostclient import Hosts, hosts_folder
 from nadi.pipeline.hosting.lane import RECEIPT, LaneClient, LaneFailure, Op, Row, decode_rows, encode_bodies
@@ -207,6 +208,12 @@ class PlayedNode:
     def remove(self, name: str) -> None:
         """Undeploy an app while the others go on."""
         self._supervisors[0].remove(name)
+
+    @property
+    def coordinator(self) -> Coordinator:
+        """That of the node, once there is one."""
+        self.until(lambda: bool(self._supervisors))
+        return self._supervisors[0]._coordinator
 
     def ended(self) -> dict[str, str]:
         """How its apps ended, once they have."""

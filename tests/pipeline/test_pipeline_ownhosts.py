@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
@@ -15,6 +16,8 @@ from test_pipeline_bounds import APP, goes_on, warm
 
 from nadi.pipeline.coordinator import conduct
 from nadi.pipeline.coordinator.share import Share
+from nadi.pipeline.hosting.hostclient import hosts_folder
+from nadi.pipeline.hosting.standby import Standby
 from nadi.pipeline.places import OwnHosts, Place, Placement
 from nadi.pipeline.queries import SHARED
 from nadi.pipeline.spec import AppSpec
@@ -118,24 +121,45 @@ def test_an_app_whose_sink_blocks_again_and_again_gets_a_host_of_its_own(node: P
     check(node)
 
 
-def test_an_app_whose_cut_kills_its_host_each_time_is_moved_before_its_neighbours_are_hit_for_long(node: PlayedNode):
+def test_an_app_whose_cut_kills_its_host_kills_that_of_its_neighbours_once_and_goes_on_without_the_event(
+    node: PlayedNode,
+):
     warm(node)
     before = node.pid(0)
+    seen: set[int | None] = set()
     node.order("A", "die")
     node.put("A", 1)
     node.until(lambda: is_apart(node))
-    for name in "BC":  # C has lost its host some times, and A goes on killing its own
-        goes_on(node, name)
-    host = node.pid(0)
-    assert host not in (None, before)
-    killed = {node.pid(node.host_of("A"))}
-    node.until(lambda: len(killed - {None}) > 2, lambda: killed.add(node.pid(max(node.host_of("A"), HOSTS))))
     for name in "BC":
         goes_on(node, name)
-    assert node.pid(0) == host
+    node.until(lambda: node.shown["A"].set_aside == 1, lambda: seen.add(node.pid(0)))
+    assert len(seen - {None, before}) == 1, "A has died again and again, in hosts of its own"
+    assert node.pid(0) in seen
     assert [is_apart(node, name) for name in "BC"] == [False, False]
     assert [node.shown[name].restarts for name in "BC"] == [0, 0]
     node.order("A", "")
+    node.put("A", 1)
+    given = len((node.folder / "in-A").read_text().splitlines())
+    node.until(lambda: node.out("A") == sums(given - 1))
+
+
+def test_a_process_that_stands_by_becomes_the_host_that_has_died(node: PlayedNode, monkeypatch: pytest.MonkeyPatch):
+    coordinator = node.coordinator
+    standby = coordinator._standby
+    assert standby is not None
+    standby.close()  # what the node would start in a while
+    spare = Standby(hosts_folder(os.getpid()), os.getpid(), node.folder, coordinator._needs)
+    monkeypatch.setattr(coordinator, "_standby", spare)
+    spare.want(0.0)
+    warm(node)
+    node.until(lambda: spare.pid is not None)
+    stands_by, before = spare.pid, node.pid(1)
+    assert before is not None
+    os.kill(before, signal.SIGKILL)
+    assert gone(before)
+    goes_on(node, "B")
+    assert node.pid(1) == stands_by
+    spare.close()
     check(node)
 
 
@@ -184,7 +208,33 @@ def test_there_are_as_many_own_hosts_as_shared_ones(own: OwnHosts):
     assert made["B"].wanted(110.0, quiet) == Place(True, 2)
 
 
-def test_one_crash_is_no_reason_and_the_second_one_is_in_haste(own: OwnHosts):
+def test_apps_that_have_hosts_die_get_more_of_them_than_those_that_are_late(own: OwnHosts):
+    made = {name: placement(own, name) for name in "ABCD"}
+    for name in "ABC":
+        made[name].conduct.crash(100.0, True)
+    offends(made["D"], 100.0)
+    found = {name: made[name].wanted(110.0, Share(0.0)) for name in "ABCD"}
+    assert found == {"A": Place(True, 2), "B": Place(True, 4), "C": Place(True, 6), "D": None}
+
+
+def test_an_app_whose_cut_was_not_what_the_host_died_of_goes_back_at_once(own: OwnHosts):
+    made = placement(own, "A")
+    made.conduct.die(7)
+    made.conduct.crash(100.0, True)
+    assert made.wanted(100.0, Share(0.0)) == Place(True, 2)
+    made.move(AppSpec("A", "", "/A", hosts=2))
+    made.conduct.done(7)
+    assert made.wanted(200.0, Share(0.0)) == Place(False)
+
+
+def test_a_crash_while_its_kernel_computed_is_reason_enough(own: OwnHosts):
+    made = placement(own, "A")
+    made.conduct.crash(100.0, True)
+    assert made.wanted(100.0, Share(0.0)) == Place(True, 2)
+    assert made.in_haste(100.0)
+
+
+def test_another_crash_is_no_reason_and_the_second_one_is_in_haste(own: OwnHosts):
     made = placement(own, "A")
     made.conduct.crash(100.0)
     assert made.wanted(100.0, Share(0.0)) is None

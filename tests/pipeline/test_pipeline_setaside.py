@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -23,8 +24,10 @@ from nadi.lang.tree import Annotation
 from nadi.pipeline.cutting.cutlogs import open_cut_log
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.executor.carefully import one_by_one
+from nadi.pipeline.executor.cutwork import CutWork
+from nadi.pipeline.executor.hosted import Apps
 from nadi.pipeline.history.replay import Inputs, logged
-from nadi.pipeline.hosting.atwork import kernel_of, message_of
+from nadi.pipeline.hosting.atwork import AtWork, fatal_requests, kernel_of, message_of, work_file
 from nadi.pipeline.inputs.fatrows import Gathered
 from nadi.pipeline.inputs.faults import undecodable_events
 from nadi.pipeline.inputs.pieces import Decoding, Taken
@@ -133,7 +136,7 @@ def dies_of(node: LocalNode, position: int, times: int, alone: bool = True) -> N
         cut = node.group.cut
         assert cut is not None
         id_ = node.spec.id
-        node.group.crash([id_, kernel_of(id_, cut.n), message_of(id_, cut.n, 0, 0, position)], alone)
+        node.group.crash([id_, kernel_of(id_, cut.n, "1"), message_of(id_, cut.n, 0, 0, position)], alone)
 
 
 def totals(folder: Path) -> list[object]:
@@ -201,3 +204,40 @@ def test_the_other_node_of_a_pair_sets_aside_the_same_message(tmp_path: Path, mo
         assert totals(tmp_path) == [1, 4]
         assert ["EVENT_SET_ASIDE" in str(row) for row in FileErrorStore(tmp_path / name).rows()] == [True]
         shutil.rmtree(tmp_path / "out")
+
+
+# ---- what is asked of the next host
+
+
+def test_a_request_that_a_host_died_with_is_refused_by_the_next_one_and_another_one_is_not(tmp_path: Path) -> None:
+    file = work_file(tmp_path, 0)
+    with AtWork(file).during(kernel_of("A", 7, "A.2.5")):
+        fatal = fatal_requests(file)
+    work = CutWork(Apps(tmp_path, fatal=fatal))
+    told = {}
+    for ask in ("A.2.5", "A.2.6"):
+        group = {"app": "A", "epoch": 2, "spec": None, "n": 7, "at": {}, "ask": ask}
+        (row,) = work.read(msgspec.msgpack.encode({"k": "run", "deadline": None, "groups": [group]}))
+        told[ask] = msgspec.msgpack.decode(row.body)["groups"][0]["state"]
+    assert told == {"A.2.5": "left", "A.2.6": "need"}
+
+
+def test_a_cut_that_came_to_no_end_is_tried_at_once_and_one_that_a_host_died_with_is_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    put(tmp_path, 1)
+    node = LocalNode(spec_at(tmp_path / "node"))
+    assert node.group.look()
+    careful = []
+    for looped in (False, True):
+        cut = node.group.cut
+        assert cut is not None
+        node.group.crash([node.spec.id, kernel_of(node.spec.id, cut.n, "1")], alone=True, looped=looped)
+        work = node.group.begin()
+        assert work is not None
+        careful.append(work.careful)
+        node.group.again(tell_all=True)
+        if not looped:
+            node.group.conduct.begin_anew()
+    assert careful == [False, True]
+    node.close()

@@ -56,6 +56,7 @@ class AppMeters:
         gauge(Key(OWN, "state"), "size", progress.state_bytes)
         gauge(Key(OWN, "errors"), "count", progress.errors)
         gauge(Key(OWN, "refused"), "count", progress.refused)
+        gauge(Key(OWN, "setAside"), "count", progress.set_aside)
         gauge(Key(OWN, "restarts"), "count", progress.restarts)
         for phase, ms in progress.batch_ms.items():
             gauge(Key(OWN, "batch", phase), "duration", ms)

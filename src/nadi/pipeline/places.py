@@ -4,8 +4,8 @@
     any of these ──exceeds bounds again and again──► own query, own hosts ──good──► back    (coordinator/conduct)
 
 Own hosts are further processes beside those that apps share; whoever asks one first starts it, as with all hosts. There are at most as many of them at a time
-as there are shared ones: on a machine where everybody is late, more processes help nobody. On a cluster nobody gets any: the node does not see the hosts of
-other machines die.
+as there are shared ones: on a machine where everybody is late, more processes help nobody; those whose hosts die have more (SUSPECTS). On a cluster nobody gets
+any: the node does not see the hosts of other machines die.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from nadi.pipeline.coordinator.share import Share
 from nadi.pipeline.hosting.fences import Fences
 from nadi.pipeline.hosting.hostclient import hosts
 from nadi.pipeline.spec import AppSpec
+
+SUSPECTS = 4  # times as many own hosts as shared ones there may be for apps that have theirs die
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,14 @@ class OwnHosts:
         self._taken: dict[int, AppSpec] = {}
         self._lock = threading.Lock()
 
-    def take(self, spec: AppSpec) -> int | None:
-        """The offset of hosts that the app has for itself from now on; None where no more are to be had."""
+    def take(self, spec: AppSpec, suspect: bool = False) -> int | None:
+        """The offset of hosts that the app has for itself from now on; None where no more are to be had. `suspect`: others die with it where it is."""
+        most = spec.hosts * (SUSPECTS if suspect else 1)
         with self._lock:
             others = {number: each for number, each in self._taken.items() if each.app != spec.app}
-            if sum(map(_processes, (*others.values(), spec))) > spec.hosts:
+            if sum(map(_processes, (*others.values(), spec))) > most:
                 return None
-            number = next(n for n in range(1, spec.hosts + 1) if n not in others)
+            number = next(n for n in range(1, most + 1) if n not in others)
             self._taken = {**others, number: spec}
             return number * spec.hosts
 
@@ -120,7 +123,7 @@ class Placement:
 
     def _apart(self, now: float, share: Share) -> Place | None:
         if self._several() and not self._spec.cluster and self.conduct.offends(now):
-            offset = self._own.take(self._spec)
+            offset = self._own.take(self._spec, self.conduct.has_crashed(now))
             if offset is not None:
                 return Place(self._spec.pool != "shared", offset)
         if self._spec.pool or not self._sharing():

@@ -73,7 +73,7 @@ class Supervisor:
         jvm, logs = driver_jvm(session), options.state.resolve() / "logs"
         make_folders(logs)  # hosts that Java starts write there
         door = (driver_machine(session), options.token) if options.cluster else None
-        self._coordinator = Coordinator(hosts_folder(jvm), door)
+        self._coordinator = Coordinator(hosts_folder(jvm), door, None if options.cluster else (jvm, logs))
         self._own = OwnHosts(hosts_folder(jvm), jvm)
         self._schedule = Schedule[Supervised | None]()  # None: all of them
         self._over_bell = Waker()

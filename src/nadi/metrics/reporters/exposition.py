@@ -67,6 +67,12 @@ OWN = {
     ("App", "refused", "count"): Family(
         "nadi_refused", "counter", "Messages that sources refused, since the app came to this node.", _APP
     ),
+    ("App", "setAside", "count"): Family(
+        "nadi_set_aside",
+        "counter",
+        "Messages that are set aside as hosts died of them, since the state folder was made.",
+        _APP,
+    ),
     ("App", "restarts", "count"): Family(
         "nadi_restarts", "counter", "Times that the app was tried again after a failure.", _APP
     ),

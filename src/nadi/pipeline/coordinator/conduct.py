@@ -1,8 +1,8 @@
 """How a group behaves towards those that it shares hosts with: what decides whether it gets hosts of its own, and when it comes back.
 
 late     a cut cost more than BOUND seconds of the processor, or of waiting for its sinks
-crash    a host died while a cut of the group was under way in it; others may have been under way, too, so one is not enough to suspect it, unless its kernel
-         was the only one that computed
+crash    a host died while a cut of the group was under way in it. If its kernel computed at that moment, it is suspected at once: whoever is wrongly so has
+         only moved, and who has the host die does that to its neighbours no second time. Otherwise one is not enough
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ LATE_CUTS = 5  # so many in the window, …
 LATE_SECONDS = 10.0  # … or so many seconds of them altogether
 CRASHES = 2  # within
 CRASHED_WITHIN = 600.0  # seconds
+SLOWER = 4.0  # times as long as before may a cut take, once one was tried without finding anything
 GOOD_FOR = 300.0  # seconds without either, after which a group may come back
 
 
@@ -37,9 +38,11 @@ class Conduct:
     def __init__(self) -> None:
         self._late: deque[tuple[float, float]] = deque()
         self._crashes: deque[float] = deque()
-        self._last = float("-inf")
+        self._last = self._before = float("-inf")
+        self._suspected = False
         self._deaths = (-1, 0)
         self._tried = -1
+        self.patience = 1.0
         self._suspect: tuple[Any, ...] = ()
         self._lock = threading.Lock()
 
@@ -50,19 +53,20 @@ class Conduct:
                 self._late.append((now, seconds))
                 self._last = now
 
-    def crash(self, now: float, alone: bool = False) -> None:
-        """A host has died with it; where no other kernel computed (`alone`), nobody else is suspected, and once is enough."""
+    def crash(self, now: float, computed: bool = False) -> None:
+        """A host has died with it; where its kernel computed just then, once is enough."""
         with self._lock:
-            self._crashes.extend([now] * (CRASHES if alone else 1))
-            self._last = now
+            self._crashes.append(now)
+            self._suspected |= computed
+            self._last, self._before = now, self._last
 
     # ---- the cut that it dies of
 
-    def die(self, cut: int) -> None:
-        """A host has died with this cut of it under way."""
+    def die(self, cut: int, times: int = 1) -> None:
+        """A host has died with this cut of it under way; it counts so many times."""
         with self._lock:
             died = self._deaths[1] if self._deaths[0] == cut else 0
-            self._deaths = cut, died + 1
+            self._deaths = cut, died + times
 
     def tries(self, cut: int) -> bool:
         """Whether the cut is to be tried message by message: hosts have died of it, and it is not known that no message by itself does that.
@@ -78,8 +82,14 @@ class Conduct:
         return self._deaths[0] == cut and self._deaths[1] >= CRASHES and self._tried != cut
 
     def tried(self, cut: int) -> None:
-        """No host died of a message of it."""
+        """No host died of a message of it. So the app is one that takes long, and its next cuts have more time before they are tried, too.
+
+        >>> conduct = Conduct()
+        >>> conduct.tried(7); conduct.tried(8); conduct.patience
+        16.0
+        """
         self._tried = cut
+        self.patience *= SLOWER
 
     def has_tried(self, cut: int) -> bool:
         """Whether that is known of it."""
@@ -113,7 +123,23 @@ class Conduct:
         with self._lock:
             while self._crashes and self._crashes[0] <= now - CRASHED_WITHIN:
                 self._crashes.popleft()
-            return len(self._crashes) >= CRASHES
+            return self._suspected or len(self._crashes) >= CRASHES
+
+    def done(self, cut: int) -> None:
+        """A cut was done. If it is the one that the only crash of late is of, that was not its fault.
+
+        >>> conduct = Conduct()
+        >>> conduct.die(7); conduct.crash(100.0, computed=True); conduct.has_crashed(100.0)
+        True
+        >>> conduct.done(7); conduct.has_crashed(100.0), conduct.is_good(100.0)
+        (False, True)
+        """
+        if not self._suspected:
+            return
+        with self._lock:
+            self._suspected = False
+            if len(self._crashes) == 1 and self._deaths[0] == cut:
+                self._last = self._before
 
     def _is_late(self, now: float) -> bool:
         with self._lock:

@@ -10,23 +10,29 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from nadi.config.settings import KERNEL as KERNEL_OF_APPS
 from nadi.errors import error
-from nadi.pipeline.coordinator.group import Group, Stage
+from nadi.pipeline.coordinator.group import PENDING_LOOK, Group, Stage
 from nadi.pipeline.coordinator.hostwatch import HostWatch
 from nadi.pipeline.coordinator.run import QueryRun
 from nadi.pipeline.coordinator.schedule import Schedule
 from nadi.pipeline.hosting import lane
-from nadi.pipeline.hosting.atwork import KERNEL
+from nadi.pipeline.hosting.atwork import KERNEL, app_of
 from nadi.pipeline.hosting.doors import Door
 from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.seats import Seat
+from nadi.pipeline.hosting.standby import FIRST_AFTER, Standby
 from nadi.pipeline.hosting.turns import Turns
 
+Spares = tuple[int, Path]
+"""The process of a node's JVM, and the folder with the logs of its hosts: what it takes to have a process stand by."""
 WORKERS = 1_000  # threads at most: one for each group that is looked at or commits; they are made when needed
 
 
@@ -34,7 +40,7 @@ class Coordinator:
     """Works from its making to `close`. `folder` is for its socket, private to the user. On a cluster it has a door besides, (name of this machine, token), at
     which hosts ring."""
 
-    def __init__(self, folder: Path, door: tuple[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, door: tuple[str, str] | None = None, spares: Spares | None = None) -> None:
         self.socket = folder / COORDINATOR
         self._schedule: Schedule[Group | None] = Schedule()
         self._runs: dict[str, QueryRun] = {}
@@ -43,9 +49,10 @@ class Coordinator:
         self._lock = threading.Lock()
         self._count = itertools.count(1)
         self._over = False
+        self._standby = None if spares is None else Standby(folder, *spares, self._needs)
         self._workers = ThreadPoolExecutor(WORKERS, "group")
         self._turns = Turns()
-        self._hosts = HostWatch(folder, self._died, self._spared)
+        self._hosts = HostWatch(folder, self._died, self._patience)
         self._server = lane.LaneServer(self.socket, self._answer)
         self._door = None if door is None else Door(*door, self._rung)
         self._bell = str(self.socket) if self._door is None else self._door.bell
@@ -56,6 +63,8 @@ class Coordinator:
         """End; groups are closed by who opened them."""
         self._over = True
         self._hosts.close()
+        if self._standby is not None:
+            self._standby.close()
         for run in list(self._runs.values()):
             run.end()
         self._schedule.ring(None)
@@ -86,6 +95,9 @@ class Coordinator:
         with self._lock:
             self._of[group] = run
             group.sit(self._seats.setdefault((group.spec.state, group.spec.group), {}))
+            several = len(self._of) > 1
+        if several and self._standby is not None:
+            self._standby.want(FIRST_AFTER)
         run.enter(group)
         group.wake(partial(self.ring, group))
         self.ring(group)
@@ -191,18 +203,35 @@ class Coordinator:
             group.woken = True
             run.ready(group)
 
-    def _spared(self, note: str) -> bool:
-        """Whether what a kernel is at may take as long as it takes: the cut was tried, and each of its messages comes to an end."""
+    def _patience(self, note: str) -> float:
+        """How many times the usual time a kernel may take for what a note says; a cut that was tried, so that each of its messages comes to an end, as long as
+        it takes."""
         with self._lock:
-            return any(group.spares(note) for group in self._of)
+            return max((group.patience(note) for group in self._of if group.spec.id == app_of(note)), default=1.0)
 
-    def _died(self, host: int, at_work: tuple[str, ...]) -> None:
-        """A host has ended: what it told as pending is asked again, of the next one; those that were at work in it are noted."""
+    def _needs(self) -> list[dict[str, Any]]:
+        """What hosts load for the apps that run."""
+        with self._lock:
+            specs = [group.spec for group in self._of]
+        return [
+            {"text": s.text, "outputs": s.outputs, "columns": s.properties.get(KERNEL_OF_APPS, "rows") != "rows"}
+            for s in specs
+        ]
+
+    def _died(self, host: int, at_work: tuple[str, ...], looped: bool) -> None:
+        """A host has ended: what it told as pending is asked again, of the next one; those that were at work in it are noted. Who is suspected is not asked
+        for where others are served, too: it is on its way to hosts of its own."""
         with self._lock:
             found = [(group, run) for group, run in self._of.items() if host in group.spec.served_by]
-        computing = {note.removeprefix(KERNEL).partition(" at ")[0] for note in at_work if note.startswith(KERNEL)}
-        for group, run in found:
+        computing = {app_of(note) for note in at_work if note.startswith(KERNEL)}
+        for group, _ in found:
             if group.spec.id in at_work:
-                group.crash(at_work, computing == {group.spec.id})
+                group.crash(at_work, computing == {group.spec.id}, looped)
+        if self._standby is not None and any(host < group.spec.hosts for group, _ in found):
+            self._standby.take(host)
+        for group, run in found:
             group.woken = True
-            run.ready(group)
+            if group.is_suspect:
+                self._schedule.at(time.monotonic() + PENDING_LOOK, group)
+            else:
+                run.ready(group)

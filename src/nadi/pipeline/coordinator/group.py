@@ -11,6 +11,7 @@ A group is looked at by one thread at a time; whoever moves it holds `lock`.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -21,7 +22,7 @@ from enum import Enum
 from nadi.errors import NadiError, error
 from nadi.metrics import Progress
 from nadi.metrics.measured import Tally
-from nadi.pipeline.coordinator.conduct import Conduct
+from nadi.pipeline.coordinator.conduct import CRASHES, Conduct
 from nadi.pipeline.coordinator.ledger import Ledger
 from nadi.pipeline.coordinator.receipts import Receipt
 from nadi.pipeline.coordinator.share import Share
@@ -33,7 +34,7 @@ from nadi.pipeline.cutting.cutmaker import CutMaker, SourceStatus
 from nadi.pipeline.cutting.cuts import Cut, Place
 from nadi.pipeline.cutting.makers import check_left, check_newest
 from nadi.pipeline.cutting.seeds import drop_seeds
-from nadi.pipeline.hosting.atwork import kernel_of, noted_message
+from nadi.pipeline.hosting.atwork import cut_of, kernel_of, noted_message
 from nadi.pipeline.hosting.seats import Seat
 from nadi.pipeline.progress import read_progress
 from nadi.pipeline.spec import AppSpec
@@ -94,6 +95,7 @@ class Group:
         self._interval = interval
         self._cut_at = 0.0
         self._tell_all = True
+        self._asked = 0  # requests for its cuts
         self._told_all = False  # for the cut that it stands at
         self._seats: dict[int, Seat] = {}
         self._brought = b""
@@ -209,9 +211,10 @@ class Group:
             self._told_all |= self._tell_all
             lines, seats = self._commits.lines(), dict(self._seats)
             careful = self.conduct.tries(self.cut.n)
-            return Work(
-                self.spec, self.at, self.cut, lines, self._tell_all, seats, self._brought, self._level(), careful
-            )
+            self._asked += 1
+            ask = f"{self.spec.id}.{self.spec.epoch}.{self._asked}"
+            told, level = self._tell_all, self._level()
+            return Work(self.spec, self.at, self.cut, lines, told, seats, self._brought, level, careful, ask)
 
     def sit(self, seats: dict[int, Seat]) -> None:
         """Go on with what is known of where its buckets are on a cluster, and keep it there."""
@@ -255,6 +258,7 @@ class Group:
         with self.lock:
             if self.stage is not Stage.SETTLING:
                 return
+            self.conduct.done(cut.n)
             self.at, self.cut, self._tell_all, self._told_all, self._left = cut, None, False, False, False
             self.stage = Stage.IDLE
             self.crashed = False
@@ -288,22 +292,31 @@ class Group:
         if guilty is not None:
             self._set_aside(cut, guilty[:2], guilty[2])
 
-    def spares(self, note: str) -> bool:
-        """Whether a note is of the cut under way, which was tried before."""
+    def patience(self, note: str) -> float:
+        """How many times the usual time the kernel may take that a note is of: without end for the cut under way, if that was tried before."""
         cut = self.cut
-        return cut is not None and note == kernel_of(self.spec.id, cut.n) and self.conduct.has_tried(cut.n)
+        if cut is not None and cut_of(note) == cut_of(kernel_of(self.spec.id, cut.n)) and self.conduct.has_tried(cut.n):
+            return math.inf
+        return self.conduct.patience
 
-    def crash(self, notes: Collection[str] = (), alone: bool = False) -> None:
-        """A host has died while a cut of the group was under way in it; `notes` are what it was at. `alone`: no other kernel computed in it."""
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it is suspected to have its hosts die, and in one that others have, too."""
+        return not self.spec.offset and self.conduct.has_crashed(time.monotonic())
+
+    def crash(self, notes: Collection[str] = (), alone: bool = False, looped: bool = False) -> None:
+        """A host has died while a cut of the group was under way in it; `notes` are what it was at. `alone`: no other kernel computed in it, or (`looped`) it
+        was killed as the kernel of this one came to no end."""
+        computed = any(note.startswith(kernel_of(self.spec.id)) for note in notes)
         with self.lock:
             cut = self.cut
             if cut is not None:
-                self.conduct.die(cut.n)
+                self.conduct.die(cut.n, CRASHES if looped else 1)
         found = None if cut is None else noted_message(notes, self.spec.id, cut.n)
         if cut is not None and found is not None and alone and self.conduct.suspects((cut.n, *found)):
             self._set_aside(cut, *found)
         self.crashed = True
-        self.conduct.crash(time.monotonic(), alone)
+        self.conduct.crash(time.monotonic(), computed)
         self._changed()
 
     def _set_aside(self, cut: Cut, place: Place, position: int) -> None:

@@ -22,8 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nadi.io.readiness import readable
-from nadi.pipeline.coordinator.watchdog import Watchdog
-from nadi.pipeline.hosting.atwork import kernel_of, read_at_work, work_file
+from nadi.pipeline.coordinator.watchdog import Patience, Watchdog
+from nadi.pipeline.hosting.atwork import app_of, kernel_of, read_at_work, work_file
 from nadi.pipeline.hosting.hostclient import STARTS_WITHIN
 from nadi.pipeline.hosting.lane import LaneClient, LaneFailure, Op, Request, decode_hello
 
@@ -33,15 +33,16 @@ BEAT = 5.0  # seconds between two beats, and within which one has to be answered
 STARTING = 1.0  # seconds between two beats before the first answer
 SILENT = 30.0  # seconds after which a host that does not answer is killed
 
-Died = Callable[[int, tuple[str, ...]], object]
-"""Is told of a host that has ended: its number, and the ids of the apps that were at work in it."""
+Died = Callable[[int, tuple[str, ...], bool], object]
+"""Is told of a host that has ended: its number, what it was at (`nadi.pipeline.hosting.atwork`), and whether it was killed as a kernel came to no end: then it
+is told of the app of that one only."""
 
 
 class HostWatch:
     """Watches the hosts in a folder, each in the thread that calls `attend`."""
 
-    def __init__(self, folder: Path, died: Died, spared: Callable[[str], bool] = lambda _note: False) -> None:
-        self._spared = spared
+    def __init__(self, folder: Path, died: Died, patience: Patience = lambda _note: 1.0) -> None:
+        self._patience = patience
         self._folder = folder
         self._died = died
         self._over = False
@@ -53,7 +54,7 @@ class HostWatch:
         """Return when the host that says hello has ended."""
         index, pid = decode_hello(hello.payload)
         silent, limit, pause, looked = 0.0, STARTS_WITHIN, STARTING, time.monotonic()
-        watchdog = Watchdog(self._spared)
+        watchdog, late = Watchdog(self._patience), ""
         with self._lock:
             self._pids[index] = pid
         while not readable([hello], pause) and not self._over:
@@ -61,7 +62,7 @@ class HostWatch:
             answers = self._answers(index)
             before, looked = looked, time.monotonic()
             if answers:
-                self._look_at_kernels(index, pid, watchdog, min(BEAT, looked - before))
+                late = self._look_at_kernels(index, pid, watchdog, min(BEAT, looked - before)) or late
                 silent, limit, pause = 0.0, SILENT, BEAT
                 continue
             silent, pause = silent + min(BEAT, looked - before), STARTING
@@ -75,16 +76,20 @@ class HostWatch:
             if self._pids.get(index) == pid:
                 del self._pids[index]
         if not self._over:
-            self._died(index, read_at_work(work_file(self._folder, index), pid))
+            at_work = read_at_work(work_file(self._folder, index), pid)
+            guilty = app_of(late)
+            self._died(index, tuple(n for n in at_work if not late or app_of(n) == guilty), bool(late))
 
     # ---- kernels without an end
 
-    def _look_at_kernels(self, index: int, pid: int, watchdog: Watchdog, seconds: float) -> None:
+    def _look_at_kernels(self, index: int, pid: int, watchdog: Watchdog, seconds: float) -> str:
+        """Kill a host one of whose kernels comes to no end; -> what that is at."""
         late = watchdog.late(read_at_work(work_file(self._folder, index), pid), seconds)
         if late:
             _LOG.error("host %d (process %d) is killed: it comes to no end with the %s", index, pid, late)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        return late
 
     def computes(self, app: str) -> bool:
         """Whether a kernel of the app with this id is at a cut in one of the hosts."""

@@ -12,23 +12,24 @@ from nadi.errors import NadiError, error
 from nadi.pipeline.hosting.seats import Seat
 
 _UNPACK = msgspec.msgpack.Decoder().decode
-_WORSE = ("done", "pending", "need", "fenced", "failed")
+_WORSE = ("done", "pending", "need", "left", "fenced", "failed")
 """A group is as badly off as the worst of its parts."""
 
 
 @dataclass(slots=True)
 class Receipt:
-    """Of one group: done, pending (a host is still at it), need (a host lacks what it needs to know), fenced (a newer epoch was there) or failed; what each of
-    its buckets told.
+    """Of one group: done, pending (a host is still at it), left (the host before died with the request), need (a host lacks what it needs to know), fenced (a
+    newer epoch was there) or failed; what each of its buckets told.
 
-    >>> tried, lacks = {"n": 7, "state": "need", "probed": True}, {"n": 7, "state": "need"}
-    >>> for hosts in ([tried], [tried, tried], [tried, lacks], [lacks, tried]):
+    >>> tried, lacks, died = {"n": 7, "state": "need", "probed": True}, {"n": 7, "state": "need"}, {"n": 7, "state": "left"}
+    >>> for hosts in ([tried], [tried, tried], [tried, lacks], [lacks, tried], [tried, died]):
     ...     receipt = Receipt()
     ...     for told in hosts:
     ...         receipt.add(told)
     ...     print(receipt.probed)
     True
     True
+    False
     False
     False
     """
@@ -42,7 +43,7 @@ class Receipt:
     starved: bool = False  # a kernel had no memory left …
     guilty: tuple[int, int, int] | None = None  # … for this message: input, partition, position
     tried: bool = False  # the cut was only tried, message by message, and nobody died of it …
-    lacks: bool = False  # … but a host lacked what it needs, and tried nothing
+    lacks: bool = False  # … but a host lacked what it needs, or another one has died of it
     buckets: list[dict[str, Any]] = field(default_factory=list)
     seats: list[tuple[Seat, tuple[int, ...]]] = field(default_factory=list)
     """On a cluster: who has taken which buckets, or (none named) is at all of them."""
@@ -58,7 +59,7 @@ class Receipt:
             self.guilty = tuple(told["guilty"])
         tried = told.get("probed", False)
         self.tried |= tried
-        self.lacks |= told["state"] == "need" and not tried
+        self.lacks |= told["state"] in ("need", "left") and not tried
         self.worked += told.get("worked", 0.0)
         self.computed = max(self.computed, told.get("computed", 0.0))
         self.wrote = max(self.wrote, told.get("wrote", 0.0))

@@ -174,6 +174,12 @@ class QueryRun:
                 self.ready(group)
             else:
                 self._look(group)
+        elif receipt.state == "left":
+            group.again(tell_all=True)
+            if group.is_suspect:  # it is on its way to hosts of its own
+                self._look(group)
+            else:
+                self.ready(group)
         elif receipt.state == "fenced":
             group.fail(error("CUT_FENCED", app=group.spec.app, current="a newer one", epoch=group.spec.epoch))
         else:

@@ -31,7 +31,7 @@ class Work:
     `told` is whether hosts are told all that one needs that knows nothing of the group: its description and the whole lines of its buckets. `seats` is where
     its buckets are on a cluster, as far as that is known. `brought` are messages of inputs that hosts cannot reach
     (`nadi.pipeline.inputs.brought`). `level` says what hosts are to measure of it (`nadi.metrics.levels`).
-    `careful`: it is only tried, message by message, as hosts have died of it (`nadi.pipeline.executor.carefully`).
+    `careful`: it is only tried, message by message, as hosts have died of it (`nadi.pipeline.executor.carefully`). `ask` tells this request from all others.
     """
 
     spec: AppSpec
@@ -43,6 +43,7 @@ class Work:
     brought: bytes = b""
     level: int = 0
     careful: bool = False
+    ask: str = ""
 
     @property
     def host(self) -> int:
@@ -64,6 +65,7 @@ class Work:
             **({"brought": self.brought} if self.brought else {}),
             **({"level": int(self.level)} if self.level else {}),
             **({"careful": True} if self.careful else {}),
+            **({"ask": self.ask} if self.ask else {}),
             **({"aside": cut.set_aside} if cut.aside else {}),
         }
 

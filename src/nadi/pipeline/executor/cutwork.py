@@ -4,7 +4,8 @@
     read    the first half for a part of one group's cut ──► fat rows for the hosts of its buckets
     W       the second half: the rows of buckets ──► a receipt
 
-A receipt tells of each group by itself: `done`, `pending` (it takes longer than the deadline), `need` (the spec, or the lines of its buckets), `fenced` (a
+A receipt tells of each group by itself: `done`, `pending` (it takes longer than the deadline), `left` (the host before this one died with this very
+request), `need` (the spec, or the lines of its buckets), `fenced` (a
 later run or cut of it has been here) or `failed`. Whatever becomes of one, the others of the request are not affected.
 """
 
@@ -34,7 +35,7 @@ from nadi.pipeline.spec import AppSpec
 _PACK = msgspec.msgpack.Encoder().encode
 _REQUEST = msgspec.msgpack.Decoder(dict[str, Any])
 _ROW = msgspec.msgpack.Decoder(tuple[str, int, int, dict[str, Any], memoryview])
-_READING = ("n", "clock", "started", "ranges", "brought", "level", "careful", "aside")
+_READING = ("n", "clock", "started", "ranges", "brought", "level", "careful", "aside", "ask")
 
 Rows = list[tuple[dict[str, Any], Body]]
 """Fat rows of one bucket: (head, body)."""
@@ -75,7 +76,9 @@ class CutWork:
 
     def _begin(self, group: Mapping[str, Any], beside: bool) -> Begun:
         at = {int(bucket): read_at(told) for bucket, told in group["at"].items()}
-        order = Order(group["app"], group["epoch"], group["n"], at, group.get("aside", 0))
+        order = Order(group["app"], group["epoch"], group["n"], at, group.get("aside", 0), group.get("ask", ""))
+        if self._apps.is_fatal(order.ask):
+            return Begun(order, order.receipt("left"))
         known = self._known(order, group["spec"])
         if not isinstance(known, AppSpec):
             return Begun(order, known)
@@ -145,7 +148,9 @@ class CutWork:
             return None
         clock = next(iter(whole.values()))
         at = {bucket: read_at(clock["at"]) for bucket, clock in whole.items()}
-        order = Order(id_, epoch, clock["n"], at, clock.get("aside", 0))
+        order = Order(id_, epoch, clock["n"], at, clock.get("aside", 0), clock.get("ask", ""))
+        if self._apps.is_fatal(order.ask):
+            return order.receipt("left")
         app = self._entered(order, clock.get("spec"))
         if not isinstance(app, LiveApp):
             return app

@@ -48,13 +48,14 @@ Deliver = Callable[[int, int, Outcome], Written]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is asked for a group: cut `n` of the run `epoch`, of which so many messages are set `aside`, for the buckets in `at`."""
+    """What is asked for a group: cut `n` of the run `epoch`, of which so many messages are set `aside`, for the buckets in `at`. `ask` is the request."""
 
     app: str
     epoch: int
     n: int
     at: Mapping[int, At]
     aside: int = 0
+    ask: str = ""
 
     def receipt(self, state: str, **more: Any) -> Receipt:
         """What is told of it."""
@@ -168,7 +169,7 @@ class Exchanges:
         return None
 
     def _try_one(self, order: Order, kernel: Kernel, given: Gathered) -> One | None:
-        with self._computing(kernel_of(order.app, order.n)):
+        with self._computing(kernel_of(order.app, order.n, order.ask)):
             for one in one_by_one(given):
                 with self._computing(message_of(order.app, order.n, *one.place, one.position)):
                     try:
@@ -184,7 +185,7 @@ class Exchanges:
         gathered = given[bucket]
         if (gathered.n, gathered.aside) != (order.n, order.aside):
             raise ValueError(f"rows of cut {gathered.n} came for cut {order.n}")
-        with self._computing(kernel_of(order.app, order.n)):
+        with self._computing(kernel_of(order.app, order.n, order.ask)):
             return self._timed("process", lambda: self._kernels.process(bucket, gathered, order.epoch))
 
     def _begin(self, step: Step, spent: Spent) -> Future[Written]:

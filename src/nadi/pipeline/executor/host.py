@@ -17,8 +17,9 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from nadi.errors import NadiError
 from nadi.io.readiness import end_of, readable
@@ -27,11 +28,13 @@ from nadi.pipeline.executor import bases, lanes
 from nadi.pipeline.executor.forked import LOCK
 from nadi.pipeline.executor.handover import Neighbours
 from nadi.pipeline.executor.hosted import Apps
+from nadi.pipeline.executor.rehearsal import rehearse
 from nadi.pipeline.executor.snapshot import sweep
 from nadi.pipeline.executor.switchinterval import SwitchInterval
-from nadi.pipeline.hosting.atwork import AtWork, work_file
+from nadi.pipeline.hosting.atwork import AtWork, fatal_requests, work_file
 from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.protocol import Frame, failure_head, receive, send
+from nadi.pipeline.hosting.standby import STANDBY, called
 
 _TIDY = 60.0  # seconds between two looks at what nobody asks for
 _LOOK = 1.0  # seconds between looks where the system cannot tell of a process's end
@@ -40,7 +43,23 @@ _LOOK = 1.0  # seconds between looks where the system cannot tell of a process's
 def main(arguments: Sequence[str]) -> int:
     """Serve until the JVM is gone; 1 where another host already serves this place."""
     logs.follow()
-    folder, index, jvm = Path(arguments[0]), int(arguments[1]), int(arguments[2])
+    folder, jvm = Path(arguments[0]), int(arguments[2])
+    index = _stand_by() if arguments[1] == STANDBY else int(arguments[1])
+    return 0 if index is None else _be(folder, index, jvm)
+
+
+def _stand_by() -> int | None:
+    """Load what hosts need until a host has died; -> which one. What cannot be loaded is met when it is needed."""
+
+    def load(asked: Mapping[str, Any]) -> None:
+        with contextlib.suppress(Exception):
+            rehearse(asked["text"], asked["outputs"], asked["columns"])
+
+    _import_heavy()
+    return called(load)
+
+
+def _be(folder: Path, index: int, jvm: int) -> int:
     with (folder / f"{index}.alive").open("a") as alive:
         try:
             fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,6 +74,7 @@ def main(arguments: Sequence[str]) -> int:
         threading.Thread(target=_end_with, args=(jvm, folder, index), daemon=True).start()
         sweep(folder, os.getpid())
         bases.sweep(folder, os.getpid())
+        fatal = fatal_requests(work_file(folder, index))
         notes = AtWork(work_file(folder, index))
         interval = SwitchInterval()
 
@@ -63,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
             with interval.during(), notes.during(app):
                 yield
 
-        apps = Apps(folder, Neighbours(jvm, index), lanes.wake, during, notes.during)
+        apps = Apps(folder, Neighbours(jvm, index), lanes.wake, during, notes.during, fatal)
         _import_heavy()
         _collect_seldom()
         # whoever finds the host's own socket finds the other one, too

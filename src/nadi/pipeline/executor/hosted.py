@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ During = Callable[[str], AbstractContextManager[None]]
 class Apps:
     """All apps of a host, and its operations by name. `scratch` is the folder of the hosts, `near` are the hosts beside it; `wake(address, app)` tells
     somebody that an app has done what it was not waited for; cuts are worked on `during` a note of their app, and while kernels compute, that
-    is noted, too (`computing`).
+    is noted, too (`computing`). `fatal` are the requests that the host before this one died with.
 
     An app is planned, opened and closed without the lock that all of them share: each has one of its own for that.
     """
@@ -43,12 +43,14 @@ class Apps:
         wake: Callable[[str, str], None] = lambda _address, _app: None,
         during: During = lambda _app: nullcontext(),
         computing: During = lambda _app: nullcontext(),
+        fatal: Collection[str] = (),
     ) -> None:
         self._scratch = scratch
         self._near = near
         self._wake = wake
         self._during = during
         self._computing = computing
+        self._fatal = frozenset(fatal)
         self._garbage = False
         self._apps: dict[str, LiveApp | Kernels] = {}
         self._jobs: dict[str, Jobs] = {}
@@ -58,6 +60,10 @@ class Apps:
         self._lock = threading.Lock()
         self._rehearsed: set[tuple[str, tuple[str, ...]]] = set()
         self._rehearsing = threading.Lock()
+
+    def is_fatal(self, ask: str) -> bool:
+        """Whether the host before this one died while a kernel computed for this very request, which whoever waits for it asks again."""
+        return ask in self._fatal
 
     # ---- one app
 

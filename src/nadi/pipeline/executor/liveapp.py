@@ -133,7 +133,7 @@ class LiveApp:
         clock = {"k": "clock", "n": head["n"], "clock": head["clock"], "started": started, "ranges": told}
         if level:
             clock["level"] = level
-        clock |= {name: head[name] for name in ("careful", "aside") if head.get(name)}
+        clock |= {name: head[name] for name in ("careful", "aside", "ask") if head.get(name)}
         for bucket in range(self.spec.buckets):
             yield FatRow(bucket, {**clock, "bytes": total, "reads": reads} if bucket == 0 else {**clock, "bytes": 0})
 

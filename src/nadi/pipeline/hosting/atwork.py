@@ -20,11 +20,27 @@ _UNPACK = msgspec.msgpack.Decoder(tuple[int, list[str]]).decode
 
 
 KERNEL = "kernel of "
+MESSAGE = "message of "
 
 
-def kernel_of(app: str, cut: int | str = "") -> str:
-    """What is noted, besides the app, while a kernel of it computes: a cut that waits for a sink is at work, too, but comes to an end."""
-    return f"{KERNEL}{app} at {cut}"
+def kernel_of(app: str, cut: int | str = "", ask: str = "") -> str:
+    """What is noted, besides the app, while a kernel of it computes: a cut that waits for a sink is at work, too, but comes to an end. `ask` is the
+    request that it computes for."""
+    return f"{KERNEL}{app} at {cut}" + (f": {ask}" if ask else "")
+
+
+def app_of(note: str) -> str:
+    """The id of the app that a note is of.
+
+    >>> [app_of(note) for note in ("a", kernel_of("a", 7, "2.1"), message_of("a", 7, 0, 1, 12))]
+    ['a', 'a', 'a']
+    """
+    return cut_of(note).rpartition(" at ")[0] or note
+
+
+def cut_of(note: str) -> str:
+    """App and cut that a kernel is at: what stands between the first "of" and the request or the message; "" where a note is of an app only."""
+    return note.partition(" of ")[2].partition(":")[0] if note.startswith((KERNEL, MESSAGE)) else ""
 
 
 def message_of(app: str, cut: int, ordinal: int, partition: int, position: int) -> str:
@@ -33,12 +49,12 @@ def message_of(app: str, cut: int, ordinal: int, partition: int, position: int) 
     >>> noted_message(["a", message_of("a", 7, 0, 1, 12)], "a", 7), noted_message(["a"], "a", 7)
     (((0, 1), 12), None)
     """
-    return f"message of {app} at {cut}: {ordinal} {partition} {position}"
+    return f"{MESSAGE}{app} at {cut}: {ordinal} {partition} {position}"
 
 
 def noted_message(notes: Iterable[str], app: str, cut: int) -> tuple[tuple[int, int], int] | None:
     """Input partition and position of the message that a kernel was at."""
-    head = f"message of {app} at {cut}: "
+    head = f"{MESSAGE}{app} at {cut}: "
     for note in notes:
         if note.startswith(head):
             ordinal, partition, position = map(int, note.removeprefix(head).split())
@@ -93,12 +109,31 @@ class AtWork:
 
 def read_at_work(path: Path, pid: int) -> tuple[str, ...]:
     """The ids of the apps that process `pid` was at when it died; none where another host has come since."""
+    wrote, apps = _read(path)
+    return tuple(apps) if wrote == pid else ()
+
+
+def fatal_requests(path: Path) -> frozenset[str]:
+    """The requests that kernels computed for when the host before this one died. None where it has left in peace.
+
+    >>> import tempfile
+    >>> file = work_file(Path(tempfile.mkdtemp()), 0)
+    >>> with AtWork(file).during(kernel_of("a", 7, "2.1")):
+    ...     fatal_requests(file)
+    frozenset({'2.1'})
+    >>> fatal_requests(file)
+    frozenset()
+    """
+    return frozenset(note.rpartition(": ")[2] for note in _read(path)[1] if note.startswith(KERNEL) and ": " in note)
+
+
+def _read(path: Path) -> tuple[int, list[str]]:
+    """Who wrote, and what; (0, []) where nothing was noted."""
     try:
         noted = path.read_bytes()
     except FileNotFoundError:
-        return ()
+        return 0, []
     if len(noted) < _LENGTH.size:
-        return ()
+        return 0, []
     (size,) = _LENGTH.unpack_from(noted)
-    wrote, apps = _UNPACK(noted[_LENGTH.size : _LENGTH.size + size])
-    return tuple(apps) if wrote == pid else ()
+    return _UNPACK(noted[_LENGTH.size : _LENGTH.size + size])

@@ -24,7 +24,9 @@ from typing import Any
 
 from nadi.config.ownership import is_own, make_private
 from nadi.errors import NadiError, error
+from nadi.pipeline.hosting.atwork import work_file
 from nadi.pipeline.hosting.protocol import Frame, Part, raise_failure, receive, send
+from nadi.pipeline.hosting.standby import HANDED_WITHIN, STANDBY
 from nadi.pipeline.spec import AppSpec
 
 COORDINATOR = "coordinator.lane"
@@ -241,6 +243,8 @@ class Hosts:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if self._answers(index):
                 return
+            if self._handed(index):
+                return
             arguments = [str(self._folder), str(index), str(self.jvm)]
             with self._log(index).open("ab") as log:
                 process = subprocess.Popen(
@@ -256,6 +260,15 @@ class Hosts:
                 if process.poll() is not None or time.monotonic() > until:
                     raise ConnectionError(f"host {index} did not start")
                 time.sleep(0.01)
+
+    def _handed(self, index: int) -> bool:
+        """Whether a process that stands by has become this host: it is waited for where there is one now and then, and a host has died."""
+        if not (self._folder / STANDBY).exists() or not work_file(self._folder, index).exists():
+            return False
+        until = time.monotonic() + HANDED_WITHIN
+        while not (answers := self._answers(index)) and time.monotonic() < until:
+            time.sleep(0.005)
+        return answers
 
     def _answers(self, index: int) -> bool:
         try:

@@ -29,6 +29,7 @@ final class Hosts {
     private static final int ATTEMPTS = 6;
     private static final long STARTS_WITHIN = TimeUnit.SECONDS.toNanos(60);
     private static final long SPAWNS_AGAIN = TimeUnit.MILLISECONDS.toNanos(500);
+    private static final long HANDED_WITHIN = TimeUnit.MILLISECONDS.toNanos(400);
     private static final int LOOKS_AGAIN = 5;
     private static final int SERVED = 1;
     private static final String PLACE = "NADI_PLACE"; // nadi.pipeline.hosting.seats reads it
@@ -113,6 +114,7 @@ final class Hosts {
     private static Connection awaited(LaneOptions options, int host, String path, ReentrantLock lock) throws IOException {
         long until = System.nanoTime() + STARTS_WITHIN;
         long spawned = 0;
+        long handed = System.nanoTime() + (isHanded(options, host) ? HANDED_WITHIN : 0);
         Process process = null;
         Connection made = tried(path);
         while (made == null) {
@@ -120,7 +122,7 @@ final class Hosts {
             if (now - until > 0) {
                 throw new NotStarted("host " + host + " did not start in time");
             }
-            if (lock.isHeldByCurrentThread() || lock.tryLock()) {
+            if (now - handed >= 0 && (lock.isHeldByCurrentThread() || lock.tryLock())) {
                 if (process == null || servedByAnother(process, host) && now - spawned > SPAWNS_AGAIN) {
                     process = spawn(options, host);
                     spawned = now;
@@ -130,6 +132,12 @@ final class Hosts {
             made = tried(path);
         }
         return made;
+    }
+
+    /** Whether the node has a process stand by (nadi.pipeline.hosting.standby), which becomes this host if that has died. */
+    private static boolean isHanded(LaneOptions options, int host) throws IOException {
+        File folder = new File(folder(options));
+        return new File(folder, "standby").exists() && new File(folder, host + ".work").exists();
     }
 
     /** A connection, or null where nobody listens. */
