@@ -61,7 +61,7 @@ AFTER = (
     # Nodes die, lose their disks, stand still, and are cut from each other and from PostgreSQL, under a load that two cores can bear.
     Suite("kills of a pair", 120, ("tests/chaos/ha", "--rounds", "4", "--load", "500", "--durations=3"), lane=KILLS),
     # Two processes share its files, as each waits for servers most of the time; those that take longest begin first.
-    Suite("end to end", 540, (*_BY_FILE, "-m", "slow and not long", "--durations=15", *_END_TO_END), processes=2),
+    Suite("end to end", 810, (*_BY_FILE, "-m", "slow and not long", "--durations=15", *_END_TO_END), processes=2),
     # The compiled loops that `make test` leaves out: each takes seconds to compile.
     Suite("slow columns", 180, ("-m", "slow", "tests/kernel/columns"), lane=COMPUTES, nice=10),
     # Whole clusters and pairs in virtual time, each with other faults.
