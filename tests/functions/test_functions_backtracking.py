@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from re import _parser as parser
+
 import pytest
 
 from nadi.errors import NadiError
+from nadi.functions.backtracking import taken
 from nadi.functions.javaregex import PatternError, compiled
 from nadi.pipeline.engine import plan_app
 
@@ -63,3 +67,15 @@ def test_usual_patterns_are_taken(pattern: str) -> None:
 def test_finding_17_check_says_so_before_an_event_comes() -> None:
     with pytest.raises(NadiError, match="doubles with every character"):
         plan_app("define stream S (s string);\nfrom S select str:regexp(s, '(a+)+b') as found insert into Out;\n")
+
+
+ALPHABET = "".join(sorted("\n aAzZ_09-é\u00c9\u0663\u4e2d\U0001f600"))
+
+
+@pytest.mark.parametrize("flags", [0, re.IGNORECASE, re.DOTALL, re.ASCII], ids=["plain", "any case", "dotall", "ascii"])
+@pytest.mark.parametrize(
+    "place", ["a", "[^a]", ".", "[a-y0_]", "[^A\\W\\d]", "\\s", "[\\D]", "[\\U0001f600-\\U0001f601x]"]
+)
+def test_a_place_takes_the_characters_that_python_takes(place: str, flags: int) -> None:
+    (item,) = parser.parse(place, flags)
+    assert taken(item, ALPHABET, flags) == {c for c in ALPHABET if re.fullmatch(place, c, flags)}

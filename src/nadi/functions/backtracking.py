@@ -13,6 +13,7 @@ the length (`\\s+$` in a text of spaces) are not found: the length of a message 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -106,7 +107,7 @@ class _Automaton:
             case op.GROUPREF:
                 return self._leaf(frozenset(self.alphabet))
             case _:
-                return self._leaf(frozenset(c for c in self.alphabet if _takes(item, c, flags)))
+                return self._leaf(taken(item, self.alphabet, flags))
 
     def _leaf(self, takes: frozenset[str], empty: int = 0) -> _Part:
         self.takes.append(takes)
@@ -194,26 +195,34 @@ def _borders(tree: Any) -> set[str]:
     return {chr(n) for n in found if 0 <= n < 0x110000}
 
 
-def _takes(item: Any, char: str, flags: int) -> bool:
-    """Whether a single place of a pattern takes a character."""
+def taken(item: Any, alphabet: str, flags: int) -> frozenset[str]:
+    """Those of some characters, which are in order, that a single place of a pattern takes."""
     code, value = item
+    if code is op.NOT_LITERAL:
+        return frozenset(alphabet) - taken((op.LITERAL, value), alphabet, flags)
+    if code is op.IN and value[0][0] is op.NEGATE:
+        return frozenset(alphabet) - taken((op.IN, value[1:]), alphabet, flags)
     if flags & re.IGNORECASE and code in (op.IN, op.LITERAL, op.RANGE):
-        return any(_takes(item, c, flags & ~re.IGNORECASE) for c in {char, char.lower()[:1], char.upper()[:1]})
+        cases = {c: {c, c.lower()[:1], c.upper()[:1]} for c in alphabet}
+        exactly = taken(item, "".join(sorted(set().union(*cases.values()))), flags & ~re.IGNORECASE)
+        return frozenset(c for c, written in cases.items() if not exactly.isdisjoint(written))
     match code:
         case op.LITERAL:
-            return bool(ord(char) == value)
-        case op.NOT_LITERAL:
-            return bool(ord(char) != value)
+            return _between(alphabet, value, value)
         case op.ANY:
-            return char != "\n" or bool(flags & re.DOTALL)
+            return frozenset(alphabet) - (frozenset() if flags & re.DOTALL else frozenset("\n"))
         case op.RANGE:
-            return bool(value[0] <= ord(char) <= value[1])
+            return _between(alphabet, *value)
         case op.CATEGORY:
-            return re.match(_CATEGORIES[value], char, flags & (re.ASCII | re.UNICODE)) is not None
+            is_in = re.compile(_CATEGORIES[value], flags & (re.ASCII | re.UNICODE)).match
+            return frozenset(filter(is_in, alphabet))
         case op.IN:
-            negated = value[0][0] is op.NEGATE
-            return any(_takes(one, char, flags) for one in value[negated:]) != negated
-    return True
+            return frozenset().union(*(taken(one, alphabet, flags) for one in value))
+    return frozenset(alphabet)
+
+
+def _between(alphabet: str, first: int, last: int) -> frozenset[str]:
+    return frozenset(alphabet[bisect_left(alphabet, chr(first)) : bisect_right(alphabet, chr(last))])
 
 
 def _components(nodes: Iterable[N], after: Callable[[N], Iterable[N]]) -> list[list[N]]:

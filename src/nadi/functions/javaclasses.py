@@ -131,13 +131,21 @@ _POSIX_OF_UNICODE = {
 _OF_ONE_CASE = ("Lowercase", "Uppercase", "javaLowerCase", "javaUpperCase")
 
 
+_TRIED = (
+    *range(0x40001),  # of planes 4 to 13, in which Unicode has nothing, one character stands for all
+    *range(0xE0000, 0xF0001),  # and of each of the two planes for private use its first one,
+    *(0xFFFFE, 0xFFFFF, 0x100000),  # but for two at the end that are no characters
+    *(0x10FFFE, 0x10FFFF, 0x110000),
+)
+
+
 @cache
 def _ranges(name: str) -> str:
-    """The characters of a test or a general category as the inside of brackets; found once, by trying all."""
+    """The characters of a test or a general category as the inside of brackets; found once, by trying all that may differ."""
     test = _TESTS.get(name) or (lambda c: unicodedata.category(c).startswith(name))
     items: list[str] = []
     first: int | None = None
-    for code in range(sys.maxunicode + 2):
+    for code in _TRIED:
         inside = code <= sys.maxunicode and test(chr(code))
         if inside and first is None:
             first = code

@@ -5,24 +5,12 @@ security/certificate.pem, key.pem     made where there is none, and again a mont
 
 from __future__ import annotations
 
-import ipaddress
-import os
-import socket
 import threading
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from nadi.errors import error
 from nadi.io.tls import Tls
-
-LASTS = timedelta(days=825)  # the longest that browsers accept
-RENEWED_BEFORE = timedelta(days=30)
 
 _MAKING = threading.Lock()  # REST listeners and sources ask at the same time
 
@@ -39,51 +27,14 @@ class OwnCertificate:
         """Its files. Errors: CERTIFICATE_UNUSABLE, where they can be neither read nor made."""
         if self.configured is not None:
             return self.configured
+        from nadi.io.owncertificate import is_good, make  # only who serves TLS needs it
+
         made = Tls(self.folder / "certificate.pem", self.folder / "key.pem")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _MAKING:
-                if not _is_good(made):
-                    _make(made, self.name)
+                if not is_good(made):
+                    make(made, self.name)
         except (OSError, ValueError) as reason:
             raise error("CERTIFICATE_UNUSABLE", path=made.certificate, reason=reason) from reason
         return made
-
-
-def _is_good(made: Tls) -> bool:
-    if not made.certificate.exists() or not made.key.exists():
-        return False
-    found = x509.load_pem_x509_certificate(made.certificate.read_bytes())
-    return found.not_valid_after_utc > datetime.now(UTC) + RENEWED_BEFORE
-
-
-def _make(made: Tls, name: str) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64] or "nadi")])
-    hosts = dict.fromkeys(("localhost", socket.gethostname(), socket.getfqdn()))
-    addresses = [ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")]
-    names: list[x509.GeneralName] = [x509.DNSName(host) for host in hosts if host.isascii()]
-    now = datetime.now(UTC)
-    built = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + LASTS)
-        .add_extension(x509.SubjectAlternativeName(names + [x509.IPAddress(a) for a in addresses]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-    _write(made.key, pem, 0o600)
-    _write(made.certificate, built.public_bytes(serialization.Encoding.PEM), 0o644)
-
-
-def _write(file: Path, data: bytes, mode: int) -> None:
-    file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
-        out.write(data)

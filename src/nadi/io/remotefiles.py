@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import fs
 
 from nadi.errors import error
 
@@ -22,6 +21,8 @@ def is_remote(place: str) -> bool:
 
 def system_at(url: str, setting: str = "nadi.state.url") -> tuple[Any, str]:
     """The `pyarrow.fs.FileSystem` of a URL, which a setting says, and the path in it. Errors: INVALID_SETTING, without what may be secret."""
+    from pyarrow import fs  # loads the clients of all clouds, which few need
+
     try:
         system, path = fs.FileSystem.from_uri(_quick(url))
     except (pa.ArrowException, OSError, ValueError) as reason:
