@@ -197,8 +197,7 @@ def test_a_host_that_was_paused_for_a_while_goes_on(node: PlayedNode, monkeypatc
 def test_an_event_that_its_host_dies_of_is_set_aside_and_all_apps_go_on(
     brisk: None, node: PlayedNode, monkeypatch: pytest.MonkeyPatch, order: str, bad: tuple[int, ...]
 ):
-    monkeypatch.setattr(watchdog, "CUT_WITHIN", 0.5)
-    monkeypatch.setattr(watchdog, "MESSAGE_WITHIN", 0.5)
+    monkeypatch.setattr(watchdog, "LONG", 0.5)
     warm(node)
     node.order("A", order)
     node.put("A", *((2, 13, 3, 13) if len(bad) == 2 else (2, 13, 3)))

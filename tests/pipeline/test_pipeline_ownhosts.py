@@ -143,6 +143,11 @@ def test_an_app_whose_cut_kills_its_host_kills_that_of_its_neighbours_once_and_g
     node.until(lambda: node.out("A") == sums(given - 1))
 
 
+def reads_its_input(pid: int) -> bool:
+    """Whether a process waits for more at its standard input: one that still loads what it needs may come second, after a host that its node started itself."""
+    return Path(f"/proc/{pid}/syscall").read_text().startswith("0 0x0 ")
+
+
 def test_a_process_that_stands_by_becomes_the_host_that_has_died(node: PlayedNode, monkeypatch: pytest.MonkeyPatch):
     coordinator = node.coordinator
     standby = coordinator._standby
@@ -152,7 +157,7 @@ def test_a_process_that_stands_by_becomes_the_host_that_has_died(node: PlayedNod
     monkeypatch.setattr(coordinator, "_standby", spare)
     spare.want(0.0)
     warm(node)
-    node.until(lambda: spare.pid is not None)
+    node.until(lambda: spare.pid is not None and reads_its_input(spare.pid))
     stands_by, before = spare.pid, node.pid(1)
     assert before is not None
     os.kill(before, signal.SIGKILL)

@@ -321,11 +321,11 @@ def test_the_first_start_makes_a_certificate_that_clients_can_check(tmp_path: Pa
 
 
 def test_a_certificate_is_renewed_before_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from nadi.io import certificate
+    from nadi.io import owncertificate
 
     made = certificate_of(tmp_path, Tls(), "node-1").tls()
     first = x509.load_pem_x509_certificate(made.certificate.read_bytes())
-    monkeypatch.setattr(certificate, "RENEWED_BEFORE", certificate.LASTS)
+    monkeypatch.setattr(owncertificate, "RENEWED_BEFORE", owncertificate.LASTS)
     second = x509.load_pem_x509_certificate(certificate_of(tmp_path, Tls(), "node-1").tls().certificate.read_bytes())
     assert first.serial_number != second.serial_number
 
