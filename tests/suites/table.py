@@ -31,22 +31,20 @@ TEST = (Suite("tests", 780, (), processes=3),)
 # apps of a cluster that change, sinks that move, a pair. The other slow tests (deaths at each step of a commit, targets that are away, signals at every step of
 # a start, batches of 100, 300,000 keys) take longer than a change should wait: `make test-all` runs everything.
 _END_TO_END = (
-    "tests/endtoend/test_endtoend_pair.py",
-    "tests/pipeline/test_pipeline_cluster.py",
-    "tests/endtoend/test_endtoend_distributed.py",
     "tests/endtoend/test_endtoend_roundtrips.py",
-    "tests/endtoend/test_endtoend_changes.py",
+    "tests/pipeline/test_pipeline_conformance.py",
     "tests/endtoend/test_endtoend_refusals.py",
     "tests/endtoend/test_endtoend_revisions.py",
-    "tests/endtoend/test_endtoend_databases.py",
     "tests/endtoend/test_endtoend_replay.py",
-    "tests/endtoend/test_endtoend_moves.py",
+    "tests/endtoend/test_endtoend_databases.py",
     "tests/endtoend/test_endtoend_openapi.py",
+    "tests/pipeline/test_pipeline_cluster.py",
     "tests/bench/test_bench_state.py",
-    "tests/pipeline/test_pipeline_conformance.py",
+    "tests/endtoend/test_endtoend_distributed.py",
+    "tests/endtoend/test_endtoend_changes.py",
+    "tests/endtoend/test_endtoend_moves.py",
+    "tests/endtoend/test_endtoend_pair.py",
 )
-# A file's tests stay in one process, which has its Spark session; files are taken in the order in which they are listed.
-_BY_FILE = ("--dist", "loadfile", "--no-loadscope-reorder")
 _ONE_NODE = ("tests/chaos", "--ignore=tests/chaos/cluster", "--ignore=tests/chaos/ha")
 _CLUSTERS = ("tests/simulation", "--ignore=tests/simulation/pair")
 # Each run has other seeds. By hand, beside `make test`: `pytest tests/simulation -k find_nothing --schedules 10000`.
@@ -60,8 +58,7 @@ AFTER = (
     Suite("kills of a cluster", 330, ("tests/chaos/cluster", "--rounds", "8", "--durations=3"), lane=KILLS),
     # Nodes die, lose their disks, stand still, and are cut from each other and from PostgreSQL, under a load that two cores can bear.
     Suite("kills of a pair", 120, ("tests/chaos/ha", "--rounds", "4", "--load", "500", "--durations=3"), lane=KILLS),
-    # Two processes share its files, as each waits for servers most of the time; those that take longest begin first.
-    Suite("end to end", 810, (*_BY_FILE, "-m", "slow and not long", "--durations=15", *_END_TO_END), processes=2),
+    Suite("end to end", 810, ("-m", "slow and not long", "--durations=15", *_END_TO_END)),
     # The compiled loops that `make test` leaves out: each takes seconds to compile.
     Suite("slow columns", 180, ("-m", "slow", "tests/kernel/columns"), lane=COMPUTES, nice=10),
     # Whole clusters and pairs in virtual time, each with other faults.
