@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +53,6 @@ SETTLE = 200  # ms that a file must be unchanged before it is read
 QUIET = 1.0  # seconds without a row after which it is looked whether all are there
 STARTS_WITHIN = 240.0
 RUN_WITHIN = 600.0
-_PASSWORD = re.compile(r"the password (\S+)")
 
 APP = """@app:name('Bench')
 @source({source}, @map(type='json'))
@@ -181,8 +179,7 @@ def cluster(setting: DistributedSetting, folder: Path, channels: str, nats: str)
             text = WORKER.format(n=n, port=at, query=free_port(), manager=port) + common + shared + settings_text(own)
             workers.append(stack.enter_context(started(f"worker-{n}", "worker", text)))
             workers[-1].until(lambda at=at: _is_ready(f"http://127.0.0.1:{at}") or None, 120, "place in the cluster")  # type: ignore[misc]
-        password = next(found[1] for line in manager.lines if (found := _PASSWORD.search(line)))
-        yield Cluster(manager, workers, url, password)
+        yield Cluster(manager, workers, url, manager.password)
 
 
 def _is_ready(url: str) -> bool:

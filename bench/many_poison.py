@@ -25,17 +25,18 @@ from bench.many_traffic import Traffic, percentiles_ms
 
 GOOD = 10  # apps beside the bad ones
 BEFORE, AFTER = 20.0, 30.0  # seconds of events of the good apps before the bad event, and after it was set aside
-WITHIN = 600.0  # seconds: a loop is taken for one after a minute, twice, and at its message after half of one, twice
+WITHIN = 600.0  # seconds: a loop is taken for one after 20 s, and at its message after as long, twice
 POISON = 2  # the number of the bad event
+BAD = 13  # the value that is bad
 
-_PACKAGE = '''
+_PACKAGE = f'''
 import os
 import signal
 import time
 
 from nadi.functions import function
 
-BAD = 13
+BAD = {BAD}
 MEGABYTES = 512
 
 
@@ -100,7 +101,7 @@ class BadApp(SmallApp):
         )
 
     def value(self, event: int) -> int:
-        return 13 if event == POISON else 0
+        return BAD if event == POISON else 0
 
     def message(self, event: int) -> bytes:
         return b'{"event":{"id":%d,"n":%d}}' % (event, self.value(event))

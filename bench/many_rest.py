@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,7 +24,6 @@ from bench.publicnode import PublicNode
 from nadi.io.natsserver import free_port
 
 READY_WITHIN = 300.0
-_PASSWORD = re.compile(r"the password (\S+)")
 
 
 def of_rest(setting: NodeSetting, label: str, cache: Path | None, say: Say) -> dict[str, Any]:
@@ -44,10 +42,9 @@ def of_rest(setting: NodeSetting, label: str, cache: Path | None, say: Say) -> d
         outputs, senders = stack.enter_context(Outputs(reached)), stack.enter_context(clients(apps))
         node = stack.enter_context(PublicNode(setting.checkout, folder / "node", [], command=command, cache=cache))
         node.until(lambda: Asking.is_ready(url) or None, READY_WITHIN, "answer of /health/ready")
-        password = next((found[1] for line in node.lines if (found := _PASSWORD.search(line))), "")
         made = Running(node, senders, outputs, told, say, setting.patience)
         begin = time.monotonic()
-        with httpx.Client(base_url=url, auth=("admin", password), timeout=60) as client:
+        with httpx.Client(base_url=url, auth=("admin", node.password), timeout=60) as client:
             for app in apps:
                 answer = client.post("/siddhi-apps", content=app.text)
                 if answer.status_code != httpx.codes.CREATED:
@@ -55,8 +52,7 @@ def of_rest(setting: NodeSetting, label: str, cache: Path | None, say: Say) -> d
         taken = time.monotonic() - begin
         accepting(made)
         accepted = time.monotonic() - begin
-        before = time.monotonic() - begin
-        answered = before + made.answers()
+        answered = accepted + made.answers()
         say(
             f"{told}: texts taken after {taken:.1f} s, all accept after {accepted:.1f} s, answered after {answered:.1f} s"
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -49,7 +48,6 @@ state.persistence:
   persistenceStore: org.wso2.carbon.streaming.integrator.core.persistence.FileSystemPersistenceStore
   config: {{location: "{revisions}"}}
 """
-_PASSWORD = re.compile(r"the password (\S+)")
 
 
 @dataclass
@@ -77,7 +75,7 @@ class BenchNode:
             self.node = PublicNode(self.checkout, self.folder / f"run-{self.starts}", [], command=command)
         self.node.until(lambda: self.ask("GET", "/health") is not None or None, ANSWERS_WITHIN, "answer")
         if not self.password:
-            self.password = next((found[1] for line in self.node.lines if (found := _PASSWORD.search(line))), "")
+            self.password = self.node.password
 
     def ask(self, method: str, path: str, **given: Any) -> httpx.Response | None:
         with contextlib.suppress(httpx.TransportError):

@@ -52,7 +52,6 @@ wso2.transport.http:
 siddhi.stores.query.api:
   listenerConfigurations: [{{port: 0}}]
 """
-_PASSWORD = re.compile(r"the password (\S+)")
 _ID = re.compile(rb'"id":(\d+)')
 
 Say = Callable[[str], object]
@@ -122,8 +121,7 @@ def running(setting: HttpSetting, say: Say) -> Iterator[Running]:
         url, source = f"http://127.0.0.1:{rest}", f"http://127.0.0.1:{port}/in"
         node.until(lambda: takes(source) or None, READY_WITHIN, "message that is acknowledged")
         node.until(lambda: Asking.is_ready(url) or None, READY_WITHIN, "answer of /health/ready")
-        password = next((found[1] for line in node.lines if (found := _PASSWORD.search(line))), "")
-        yield Running(node, folder, source, output, url, password)
+        yield Running(node, folder, source, output, url, node.password)
 
 
 def takes(source: str) -> bool:

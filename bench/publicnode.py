@@ -34,6 +34,7 @@ _SUMMARY = re.compile(
     r"(?P<app>\S+): (?P<state>finished|stopped|failed), (?P<taken>[\d,]+) events in, (?P<given>[\d,]+) out(?P<rest>.*)"
 )
 _WAITING = re.compile(r"(?P<app>\S+): waiting · ")
+_PASSWORD = re.compile(r"the password (\S+)")
 
 T = TypeVar("T")
 
@@ -129,6 +130,11 @@ class PublicNode:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def password(self) -> str:
+        """That of the user it made at its start, once it has said so; "" where it has said none."""
+        return next((found[1] for line in self.lines if (found := _PASSWORD.search(line))), "")
 
     def seconds(self) -> float:
         """Since it was started."""

@@ -16,61 +16,20 @@ from pathlib import Path
 import pytest
 from nodes import COMMAND, cuts, events, nadi, running
 
+from bench.many import POISONS as KINDS
+from bench.many_poison import BAD, write_package
 from nadi.io.errorfile import FileErrorStore
 
 pytestmark = [pytest.mark.spark]
 
 GOOD = tuple(f"Good{i}" for i in range(10))
-KINDS = ("crash", "memory", "loop")
-BAD = 13
 FEW = 4  # events of a bad app beside the bad one
-
-PACKAGE = """
-import os, signal, time
-from nadi.functions import function
-
-@function("bad:crash")
-def crash(n: int) -> int:
-    '''Dies of one value.'''
-    if n == 13:
-        os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(60)
-    return n
-
-@function("bad:loop")
-def loop(n: int) -> int:
-    '''Comes to no end with one value.'''
-    while n == 13:
-        pass
-    return n
-
-@function("bad:memory")
-def memory(n: int) -> int:
-    '''Fills memory at one value, until it is killed, as the system does with who has most.'''
-    if n == 13:
-        held = [bytearray(b"x" * 1_000_000) for _ in range(100)]
-        os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(60 + len(held))
-    return n
-
-ENTRIES = [crash, loop, memory]
-"""
 
 APP = """@app:name('{name}')
 @source(type='file', dir.uri='{folder}/in-{name}', file.settle='0', @map(type='json')) define stream In (n long);
 @sink(type='file', file.uri='{folder}/{name}.jsonl', @map(type='json')) define stream Out (n long, total long);
 from In select {n} as n, sum(n) as total insert into Out;
 """
-
-
-def package(folder: Path) -> str:
-    """The package of the bad functions, as it were installed; -> where."""
-    about = folder / "nadi_chaos_bad-1.dist-info"
-    about.mkdir(parents=True)
-    (folder / "nadi_chaos_bad.py").write_text(PACKAGE)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: nadi_chaos_bad\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[nadi.functions]\nbad = nadi_chaos_bad:ENTRIES\n")
-    return str(folder)
 
 
 class Sender:
@@ -108,7 +67,7 @@ def test_apps_with_an_event_that_hosts_die_of_go_on_without_it_and_their_neighbo
     tmp_path: Path, seed: int, beside: threading.Event
 ) -> None:
     dice, state = random.Random(seed), tmp_path / "state"
-    python = package(tmp_path / "packages")
+    python = str(write_package(tmp_path / "packages"))
     files = {}
     for name, n in (*((good, "n") for good in GOOD), *((kind, f"bad:{kind}(n)") for kind in KINDS)):
         (tmp_path / f"in-{name}").mkdir()
