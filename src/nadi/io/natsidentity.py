@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, quote
 
@@ -30,32 +30,16 @@ _REPLICAS = "replicas"
 def make_identity(path: Path) -> None:
     """Make a key that nobody has had, in a file that nobody else can read; one that is there is replaced."""
     # With it comes half of OpenSSL, which who only speaks to a server does not need.
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+    from cryptography.x509 import ExtendedKeyUsage
+    from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "nadi")])
-    purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + LASTS)
-        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    plain = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    from nadi.io.owncertificate import self_signed
+
+    purposes = ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+    key, certificate = self_signed("nadi", timedelta(days=1), LASTS, (purposes, False))
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWN_FILE), "wb") as out:
-        out.write(plain + certificate.public_bytes(serialization.Encoding.PEM))
+        out.write(key + certificate)
 
 
 def context(path: Path) -> ssl.SSLContext:

@@ -1,4 +1,7 @@
-"""Makes the certificate that a node has of its own, and looks at one that is there. Few processes need it, and what it imports takes long to load."""
+"""Makes certificates that sign themselves, such as the one that a node has of its own, and looks at one that is there.
+
+Few processes need it, and what it imports takes long to load.
+"""
 
 from __future__ import annotations
 
@@ -29,29 +32,44 @@ def is_good(made: Tls) -> bool:
 
 def make(made: Tls, name: str) -> None:
     """Write a key and a certificate for a name and this machine. Errors: OSError."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64] or "nadi")])
     hosts = dict.fromkeys(("localhost", socket.gethostname(), socket.getfqdn()))
     addresses = [ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")]
     names: list[x509.GeneralName] = [x509.DNSName(host) for host in hosts if host.isascii()]
+    key, certificate = self_signed(
+        name[:64] or "nadi",
+        timedelta(minutes=5),
+        LASTS,
+        (x509.SubjectAlternativeName(names + [x509.IPAddress(a) for a in addresses]), False),
+        (x509.BasicConstraints(ca=False, path_length=None), True),
+        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
+    )
+    _write(made.key, key, 0o600)
+    _write(made.certificate, certificate, 0o644)
+
+
+def self_signed(
+    name: str, since: timedelta, lasts: timedelta, *extensions: tuple[x509.ExtensionType, bool]
+) -> tuple[bytes, bytes]:
+    """A new key and a certificate of it as PEM, good since a while ago, for so long from now on. Extensions are told with whether they are critical."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
-    built = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + LASTS)
-        .add_extension(x509.SubjectAlternativeName(names + [x509.IPAddress(a) for a in addresses]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(key, hashes.SHA256())
+        .not_valid_before(now - since)
+        .not_valid_after(now + lasts)
     )
+    for extension, critical in extensions:
+        builder = builder.add_extension(extension, critical)
     plain = serialization.NoEncryption()
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-    _write(made.key, pem, 0o600)
-    _write(made.certificate, built.public_bytes(serialization.Encoding.PEM), 0o644)
+    return (
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain),
+        builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM),
+    )
 
 
 def _write(file: Path, data: bytes, mode: int) -> None:
