@@ -75,8 +75,8 @@ class CutWork:
         return receipt_of(_told(each, until, asked.get("wake") or "") for each in begun)
 
     def _begin(self, group: Mapping[str, Any], beside: bool) -> Begun:
-        at = {int(bucket): read_at(told) for bucket, told in group["at"].items()}
-        order = Order(group["app"], group["epoch"], group["n"], at, group.get("aside", 0), group.get("ask", ""))
+        at = {int(bucket): told for bucket, told in group["at"].items()}
+        order = _order(group["app"], group["epoch"], group, at)
         if self._apps.is_fatal(order.ask):
             return Begun(order, order.receipt("left"))
         known = self._known(order, group["spec"])
@@ -147,8 +147,7 @@ class CutWork:
         if not whole:
             return None
         clock = next(iter(whole.values()))
-        at = {bucket: read_at(clock["at"]) for bucket, clock in whole.items()}
-        order = Order(id_, epoch, clock["n"], at, clock.get("aside", 0), clock.get("ask", ""))
+        order = _order(id_, epoch, clock, {bucket: each["at"] for bucket, each in whole.items()})
         if self._apps.is_fatal(order.ask):
             return order.receipt("left")
         app = self._entered(order, clock.get("spec"))
@@ -156,6 +155,12 @@ class CutWork:
             return app
         with _logged(app.spec, order):
             return app.exchanges.take(order, lambda: {bucket: _taken(app, buckets[bucket]) for bucket in whole})
+
+
+def _order(app: str, epoch: int, told: Mapping[str, Any], at: Mapping[int, Sequence[Any]]) -> Order:
+    """What is asked for buckets, as a request or a clock row of it tells; `at` is where they stand."""
+    stand = {bucket: read_at(each) for bucket, each in at.items()}
+    return Order(app, epoch, told["n"], stand, told.get("aside", 0), told.get("ask", ""))
 
 
 def _logged(spec: AppSpec, order: Order) -> AbstractContextManager[object]:

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -241,9 +241,7 @@ class Hosts:
         _make(self._folder)
         with (self._folder / f"{index}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if self._answers(index):
-                return
-            if self._handed(index):
+            if self._answers(index) or self._handed(index):
                 return
             arguments = [str(self._folder), str(index), str(self.jvm)]
             with self._log(index).open("ab") as log:
@@ -255,20 +253,22 @@ class Hosts:
                     start_new_session=True,
                 )
             self._started = [p for p in self._started if p.poll() is None] + [process]
-            until = time.monotonic() + STARTS_WITHIN
-            while not self._answers(index):
-                if process.poll() is not None or time.monotonic() > until:
-                    raise ConnectionError(f"host {index} did not start")
-                time.sleep(0.01)
+            if not self._answers_within(index, STARTS_WITHIN, lambda: process.poll() is None):
+                raise ConnectionError(f"host {index} did not start")
 
     def _handed(self, index: int) -> bool:
         """Whether a process that stands by has become this host: it is waited for where there is one now and then, and a host has died."""
-        if not (self._folder / STANDBY).exists() or not work_file(self._folder, index).exists():
-            return False
-        until = time.monotonic() + HANDED_WITHIN
-        while not (answers := self._answers(index)) and time.monotonic() < until:
-            time.sleep(0.005)
-        return answers
+        has_died = work_file(self._folder, index).exists()
+        return has_died and (self._folder / STANDBY).exists() and self._answers_within(index, HANDED_WITHIN)
+
+    def _answers_within(self, index: int, seconds: float, lives: Callable[[], bool] = lambda: True) -> bool:
+        """Whether a host answers within so many seconds, and as long as it lives."""
+        until = time.monotonic() + seconds
+        while not self._answers(index):
+            if not lives() or time.monotonic() > until:
+                return False
+            time.sleep(0.01)
+        return True
 
     def _answers(self, index: int) -> bool:
         try:

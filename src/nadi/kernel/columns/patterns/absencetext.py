@@ -6,6 +6,7 @@ time at its front, whoever has waited long enough is complete. Times pass betwee
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 from nadi.kernel.columns.patterns.chaintext import ChainText
@@ -40,7 +41,7 @@ class AbsenceText(ChainText):
         writer.line("if i == n: break")
         writer.line(f"clock[{NOW}] = max(clock[{NOW}], here)")
 
-    @property
+    @cached_property
     def _waiting(self) -> str:
         """The text of how long the absence lasts."""
         assert self._layout.waiting is not None  # what this class is for
@@ -74,8 +75,7 @@ class AbsenceText(ChainText):
         writer.line("node = following")
         writer.close()
         self._emptied(at, bit)
-        waiting = self._waiting
-        writer.line(f"if clock[{NOW}] > due + {waiting}: clock[{DUE}] = clock[{NOW}] + {waiting}")
+        writer.line(f"if clock[{NOW}] > due + {self._waiting}: clock[{DUE}] = clock[{NOW}] + {self._waiting}")
         writer.open(f"if clock[{SENT}] == 0 and clock[{DUE}] < due:")
         self._note(f"due + {self._waiting}")
         writer.close()
