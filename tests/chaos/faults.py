@@ -88,7 +88,7 @@ def others(world: World, fits: Callable[[str], bool], than: Collection[Process])
 
 def is_host(text: str) -> bool:
     """Whether a command line is that of a host, or of a child that it has forked."""
-    return "nadi.pipeline.executor.host" in text.split()
+    return nodes.HOST in text.split()
 
 
 def hosts_of(world: World) -> list[Process]:

@@ -17,7 +17,7 @@ import pytest
 from faults import Fault, is_host, is_jvm
 from holding import AT_RECORDS, FOLDER
 from moments import caught
-from nodes import until
+from nodes import served, until
 from report import Report
 from sides import Judge, Sides
 from world import Process, World
@@ -211,3 +211,12 @@ def test_who_starts_hosts_is_none():
     jvm = "java -cp /jars org.apache.spark.deploy.SparkSubmit --conf a=nadi.pipeline.executor.hosts pyspark-shell"
     assert is_jvm(jvm)
     assert not is_host(jvm)
+
+
+def test_a_process_that_stood_by_is_the_host_that_it_has_become(tmp_path: Path):
+    command = f"python -m nadi.pipeline.executor.host {tmp_path} standby 12"
+    assert served(77, command) == command
+    (tmp_path / "1.alive").write_text("77")
+    assert served(77, command).split()[-2:] == ["1", "12"]
+    assert served(78, command) == command
+    assert served(77, "python -m nadi run standby 12").endswith("run standby 12")

@@ -18,10 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nadi.pipeline.hosting.standby import STANDBY
+
 MARK = "NADI_ENDTOEND"
 PATIENCE = 400.0  # seconds: the machine of the tests may be busy with something else
 LOOK = 0.05  # seconds: a look takes milliseconds, of the processors that nodes need
 COMMAND = (sys.executable, "-m", "nadi")
+HOST = "nadi.pipeline.executor.host"
 TRACE = "Traceback (most recent call last)"
 
 
@@ -74,7 +77,7 @@ class Node:
 
         def found() -> list[int]:
             words = {p: t.split() for p, t in self.commands().items()}
-            return [p for p, w in words.items() if "nadi.pipeline.executor.host" in w and w[-2] == str(index)]
+            return [p for p, w in words.items() if HOST in w and w[-2] == str(index)]
 
         return only(found)
 
@@ -272,4 +275,16 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def _command(pid: int) -> str:
-    return _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
+    return served(pid, _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip())
+
+
+def served(pid: int, command: str) -> str:
+    """The command line of a process; that of one that stood by and has become a host is as if it had been started as that host."""
+    words = command.split()
+    if HOST not in words or words[-2] != STANDBY:
+        return command
+    for file in Path(words[-3]).glob("*.alive"):
+        with contextlib.suppress(FileNotFoundError):  # hosts leave
+            if file.read_text() == str(pid):
+                return " ".join([*words[:-2], file.stem, words[-1]])
+    return command
