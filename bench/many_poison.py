@@ -1,7 +1,7 @@
 """What neighbours have of an app with an event that hosts die of: how long they wait while it is found and set aside, and afterwards.
 
-The bad apps call functions of a package that is made for the run. One is killed at the event, one comes to no end with it, one takes memory until it is killed,
-as the system does with who has most.
+The bad apps call functions of a package that is made for the run. One is killed at the event, one comes to no end with it, one takes memory until there is no
+more: at the limit of its host, or, where that has none, until it is killed, as the system does with who has most.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from bench.many_traffic import Traffic, percentiles_ms
 GOOD = 10  # apps beside the bad ones
 BEFORE, AFTER = 20.0, 30.0  # seconds of events of the good apps before the bad event, and after it was set aside
 WITHIN = 600.0  # seconds: a loop is taken for one after 20 s, and at its message after as long, twice
+MEMORY = 500  # MB that are meant for a host
 POISON = 2  # the number of the bad event
 BAD = 13  # the value that is bad
 
@@ -37,7 +38,7 @@ import time
 from nadi.functions import function
 
 BAD = {BAD}
-MEGABYTES = 512
+MEGABYTES = 8_000
 
 
 def _die():
@@ -63,11 +64,10 @@ def loop(n: int) -> int:
 
 @function("bad:memory")
 def memory(n: int) -> int:
-    """Takes memory at one value, until it is killed."""
+    """Takes memory at one value, until there is no more."""
     if n == BAD:
-        held = [bytearray(b"x" * 1_000_000) for _ in range(MEGABYTES)]
+        _held = [bytearray(b"x" * 1_000_000) for _ in range(MEGABYTES)]
         _die()
-        del held
     return n
 
 
@@ -131,7 +131,8 @@ def of_poisons(setting: NodeSetting, cache: Path | None, say: Say) -> dict[str, 
     label = "poison"
     folder = setting.folder / label
     packages = write_package(setting.folder / "poison-packages")
-    there = replace(setting, checkout=replace(setting.checkout, packages=(packages,)))
+    checkout = replace(setting.checkout, packages=(packages,))
+    there = replace(setting, checkout=checkout, conf={**setting.conf, "nadi.host.memory": str(MEMORY)})
     apps = bad_apps(folder / "out", GOOD)
     files = [setting.folder / f"{app.name}.siddhi" for app in apps]
     for file, app in zip(files, apps, strict=True):

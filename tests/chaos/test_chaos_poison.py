@@ -17,7 +17,7 @@ import pytest
 from nodes import COMMAND, cuts, events, nadi, running
 
 from bench.many import POISONS as KINDS
-from bench.many_poison import BAD, write_package
+from bench.many_poison import BAD, MEMORY, write_package
 from nadi.io.errorfile import FileErrorStore
 
 pytestmark = [pytest.mark.spark]
@@ -84,7 +84,8 @@ def test_apps_with_an_event_that_hosts_die_of_go_on_without_it_and_their_neighbo
         return [dict(row) for row in events(tmp_path / f"{name}.jsonl")]
 
     command = (sys.executable, str(Path(__file__).with_name("poisonnode.py")))
-    with running(*files.values(), state=state, nadi=command, PYTHONPATH=python) as node:
+    conf = {"host.memory": MEMORY}
+    with running(*files.values(), state=state, nadi=command, conf=conf, PYTHONPATH=python) as node:
         for good in GOOD:
             sender.send(good, [1])
         node.until(lambda: all(made(good) for good in GOOD))
@@ -108,6 +109,8 @@ def test_apps_with_an_event_that_hosts_die_of_go_on_without_it_and_their_neighbo
         node.signal(signal.SIGINT)
         assert node.wait() == 0, node.said()
         node.gone()
+    logs = [log.read_text() for log in (state / "logs").glob("host-*.log")]
+    assert any("a kernel has no memory left" in log for log in logs), "nobody met the limit of a host's memory"
     wanted = {good: sender.sent[good] for good in GOOD}
     wanted |= {kind: [n for n in numbers if n != BAD] for kind, numbers in bad.items()}
     assert {name: made(name) for name in files} == {name: sums(numbers) for name, numbers in wanted.items()}

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from nadi.errors import NadiError
+from nadi.functions import default_registry, function
 from nadi.runtime import Runtime
+
+
+@function("test:fill")
+def _fill(n: int) -> int:
+    """Fills memory at 13."""
+    if n == 13:
+        raise MemoryError
+    return n
 
 
 def _run(text: str, *listened: str, now: int = 0) -> tuple[Runtime, list[tuple[Any, ...]]]:
@@ -50,6 +59,25 @@ def test_an_event_that_fails_is_dropped_at_its_stream_and_later_queries_do_not_s
     assert heard == [("First", "text"), ("First", 1), ("Second", 2), ("Third", 1)]
     (failure,) = runtime.failures
     assert (failure.stream, failure.row, failure.routed) == ("S", ("text",), False)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from S select test:fill(a) as a insert into Out",
+        "from S#window.length(2) select sum(test:fill(a)) as a insert into Out",
+    ],
+)
+def test_who_has_no_memory_left_fails_as_a_whole_since_no_input_says_how_much_there_is(query: str) -> None:
+    registry = default_registry()
+    registry.add(_fill)
+    text = f"@OnError(action='STREAM') define stream S (a int); {query};"
+    runtime = Runtime(text, registry=registry)
+    runtime.start()
+    runtime.send("S", [(1,)])
+    with pytest.raises(MemoryError):
+        runtime.send("S", [(13,)])
+    assert not runtime.failures
 
 
 # What Siddhi 5.1.30 gave: charAt fails for the first event.

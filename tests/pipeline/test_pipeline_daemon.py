@@ -22,7 +22,7 @@ def _loaded(modules: str) -> set[str]:
 
 
 def test_hosts_load_neither_spark_nor_pandas_nor_a_library_for_databases_before_an_app_needs_it() -> None:
-    found = _loaded("nadi.pipeline.executor.host nadi.pipeline.cutting.cutmaker")
+    found = _loaded("nadi.pipeline.executor.hostserver nadi.pipeline.cutting.cutmaker")
     assert {"nadi.pipeline.executor.hosted", "pyarrow"} <= found
     assert not found & {"sqlalchemy", "pandas", "pyspark"}
 

@@ -102,7 +102,8 @@ class Settings:
     )
     host_memory: int | None = _setting(
         None,
-        "how much memory a host process should hold at most; above it a warning is shown",
+        "how much memory a host process should hold at most; above it a warning is shown, "
+        "and beyond twice as much and 2 GB more an event that fills memory is set aside",
         unit="MB",
         otherwise="half of the machine's, divided by the hosts",
     )

@@ -112,6 +112,8 @@ class Rows:
         events = [event_of((CURRENT, ts, row)) for ts, row in zip(given.ts.tolist(), rows, strict=True)]
         try:
             self._steps.process(events)
+        except MemoryError:
+            raise
         except Exception as problem:
             condition, message = said(problem)
             group = 0 if given.group is None else int(given.group[0])

@@ -214,6 +214,8 @@ class RowsKernel:
             try:
                 if text:
                     self.ask(bind_on_demand(parse_on_demand(text), self.app, self.flow.registry, text=text))
+            except MemoryError:
+                raise
             except Exception as problem:  # whatever a query meets in a value
                 self.delivery.note_row(CONTROL, event.ts, event.row, problem)
 

@@ -237,6 +237,8 @@ class Timers:
         flow.key, flow.group = key, flow.group_of(key)
         try:
             timer.woken(due)
+        except MemoryError:
+            raise  # how much there is is no input: it fails the cut, not an event
         except Exception as problem:
             if flow.on_error is None:
                 raise

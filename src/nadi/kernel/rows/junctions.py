@@ -118,6 +118,8 @@ class Junction:
             try:
                 for receive in self._receivers:
                     receive(chunk)
+            except MemoryError:
+                raise  # how much there is is no input: it fails the cut, not an event
             except Exception as problem:
                 flow.key, delivery.depth = key, depth
                 self.fail(chunk, problem)
@@ -138,6 +140,8 @@ class Junction:
         try:
             for receive in receivers:
                 receive(chunk)
+        except MemoryError:
+            raise
         except Exception as problem:
             delivery.flow.key, delivery.depth = key, depth
             self.fail(chunk, problem)

@@ -26,7 +26,6 @@ from nadi.pipeline.coordinator.schedule import Schedule
 from nadi.pipeline.hosting import lane
 from nadi.pipeline.hosting.atwork import KERNEL, app_of
 from nadi.pipeline.hosting.doors import Door
-from nadi.pipeline.hosting.hostclient import COORDINATOR
 from nadi.pipeline.hosting.seats import Seat
 from nadi.pipeline.hosting.standby import FIRST_AFTER, Standby
 from nadi.pipeline.hosting.turns import Turns
@@ -41,7 +40,7 @@ class Coordinator:
     which hosts ring."""
 
     def __init__(self, folder: Path, door: tuple[str, str] | None = None, spares: Spares | None = None) -> None:
-        self.socket = folder / COORDINATOR
+        self.socket = folder / lane.COORDINATOR
         self._schedule: Schedule[Group | None] = Schedule()
         self._runs: dict[str, QueryRun] = {}
         self._of: dict[Group, QueryRun] = {}

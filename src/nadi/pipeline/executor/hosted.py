@@ -31,7 +31,8 @@ During = Callable[[str], AbstractContextManager[None]]
 class Apps:
     """All apps of a host, and its operations by name. `scratch` is the folder of the hosts, `near` are the hosts beside it; `wake(address, app)` tells
     somebody that an app has done what it was not waited for; cuts are worked on `during` a note of their app, and while kernels compute, that
-    is noted, too (`computing`). `fatal` are the requests that the host before this one died with.
+    is noted, too (`computing`). `fatal` are the requests that the host before this one died with;
+    `limit_memory(MB)` bounds this process where an app says how much is meant for hosts.
 
     An app is planned, opened and closed without the lock that all of them share: each has one of its own for that.
     """
@@ -44,6 +45,7 @@ class Apps:
         during: During = lambda _app: nullcontext(),
         computing: During = lambda _app: nullcontext(),
         fatal: Collection[str] = (),
+        limit_memory: Callable[[int], None] = lambda _meant: None,
     ) -> None:
         self._scratch = scratch
         self._near = near
@@ -51,6 +53,7 @@ class Apps:
         self._during = during
         self._computing = computing
         self._fatal = frozenset(fatal)
+        self._limit_memory = limit_memory
         self._garbage = False
         self._apps: dict[str, LiveApp | Kernels] = {}
         self._jobs: dict[str, Jobs] = {}
@@ -125,6 +128,7 @@ class Apps:
 
     def _open(self, spec: AppSpec) -> LiveApp | Kernels:
         made: LiveApp | Kernels
+        self._limit_memory(spec.host_memory)
         if spec.state:
             self._close_others(spec)
             made = self._opened(spec)

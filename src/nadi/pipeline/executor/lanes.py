@@ -1,9 +1,8 @@
-"""A host's end of the lane: what Spark's tasks ask it, whether it is able to answer; ringing up the coordinator, and the line that tells it of the end."""
+"""A host's end of the lane: what Spark's tasks ask it, whether it is able to answer; ringing up the coordinator."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from nadi.pipeline.hosting.lane import (
     Request,
     Row,
     decode_bodies,
-    encode_hello,
     encode_rows,
 )
 from nadi.pipeline.hosting.protocol import Part
@@ -59,21 +57,6 @@ def frames(rows: Iterator[Row]) -> Iterator[bytes]:
             held, size = [], 0
     if held:
         yield encode_rows(held)
-
-
-def greet(address: Path, index: int) -> LaneClient | None:
-    """Tell the coordinator at this socket that host `index` is up: it knows that it is not any more when the connection ends, so that is to be kept. None where
-    there is no coordinator: the JVM is not a node's, or is not on its machine."""
-    try:
-        coordinator = LaneClient(address)
-    except OSError:
-        return None
-    try:
-        coordinator.tell(Op.HELLO, encode_hello(index, os.getpid()))
-    except OSError:
-        coordinator.close()
-        return None
-    return coordinator
 
 
 def wake(address: str, app: str) -> None:

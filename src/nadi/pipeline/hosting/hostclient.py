@@ -29,8 +29,6 @@ from nadi.pipeline.hosting.protocol import Frame, Part, raise_failure, receive, 
 from nadi.pipeline.hosting.standby import HANDED_WITHIN, STANDBY
 from nadi.pipeline.spec import AppSpec
 
-COORDINATOR = "coordinator.lane"
-"""The socket of the node's coordinator, in the folder of the hosts that are on its machine."""
 STARTS_WITHIN = 60.0  # seconds
 TOLD_WITHIN = 5.0  # seconds for hosts to do what they are told when an app ends or moves
 ATTEMPTS = 6

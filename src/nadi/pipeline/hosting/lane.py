@@ -35,6 +35,8 @@ _ROW = struct.Struct("!iiI")
 _HOST = struct.Struct("!i")
 _JOIN_BELOW = 128 * 1024
 _ACCEPTS_AGAIN = 0.1  # seconds
+COORDINATOR = "coordinator.lane"
+"""The socket of the node's coordinator, in the folder of the hosts that are on its machine."""
 LONGEST = 2**31 - 64
 """Bytes of a payload, at most: Java holds it in one array. Who has more sends several frames."""
 
