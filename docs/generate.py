@@ -22,6 +22,8 @@ from nadi.errors import Condition, conditions, exceptions
 from nadi.functions.declare import VALUES
 from nadi.functions.entries import Aggregator, ScalarFunction, StreamFunctionSpec
 from nadi.functions.registry import default_registry
+from nadi.io import registry as connectors
+from nadi.io.options import Option
 from nadi.kernel.rows.windows import WINDOWS
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Argument, SignatureError
@@ -125,11 +127,53 @@ def settings() -> str:
 
 
 Sections = dict[str, Callable[[], str]]
+
+
+def common_options() -> str:
+    """What all sources have, and all sinks."""
+    of = (("source", connectors.SOURCE_OPTIONS), ("sink", connectors.SINK_OPTIONS))
+    return table(("option", "of", "meaning"), ([code(o.name), what, o.doc] for what, options in of for o in options))
+
+
+def options_of(found: Iterable[Option]) -> str:
+    """The options of a type of source or sink."""
+    return table(("option", "meaning"), ([code(o.name), _meaning(o)] for o in found))
+
+
+def options_of_mapper(name: str) -> str:
+    """Those of a mapper, with its directions; one that is for something else in each has two rows."""
+    kind = connectors.mapper_kind(name)
+    of: dict[tuple[str, str], list[str]] = {}
+    for what, options in (("source", kind.source_options), ("sink", kind.sink_options)):
+        for option in options:
+            of.setdefault((option.name, _meaning(option)), []).append(what)
+    rows = ([code(option), ", ".join(what), meaning] for (option, meaning), what in of.items())
+    return table(("option", "of", "meaning"), rows)
+
+
+def _meaning(option: Option) -> str:
+    return f"required: {option.doc}" if option.required else option.doc
+
+
+def _connector_tables() -> Sections:
+    found: Sections = {"common options": common_options}
+    for name in connectors.SOURCES:
+        found[f"source {name}"] = partial(options_of, connectors.source_kind(name).options)
+    for name in connectors.SINKS:
+        found[f"sink {name}"] = partial(options_of, connectors.sink_kind(name).options)
+    for name in connectors.MAPPERS:
+        kind = connectors.mapper_kind(name)
+        if kind.source_options or kind.sink_options:
+            found[f"mapper {name}"] = partial(options_of_mapper, name)
+    return found
+
+
 SECTIONS: dict[str, Sections] = {
     "language/functions.md": {"functions": functions},
     "language/aggregators.md": {"aggregators": aggregators},
     "language/windows.md": {"windows": windows},
     "language/stream-functions.md": {"stream functions": stream_functions},
+    "operations/io.md": _connector_tables(),
     "operations/run.md": {"settings": settings},
     "internals/architecture.md": {
         "floors": packages.floors_table,

@@ -54,6 +54,10 @@ class NotPossible(Exception):
     """The broker cannot be had here; the text is one line for people."""
 
 
+class NotStarted(Exception):
+    """The broker is here and did not come up; the text has the last lines that it wrote."""
+
+
 @dataclass(slots=True)
 class Broker:
     """A running broker. `pid` is the process of the JVM's guard."""
@@ -89,7 +93,7 @@ def classpath() -> str:
 
 
 def start(folder: Path, port: int = 0, java_options: Sequence[str] = QUICK) -> Broker:
-    """Start a broker with its data in `folder` and wait until it answers; it ends with this process. Errors: NotPossible."""
+    """Start a broker with its data in `folder` and wait until it answers; it ends with this process. Errors: NotPossible, NotStarted."""
     home = os.environ.get("JAVA_HOME")
     java = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
     if java is None:
@@ -109,7 +113,7 @@ def start(folder: Path, port: int = 0, java_options: Sequence[str] = QUICK) -> B
             raise NotPossible(
                 f"the broker's folder could not be prepared: {(done.stderr or done.stdout).strip().splitlines()[-1]}"
             )
-    command = [java, *java_options, "-cp", jars, "kafka.Kafka"]
+    command = [java, *java_options, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", jars, "kafka.Kafka"]
     guard = guarded([*command, str(config)], log, folder / "lock")
     until = time.monotonic() + READY_WITHIN
     while time.monotonic() < until and guard.running():
@@ -119,7 +123,8 @@ def start(folder: Path, port: int = 0, java_options: Sequence[str] = QUICK) -> B
         except OSError:
             time.sleep(0.1)
     guard.stop()
-    raise NotPossible(f"the broker did not start on port {port}, see {log}")
+    last = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+    raise NotStarted(f"the broker did not start on port {port}, see {log}; it ends with:\n{last}")
 
 
 def main() -> int:
@@ -142,7 +147,7 @@ def main() -> int:
             return 0
         finally:
             broker.stop()
-    except NotPossible as reason:
+    except (NotPossible, NotStarted) as reason:
         print(reason, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

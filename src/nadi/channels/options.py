@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 
 from nadi.errors import NOWHERE, Span, error
 from nadi.io.contract import Connector, Place
-from nadi.io.options import Option, integer
+from nadi.io.options import Option, described, integer
 from nadi.plan.distribution.model import Strategy
 
 IDLE_MS = 500
@@ -37,24 +37,51 @@ MOST = "bytes"
 _TRANSPORTS = ("nats", "kafka")
 
 _COMMON = (
-    Option("transport", required=True, choices=_TRANSPORTS),
-    Option("name", required=True),
-    Option("partitions", kind="int"),
-    Option("bootstrap.servers"),
-    Option("url"),
-    Option("username"),
-    Option("password"),
-    Option("optional.configuration"),
-    Option("group"),
-    Option("key"),
-    Option("strategy", choices=tuple(s.value for s in Strategy)),
+    Option("transport", required=True, choices=_TRANSPORTS, doc="`nats` or `kafka`"),
+    Option("name", required=True, doc="the channel"),
+    Option("partitions", kind="int", doc="of how many parts it consists (1)"),
+    Option(
+        "bootstrap.servers",
+        doc="its servers; otherwise what the node has in `nadi.channels.nats` or `nadi.channels.kafka`",
+    ),
+    Option("url", doc="another name of `bootstrap.servers`"),
+    Option("username", doc="for NATS"),
+    Option("password", doc="for NATS"),
+    Option("optional.configuration", doc="for Kafka: [settings of the client](#settings-of-the-kafka-client)"),
+    Option("group", doc="the execution group of the app"),
+    Option("key", doc="the expression by which events are spread over the parts"),
+    Option(
+        "strategy",
+        choices=tuple(s.value for s in Strategy),
+        doc="why it reads these parts: `ALL`, `ROUND_ROBIN` or `FIELD_GROUPING`",
+    ),
 )
-SOURCE_OPTIONS = (*_COMMON, Option("assigned"), Option("producers", required=True))
-SINK_OPTIONS = (
+SOURCE_OPTIONS = (
     *_COMMON,
-    Option("producer"),
-    Option("numbers", choices=("group", "instance")),
-    Option("channel.idle", kind="int"),
+    Option("assigned", doc="the parts that this instance reads, with commas (all)"),
+    Option(
+        "producers",
+        required=True,
+        doc=("the partial apps that fill the channel, with commas; a batch goes no further than the slowest of them"),
+    ),
+)
+SINK_OPTIONS = (
+    *described(
+        _COMMON,
+        {
+            "strategy": "how rows are spread: `FIELD_GROUPING` by the key, `ROUND_ROBIN` without one, `ALL` into one part"
+        },
+    ),
+    Option("producer", doc="what readers know this end by (the name of the app)"),
+    Option(
+        "numbers",
+        choices=("group", "instance"),
+        doc=(
+            "`instance` (default): rows are numbered by this instance; `group`: key-groups keep their "
+            "numbers when they move to another instance"
+        ),
+    ),
+    Option("channel.idle", kind="int", doc="ms after which an end with nothing to send says so (500)"),
 )
 
 

@@ -22,9 +22,11 @@ Setting = str | int | float | bool
 WITHIN = 10.0  # seconds that a call may take
 
 OPTIONS = (
-    Option("bootstrap.servers", required=True),
-    Option("optional.configuration"),
-    Option("is.binary.message", kind="bool"),  # Siddhi's; the mapper decides here
+    Option("bootstrap.servers", required=True, doc="the brokers, with commas between them"),
+    Option(
+        "optional.configuration", doc="[settings of the client](#settings-of-the-kafka-client): `name:value,name:value`"
+    ),
+    Option("is.binary.message", kind="bool", doc="Siddhi's, without effect: the mapper decides"),
 )
 
 KAFKA_LOOPS = Loops("kafka", "nadi.io.kafkaloops", ("nadi.io.kafkaloops",))

@@ -8,6 +8,7 @@ one is refused. A file is read only in the folder that the node's operator names
 from __future__ import annotations
 
 from nadi.errors import NOWHERE, Span, did_you_mean, error
+from nadi.io.addresses import KAFKA, check_addresses
 from nadi.io.contract import Connector
 from nadi.io.namedfiles import check_named
 from nadi.io.reach import Reached
@@ -172,7 +173,8 @@ def given(connector: Connector, span: Span = NOWHERE) -> dict[str, str]:
 
 
 def check(connector: Connector, span: Span) -> None:
-    """What an app's text can be told before anything opens. Errors: those of `given`."""
+    """What an app's text can be told before anything opens. Errors: those of `given`, OPTION_INVALID where brokers can be none."""
+    check_addresses(connector, _where(connector), "bootstrap.servers", KAFKA, span)
     given(connector, span)
 
 

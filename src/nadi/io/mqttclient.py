@@ -24,16 +24,34 @@ FOREVER = 0xFFFFFFFF  # a session that the broker keeps until it is told to forg
 UNACKNOWLEDGED = 1_000  # messages that a broker may send ahead; those of 3.1.1 decide for themselves
 
 OPTIONS = (
-    Option("url", required=True),
-    Option("topic", required=True),
-    Option("client.id"),
-    Option("username"),
-    Option("password"),
-    Option("quality.of.service", choices=("0", "1", "2")),
-    Option("clean.session", kind="bool"),
-    Option("keep.alive", kind="int"),
-    Option("connection.timeout", kind="int"),
-    Option("protocol.version", choices=("5", "3.1.1")),
+    Option(
+        "url",
+        required=True,
+        doc=("the broker: `tcp://host:1883` or `ssl://host:8883` (its certificate must be one that the system trusts)"),
+    ),
+    Option("topic", required=True, doc="what to subscribe to; `+` stands for a level, `#` for all that follow"),
+    Option(
+        "client.id",
+        doc=(
+            "`nadi-<app>-in-<number of the source>`: the broker knows the session by it, so it is the "
+            "same at each start"
+        ),
+    ),
+    Option("username", doc="the user of the connection"),
+    Option("password", doc="its password; take it from the environment"),
+    Option(
+        "quality.of.service",
+        choices=("0", "1", "2"),
+        doc="`1`; with `0` the broker forgets what it has sent. `2` counts as `1`: see below",
+    ),
+    Option(
+        "clean.session",
+        kind="bool",
+        doc=("`false`, unless the quality is 0. With `true` what is published while the node is away is lost"),
+    ),
+    Option("keep.alive", kind="int", doc="60 seconds of silence, after which the node checks the connection"),
+    Option("connection.timeout", kind="int", doc="30 seconds to connect"),
+    Option("protocol.version", choices=("5", "3.1.1"), doc="`5`, or `3.1.1` for an older broker"),
 )
 """Options of source and sink: Siddhi's, and `protocol.version`."""
 

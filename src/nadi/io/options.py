@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nadi.errors import NadiError, Span, did_you_mean, error, nearest
+
+LARGEST = 2**31 - 1  # what Siddhi's options of this type take
+HOURS = 1_000_000  # which in ns are still a number of 64 bits
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """An option by its lower-case name; a name that ends in `*` stands for all names with that beginning.
 
-    `kind` is "string", "int" or "bool"; `choices` are the values allowed (no case), empty for any.
+    `kind` is "string", "int" or "bool"; `choices` are the values allowed (no case), empty for any; `least` and `most` are the smallest and the largest
+    number allowed. `doc` says what it is for, and its default: the page on sources, sinks and mappers is made from it, so links in it are that page's.
     """
 
     name: str
     required: bool = False
     kind: str = "string"
     choices: tuple[str, ...] = ()
+    least: int = -LARGEST
+    most: int = LARGEST
+    doc: str = ""
 
     def matches(self, key: str) -> bool:
         return key.startswith(self.name[:-1]) if self.name.endswith("*") else key == self.name
@@ -50,12 +57,35 @@ def wrong_options(where: str, given: Mapping[str, str], known: Sequence[Option],
             yield error("OPTION_MISSING", span, where=where, name=option.name)
 
 
+def one_of(where: str, options: Mapping[str, str], names: Sequence[str], span: Span) -> tuple[str, str]:
+    """The one of these options that is there, and its value. Errors: OPTION_MISSING, OPTION_INVALID where there are several."""
+    given = [name for name in names if options.get(name)]
+    if not given:
+        raise error("OPTION_MISSING", span, where=where, name="' or '".join(names))
+    if len(given) > 1:
+        value, wanted = options[given[1]], f"nothing where '{given[0]}' is given: it is the one or the other"
+        raise error("OPTION_INVALID", span, where=where, name=given[1], value=value, wanted=wanted)
+    return given[0], options[given[0]]
+
+
+def described(options: Sequence[Option], docs: Mapping[str, str]) -> tuple[Option, ...]:
+    """Options that two types have in common, some of which are for something else in one of them.
+
+    >>> [o.doc for o in described((Option("url", doc="the broker"), Option("topic", doc="what to read")), {"topic": "where to"})]
+    ['the broker', 'where to']
+    """
+    assert set(docs) <= {o.name for o in options}
+    return tuple(replace(o, doc=docs.get(o.name, o.doc)) for o in options)
+
+
 def _wanted(option: Option, value: str) -> str:
     """What an option takes, if that is not what it has; "" where all is well."""
     if option.choices and value.lower() not in {c.lower() for c in option.choices}:
         return "one of " + ", ".join(option.choices)
     if option.kind == "int" and not value.strip().removeprefix("-").isdecimal():
         return "a whole number"
+    if option.kind == "int" and not option.least <= int(value) <= option.most:
+        return f"a whole number from {option.least} to {option.most}"
     if option.kind == "bool" and value.strip().lower() not in ("true", "false"):
         return "true or false"
     return ""

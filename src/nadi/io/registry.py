@@ -64,8 +64,18 @@ Before = Sequence[tuple[Connector, Place]]
 """Sources of instances before, each with where it kept things."""
 
 # Options that every source, every sink has whatever its type.
-SOURCE_OPTIONS = (Option("event.time"),)
-SINK_OPTIONS = (Option("on.error", choices=("LOG", "WAIT", "STREAM", "STORE")),)
+SOURCE_OPTIONS = (Option("event.time", doc="the `long` attribute that is the event's own timestamp, in ms"),)
+SINK_OPTIONS = (
+    Option(
+        "on.error",
+        choices=("LOG", "WAIT", "STREAM", "STORE"),
+        doc=(
+            "what becomes of a message that the target [refuses](faults.md#a-target-refuses): `LOG`, "
+            "`WAIT`, `STORE` or `STREAM`. Without it, the app stops. nadi always tries a target that is "
+            "away again, whatever this option says"
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,13 @@ from nadi.io.options import Option
 
 Ints = npt.NDArray[np.int64]
 
-OPTION = Option("share")
+OPTION = Option(
+    "share",
+    doc=(
+        "`i/n`: the i-th of n shares, each message being in one of them; nadi writes it into partial "
+        "apps of a [cluster](distributed.md#how-events-get-in)"
+    ),
+)
 MOST = 128
 _FORM = re.compile(r"\s*([0-9]{1,3})\s*/\s*([0-9]{1,3})\s*")
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -17,7 +17,17 @@ from nadi.errors import Span, error
 from nadi.io.contract import Connector
 from nadi.io.options import Option
 
-OPTIONS = (Option("publish", choices=("always", "active")), Option("centre"))
+OPTIONS = (
+    Option(
+        "publish",
+        choices=("always", "active"),
+        doc=(
+            "`always`; `active`: only the cluster publishes [whose turn it "
+            "is](datacentres.md#only-one-cluster-publishes)"
+        ),
+    ),
+    Option("centre", doc="with `publish = 'active'`: which of the clusters this is"),
+)
 """Options of all sinks that can take turns."""
 
 

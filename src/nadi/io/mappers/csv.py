@@ -9,18 +9,33 @@ from nadi.io.registry import MapperKind
 
 KIND = MapperKind(
     source_options=(
-        Option("delimiter"),
-        Option("header", kind="bool"),
-        Option("quote"),
-        Option("null.values"),
-        Option("fail.on.unknown.attribute", kind="bool"),
-        Option("event.grouping.enabled", kind="bool"),
+        Option("delimiter", doc="one or more characters, `,`; `\\t` for a tab. One ASCII character is read fastest"),
+        Option("header", kind="bool", doc="`true`: the first line has the names; for `file` only"),
+        Option("quote", doc='one ASCII character, `"`'),
+        Option(
+            "null.values",
+            doc="further texts that mean null, with commas between them: `NA,-`; not where they are quoted",
+        ),
+        Option(
+            "fail.on.unknown.attribute",
+            kind="bool",
+            doc="`false`: what is missing or does not fit is null; `true` by default: it is a failure",
+        ),
+        Option(
+            "event.grouping.enabled",
+            kind="bool",
+            doc="several lines in a message are one chunk anyway",
+        ),
     ),
     sink_options=(
-        Option("delimiter"),
-        Option("header", kind="bool"),
-        Option("null.value"),
-        Option("event.grouping.enabled", kind="bool"),
+        Option("delimiter", doc="one or more characters, `,`; `\\t` for a tab. One ASCII character is read fastest"),
+        Option("header", kind="bool", doc="`true`: the first line has the names; for `file` only"),
+        Option("null.value", doc="what null is written as; empty by default, Siddhi writes `null`"),
+        Option(
+            "event.grouping.enabled",
+            kind="bool",
+            doc="`true` makes one message of a chunk",
+        ),
     ),
     source=CsvSource,
     sink=CsvSink,

@@ -9,11 +9,26 @@ from nadi.io.options import Option
 from nadi.io.registry import MapperKind
 
 KIND = MapperKind(
-    source_options=(Option("fail.on.missing.attribute", kind="bool"), Option("enclosing.element")),
+    source_options=(
+        Option("fail.on.missing.attribute", kind="bool", doc="`false`: a missing attribute is null; `true` by default"),
+        Option(
+            "enclosing.element",
+            doc="the path to the event or the array of events, with `@attributes`",
+        ),
+    ),
     sink_options=(
-        Option("enclosing.element"),
-        Option("validate.json", kind="bool"),
-        Option("event.grouping.enabled", kind="bool"),
+        Option(
+            "enclosing.element",
+            doc="names to put around",
+        ),
+        Option(
+            "validate.json", kind="bool", doc="`true`: leave out what `@payload` made and is not JSON, with a warning"
+        ),
+        Option(
+            "event.grouping.enabled",
+            kind="bool",
+            doc="`false`: a message per event even where a chunk has several; `true` by default",
+        ),
     ),
     source=JsonSource,
     sink=JsonSink,

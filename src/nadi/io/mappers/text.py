@@ -207,15 +207,31 @@ class TextSink:
 
 KIND = MapperKind(
     source_options=(
-        Option("regex.*"),
-        Option("fail.on.missing.attribute", kind="bool"),
-        Option("event.grouping.enabled", kind="bool"),
-        Option("delimiter"),
+        Option(
+            "regex.*",
+            doc=(
+                "an expression by the name after the point, in Python's syntax, without repetitions that [may"
+                " take exponential time](../internals/security.md#finding-17-patterns-that-run-on), and with "
+                "[bounded steps](../internals/semantics/expressions.md#patterns): a message that needs more "
+                "is an undecodable one; `@attributes` takes `A[1]`, the first group of `regex.A`"
+            ),
+        ),
+        Option("fail.on.missing.attribute", kind="bool", doc="`false`: what is not found is null; `true` by default"),
+        Option(
+            "event.grouping.enabled",
+            kind="bool",
+            doc="`true`: a message has the events of a chunk, with the delimiter between them",
+        ),
+        Option("delimiter", doc="the line between events of a message; `~~~~~~~~~~`"),
     ),
     sink_options=(
-        Option("event.grouping.enabled", kind="bool"),
-        Option("delimiter"),
-        Option("mustache.enabled", kind="bool"),
+        Option(
+            "event.grouping.enabled",
+            kind="bool",
+            doc="`true`: a message has the events of a chunk, with the delimiter between them",
+        ),
+        Option("delimiter", doc="the line between events of a message; `~~~~~~~~~~`"),
+        Option("mustache.enabled", kind="bool", doc="`false` only"),
     ),
     source=TextSource,
     sink=TextSink,

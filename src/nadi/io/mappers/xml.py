@@ -9,16 +9,31 @@ from nadi.io.registry import MapperKind
 
 KIND = MapperKind(
     source_options=(
-        Option("namespaces"),
-        Option("enclosing.element"),
-        Option("enclosing.element.as.event", kind="bool"),
-        Option("fail.on.missing.attribute", kind="bool"),
-        Option("enable.streaming.xml.content", kind="bool"),
-        Option("extract.leaf.node.data", kind="bool"),
+        Option("namespaces", doc="`prefix=address` with commas between them, for the prefixes in paths"),
+        Option(
+            "enclosing.element",
+            doc="the path to the elements whose children are events, with `@attributes`",
+        ),
+        Option(
+            "enclosing.element.as.event", kind="bool", doc="`true`: these elements are the events, not their children"
+        ),
+        Option(
+            "fail.on.missing.attribute",
+            kind="bool",
+            doc=(
+                "`false`: a missing attribute is null, and so is an empty element of another type than "
+                "`string`; `true` by default"
+            ),
+        ),
+        Option("enable.streaming.xml.content", kind="bool", doc="`false` only"),
+        Option("extract.leaf.node.data", kind="bool", doc="`false` only"),
     ),
     sink_options=(
-        Option("enclosing.element"),
-        Option("validate.xml", kind="bool"),
+        Option(
+            "enclosing.element",
+            doc="a tag to put around, `<events>` by default without `@payload`",
+        ),
+        Option("validate.xml", kind="bool", doc="`true`: leave out what `@payload` made and is no XML, with a warning"),
     ),
     source=XmlSource,
     sink=XmlSink,

@@ -25,7 +25,15 @@ from nadi.io.sinks import ledger
 from nadi.io.sinks.numbers import producer
 from nadi.io.sources.centre_marks import LIFE
 
-OPTIONS = (Option("sequence.id"), Option("away.after", kind="int"))
+OPTIONS = (
+    Option("sequence.id", doc="by which name readers know the publisher; app, stream, number of the sink"),
+    Option(
+        "away.after",
+        kind="int",
+        least=0,
+        doc="ms without an answer after which the sink goes on without a centre; 10000",
+    ),
+)
 """Options of all sinks with several centres."""
 AWAY_AFTER = 10_000  # ms
 AGAIN = Policy(50, 1_000)  # while it is not away yet

@@ -13,11 +13,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nadi.errors import error
+from nadi.errors import Span, error
 from nadi.io.block import lines_of
 from nadi.io.contract import Connector, Delivery, Place, ReadBack, Receipt
 from nadi.io.mappers.csv_sink import CsvSink
-from nadi.io.options import Option, flag
+from nadi.io.options import Option, flag, one_of
 from nadi.io.reach import Reached
 from nadi.io.registry import SinkKind, map_type
 from nadi.io.sinks import ledger
@@ -88,11 +88,10 @@ def _file_of(batch: pa.RecordBatch, kind: str) -> bytes:
 def _location(connector: Connector) -> tuple[str, bool]:
     """(path, whether it is a folder)."""
     where = f"@sink of {connector.stream} (file)"
-    given = [(connector.options[n], n) for n in ("file.uri", "dir.uri") if connector.options.get(n)]
-    if len(given) != 1:
-        raise error("OPTION_MISSING", connector.map.span, where=where, name="file.uri' or (one of them) 'dir.uri")
-    ((text, option),) = given
+    option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), connector.map.span)
     path = text.removeprefix("file://").removeprefix("file:")
+    if "\0" in path:
+        raise error("OPTION_INVALID", connector.place(option), where=where, name=option, value=path, wanted="a path")
     if "://" in path or "{{" in path:
         what, alternative = f"{path} in {where}", "name one local or mounted file or folder"
         raise error("NOT_SUPPORTED", connector.place(option), what=what, alternative=alternative)
@@ -138,6 +137,10 @@ def _checked(connector: Connector, place: Place) -> Callable[[], None]:
     return check
 
 
+def _check(connector: Connector, _span: Span) -> None:
+    _location(connector)
+
+
 def _reaches(connector: Connector) -> tuple[Reached, ...]:
     path, is_folder = _location(connector)
     return (Reached("dir.uri" if is_folder else "file.uri", path),)
@@ -172,12 +175,23 @@ def _read_back(connector: Connector, place: Place) -> ReadBack:
 
 KIND = SinkKind(
     options=(
-        Option("file.uri"),
-        Option("dir.uri"),
-        Option("append", kind="bool"),
-        Option("add.line.separator", choices=("true",)),
+        Option("file.uri", doc="one file that grows, a line per message; this or `dir.uri`"),
+        Option(
+            "dir.uri",
+            doc=(
+                "a folder that gets a file `part-<run>-<cut>-<bucket>.<ending>` per batch and bucket, visible"
+                " when it is complete; needed for `parquet`, `arrow` and `passThrough`"
+            ),
+        ),
+        Option(
+            "append",
+            kind="bool",
+            doc=("`false`: with a new state folder, begin with an empty file; else the sink keeps what is there"),
+        ),
+        Option("add.line.separator", choices=("true",), doc="`true` only"),
     ),
     open=open_file_sink,
+    check=_check,
     sole=lambda connector: _location(connector)[0],
     ask=_ask,
     reaches=_reaches,

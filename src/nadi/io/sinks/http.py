@@ -229,11 +229,13 @@ def _open(connector: Connector, place: Place) -> Sink:
 
 KIND = SinkKind(
     (
-        Option("publisher.url", required=True),
-        Option("method"),
-        Option("headers"),
-        Option("basic.auth.username"),
-        Option("basic.auth.password"),
+        Option("publisher.url", required=True, doc="where to; may have `{{attribute}}` in it, see below"),
+        Option("method", doc="`POST`; may have `{{attribute}}` in it"),
+        Option(
+            "headers", doc="`'name:value','name:value'`; the content type follows from the mapper unless it is given"
+        ),
+        Option("basic.auth.username", doc="the user"),
+        Option("basic.auth.password", doc="the password"),
     ),
     _open,
     check=httptarget.check,

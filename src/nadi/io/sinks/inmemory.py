@@ -28,7 +28,7 @@ def _check(connector: Connector, span: Span) -> None:
 
 
 KIND = SinkKind(
-    (Option("topic", required=True),),
+    (Option("topic", required=True, doc="the topic; may have `{{attribute}}` in it"),),
     _open,
     check=_check,
     traits=SinkTraits(

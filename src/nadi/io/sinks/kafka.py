@@ -31,7 +31,7 @@ from nadi.io import kafkaproperties
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS, WITHIN, Setting, fenced, name_of, settings, translated
 from nadi.io.kafkalibrary import wanted
-from nadi.io.options import Option
+from nadi.io.options import Option, described
 from nadi.io.registry import SinkKind
 from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
@@ -287,12 +287,26 @@ def check_partition(connector: Connector, span: Span) -> None:
 
 KIND = SinkKind(
     (
-        *OPTIONS,
-        Option("topic", required=True),
-        Option("partition.no"),
-        Option("key"),
-        Option("sequence.id"),  # Siddhi's; the headers carry numbers here
-        Option("is.synchronous", kind="bool"),  # Siddhi's; a batch waits for the broker anyway
+        *described(
+            OPTIONS,
+            {
+                "optional.configuration": "[settings of the client](#settings-of-the-kafka-client): `name:value,name:value`; batches are "
+                "compressed with `lz4` unless there is a `compression.codec` in it",
+            },
+        ),
+        Option("topic", required=True, doc="the topic"),
+        Option(
+            "partition.no",
+            doc=(
+                "the partition; may have `{{attribute}}` in it, and a row whose number the topic does not "
+                "have is [refused](faults.md#a-target-refuses); else Kafka chooses by key"
+            ),
+        ),
+        Option("key", doc="the key of the message; may have `{{attribute}}` in it"),
+        Option("sequence.id", doc="Siddhi's, without effect: the headers have numbers"),
+        Option(
+            "is.synchronous", kind="bool", doc="Siddhi's, without effect: a batch always waits until the broker has it"
+        ),
     ),
     _open,
     check=_check,

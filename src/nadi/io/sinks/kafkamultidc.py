@@ -20,7 +20,7 @@ from nadi.io import kafkaproperties
 from nadi.io.centreoptions import addresses, at_centre
 from nadi.io.contract import Connector, Delivery, Place, Sink
 from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS
-from nadi.io.options import Option
+from nadi.io.options import Option, described
 from nadi.io.registry import SinkKind
 from nadi.io.sinks import centres
 from nadi.io.sinks.kafka import KafkaSink, check_partition
@@ -133,11 +133,11 @@ def _check(connector: Connector, span: Span) -> None:
 
 KIND = SinkKind(
     (
-        *OPTIONS,
+        *described(OPTIONS, {"bootstrap.servers": "one address per centre, as of the source"}),
         *centres.OPTIONS,
-        Option("topic", required=True),
-        Option("partition.no"),
-        Option("key"),
+        Option("topic", required=True, doc="one topic, the same in all centres"),
+        Option("partition.no", doc="as of `kafka`; the source reads one partition"),
+        Option("key", doc="as of `kafka`"),
         *OPTIONS_OF_TURNS,
     ),
     _open,

@@ -98,7 +98,14 @@ def new_lines(state: Path, seen: Mapping[str, int]) -> tuple[list[tuple[str, int
 
 
 KIND = SinkKind(
-    options=(Option("prefix"), Option("priority", choices=_PRIORITIES)),
+    options=(
+        Option("prefix", doc="`<app> : <stream>`"),
+        Option(
+            "priority",
+            choices=_PRIORITIES,
+            doc="`INFO`; `DEBUG`, `WARN`, `ERROR`, `FATAL`, `TRACE`; `OFF` writes nothing",
+        ),
+    ),
     open=LogSink,
     traits=SinkTraits(
         guarantee=AT_LEAST_ONCE,

@@ -18,7 +18,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 from nadi.errors import NadiError, Span, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.mqttclient import OPTIONS, broker, client_id, says_no, user_properties
-from nadi.io.options import Option, flag, integer
+from nadi.io.options import Option, described, flag, integer
 from nadi.io.registry import SinkKind
 from nadi.io.retry import Gate, Policy
 from nadi.io.sinks.numbers import headers, numbers, producer, text_option
@@ -182,7 +182,28 @@ def _check(connector: Connector, span: Span) -> None:
 
 
 KIND = SinkKind(
-    (*OPTIONS, Option("message.retain", kind="bool"), Option("max.inflight", kind="int")),
+    (
+        *described(
+            OPTIONS,
+            {
+                "topic": "where to; `{{attribute}}` in it becomes the value of the event",
+                "client.id": "`nadi-<app>-out-<number of the sink>`; the bucket is put behind it",
+                "quality.of.service": "`1`; `0`: the broker acknowledges nothing, and what is lost on the way is lost",
+                "clean.session": "`true`",
+            },
+        ),
+        Option(
+            "message.retain",
+            kind="bool",
+            doc="`false`; with `true` the broker keeps the last message of a topic for later subscribers",
+        ),
+        Option(
+            "max.inflight",
+            kind="int",
+            least=1,
+            doc=("20 messages may wait for their acknowledgement; a broker that takes fewer ends the connection"),
+        ),
+    ),
     _open,
     check=_check,
     traits=SinkTraits(

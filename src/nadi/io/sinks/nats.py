@@ -25,10 +25,12 @@ from collections.abc import Callable, Mapping, Sequence
 from nats.aio.client import Client as Connection
 
 from nadi.errors import NOWHERE, NadiError, Span, error
+from nadi.io.addresses import invalid_subject, wrong_subject
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.jetstream import MESSAGE_ID, Outgoing, Stream, find_stream, publish_all
 from nadi.io.natsclient import NatsClient
 from nadi.io.natsreach import reaches
+from nadi.io.options import described
 from nadi.io.registry import SinkKind
 from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
@@ -36,13 +38,12 @@ from nadi.io.sinks.ledger import Kept
 from nadi.io.sinks.numbers import Numbers, TextOption, headers, numbers, producer, text_option
 from nadi.io.sinks.refusals import Refusals
 from nadi.io.sinks.streamturn import StreamTurn, present_after
-from nadi.io.sources.nats import CONNECTION_OPTIONS, client_of, destination, stream_for
+from nadi.io.sources.nats import CONNECTION_OPTIONS, checked_servers, client_of, destination, stream_for
 from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
 
 CHUNK = 2_000  # messages published in one call
 CHUNK_WITHIN = 60.0  # seconds
 SUBJECTS = 10_000  # of which the streams are kept in mind
-LONGEST_SUBJECT = 2_048  # bytes; a line of the protocol has 4,096
 SMALL = 4_096  # bytes: what every server takes, so that it is not asked
 
 
@@ -245,29 +246,6 @@ def size_of(message: Outgoing) -> int:
     return len(message.data) + about + len("NATS/1.0\r\n\r\n")
 
 
-def wrong_subject(subject: str) -> str:
-    """Why nothing can be published to a subject, "" where it can.
-
-    >>> wrong_subject("plant.hot.m1"), wrong_subject("plant..m1")
-    ('', "'plant..m1' is no subject: a part of it is empty")
-    >>> wrong_subject("$JS.API.STREAM.PURGE.Orders")
-    "'$JS.API.STREAM.PURGE.Orders' is no subject for events: the server has it for itself"
-    """
-    shown = f"'{subject[:80]}'"
-    if len(subject.encode(errors="replace")) > LONGEST_SUBJECT:
-        return f"{shown}… is no subject: it is longer than {LONGEST_SUBJECT} bytes"
-    if any(c.isspace() or not c.isprintable() for c in subject):
-        return f"{shown} is no subject: there is white space or a control character in it"
-    parts = subject.split(".")
-    if "" in parts:
-        return f"{shown} is no subject: a part of it is empty"
-    if not {"*", ">"}.isdisjoint(parts):
-        return f"{shown} is no subject to publish to: '*' and '>' stand for many"
-    if subject.startswith("$") or parts[0] == "_INBOX":
-        return f"{shown} is no subject for events: the server has it for itself"
-    return ""
-
-
 async def _bound(connection: Connection) -> int:
     return connection.max_payload
 
@@ -283,17 +261,17 @@ def checked_subject(connector: Connector, span: Span = NOWHERE) -> TextOption:
     option = text_option(connector, "destination", subject, span)
     wrong = "" if option.template.attributes else wrong_subject(subject)
     if wrong:
-        wanted = f"a subject ({wrong})"
-        raise error("OPTION_INVALID", span, where=where, name="destination", value=subject, wanted=wanted)
+        raise invalid_subject(where, subject, wrong, span)
     return option
 
 
 def _check(connector: Connector, span: Span) -> None:
+    checked_servers(f"@sink of {connector.stream} (nats)", connector, span)
     checked_subject(connector, span)
 
 
 KIND = SinkKind(
-    CONNECTION_OPTIONS,
+    described(CONNECTION_OPTIONS, {"destination": "the subject; required; may have `{{attribute}}` in it"}),
     _open,
     check=_check,
     reaches=reaches,

@@ -24,7 +24,7 @@ from nadi.io.sinks.natsturn import NatsFollower, NatsSwitch, register_of
 from nadi.io.sinks.numbers import Numbers, numbers
 from nadi.io.sinks.turns import TurnSink
 from nadi.io.sources.centre_marks import LIFE
-from nadi.io.sources.nats import client_of, destination
+from nadi.io.sources.nats import checked_servers, client_of, destination
 from nadi.io.turn import OPTIONS as OPTIONS_OF_TURNS
 from nadi.io.turn import Known, Turn, TurnCentre, check_turns, takes_turns, turn_key
 from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
@@ -147,6 +147,7 @@ def _open(connector: Connector, place: Place) -> Sink:
 
 def _check(connector: Connector, span: Span) -> None:
     addresses(connector, span)
+    checked_servers(f"@sink of {connector.stream} (natsMultiDC)", connector, span)
     subject = checked_subject(connector, span)
     check_turns(connector, "natsMultiDC", span)
     if takes_turns(connector) and subject.template.attributes:
@@ -162,12 +163,12 @@ KIND = SinkKind(
     (
         *centres.OPTIONS,
         *OPTIONS_OF_TURNS,
-        Option("bootstrap.servers", required=True),
-        Option("destination"),
-        Option("subject"),
-        Option("username"),
-        Option("password"),
-        Option("is.binary.message", kind="bool"),
+        Option("bootstrap.servers", required=True, doc="one address per centre, as of the source"),
+        Option("destination", doc="as of `nats`"),
+        Option("subject", doc="another name of `destination`"),
+        Option("username", doc="for the connections"),
+        Option("password", doc="for the connections"),
+        Option("is.binary.message", kind="bool", doc="Siddhi's, without effect: the mapper decides"),
     ),
     _open,
     check=_check,

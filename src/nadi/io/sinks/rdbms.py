@@ -223,14 +223,25 @@ def _operation(connector: Connector, where: str) -> Operation:
 
 KIND = SinkKind(
     (
-        Option("url"),
-        Option("jdbc.url"),
-        Option("jdbc.driver.name"),  # Siddhi's; the URL decides here
-        Option("username"),
-        Option("password"),
-        Option("table.name"),
-        Option("operation", choices=("insert", "update", "upsert", "delete")),
-        Option("keys"),
+        Option(
+            "url",
+            doc=(
+                "`jdbc:postgresql://host:5432/name`, `jdbc:mysql://…`, `jdbc:mariadb://…`, "
+                "`jdbc:sqlite:/path/file.db`, or the same without `jdbc:` as SQLAlchemy has it; parameters of"
+                " a JDBC URL are left out"
+            ),
+        ),
+        Option("jdbc.url", doc="another name of `url`"),
+        Option("jdbc.driver.name", doc="Siddhi's, without effect: the URL decides"),
+        Option("username", doc="for the connection"),
+        Option("password", doc="for the connection"),
+        Option("table.name", doc="the table, `schema.table` too; else the name of the stream"),
+        Option(
+            "operation",
+            choices=("insert", "update", "upsert", "delete"),
+            doc="`insert`; `update`, `upsert` (update or insert) and `delete` find rows by `keys`",
+        ),
+        Option("keys", doc="attributes with commas between them"),
     ),
     _open,
     check=_check,

@@ -26,7 +26,7 @@ from nadi.io.journalmessages import Event
 from nadi.io.journalseen import JournalSeen, Rules, remember
 from nadi.io.mappers.unreadable import UNREADABLE
 from nadi.io.natsclient import shared, submit
-from nadi.io.options import Option, flag, integer
+from nadi.io.options import HOURS, Option, flag, integer
 from nadi.io.retry import Policy, failed, short, succeeded
 from nadi.io.seen import MARK, Bounds, Outcome, PlaceMark, to_text
 from nadi.io.sources import centre_marks
@@ -41,8 +41,16 @@ UNNUMBERED = "the message does not say who has published it and which number it 
 _LOG = logging.getLogger("nadi.io.centres")
 
 OPTIONS = (
-    Option("journal.retention.hours", kind="int"),
-    Option("gap.after", kind="int"),
+    Option("journal.retention.hours", kind="int", least=0, most=HOURS, doc="as of `http`"),
+    Option(
+        "gap.after",
+        kind="int",
+        least=0,
+        doc=(
+            "ms after which a number that is missing is [told](datacentres.md#numbers-that-are-missing) "
+            "though a centre may still bring it; 60000"
+        ),
+    ),
 )
 """Options of all sources with several centres."""
 

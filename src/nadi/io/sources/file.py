@@ -27,7 +27,7 @@ from nadi.errors import Span, error
 from nadi.io.contract import Connector, Messages, Place
 from nadi.io.filebell import LOOK_EVERY, FolderBell
 from nadi.io.mappers.unreadable import UNREADABLE
-from nadi.io.options import Option, check_options, flag, integer
+from nadi.io.options import Option, check_options, flag, integer, one_of
 from nadi.io.reach import Reached
 from nadi.io.registry import Before, SourceKind
 from nadi.io.sources.file_index import NO_TIME, Index, Reader
@@ -40,16 +40,38 @@ _NEVER = float("inf")
 _TEMPORARY = (".tmp", ".part")
 
 OPTIONS = (
-    Option("file.uri"),
-    Option("dir.uri"),
-    Option("file.settle", kind="int"),
-    Option("until.end", kind="bool"),
-    Option("multiline", kind="bool"),
+    Option("file.uri", doc="a file, or a pattern such as `/data/*.csv`; this or `dir.uri`"),
+    Option("dir.uri", doc="a folder"),
+    Option(
+        "file.settle", kind="int", least=0, doc="how long a file must be unchanged, ms; 1000, or 0 with `until.end`"
+    ),
+    Option(
+        "until.end",
+        kind="bool",
+        doc=(
+            "`true`: what is there at the first look, then the input has ended. `nadi run --until-end` "
+            "sets it. A single file ends anyway"
+        ),
+    ),
+    Option("multiline", kind="bool", doc="`true`: quoted csv fields may contain line ends"),
     # Siddhi's own, as far as a closed file has a choice.
-    Option("mode", choices=("LINE", "TEXT.FULL")),
-    Option("header.present", kind="bool"),
-    Option("tailing", choices=("false",)),
-    Option("action.after.process", choices=("KEEP", "NONE")),
+    Option(
+        "mode",
+        choices=("LINE", "TEXT.FULL"),
+        doc=(
+            "`LINE` (default): a line is a message. `TEXT.FULL`: a file is one message, all events in it are one chunk"
+        ),
+    ),
+    Option(
+        "header.present",
+        kind="bool",
+        doc=(
+            "`true`: the first line of a file is no event; `false` by default. Where it has the names of "
+            "columns, `header` of the csv mapper reads them"
+        ),
+    ),
+    Option("tailing", choices=("false",), doc="`false` only"),
+    Option("action.after.process", choices=("KEEP", "NONE"), doc="`KEEP` or `NONE`: the file stays as it is"),
 )
 
 
@@ -281,10 +303,10 @@ def _messages(
 
 def _location(connector: Connector) -> str:
     where = f"@source of {connector.stream} (file)"
-    given = [connector.options[name] for name in ("file.uri", "dir.uri") if connector.options.get(name)]
-    if len(given) != 1:
-        raise error("OPTION_MISSING", connector.map.span, where=where, name="file.uri' or (one of them) 'dir.uri")
-    path = given[0].removeprefix("file://").removeprefix("file:")
+    option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), connector.map.span)
+    path = text.removeprefix("file://").removeprefix("file:")
+    if "\0" in path:
+        raise error("OPTION_INVALID", connector.place(option), where=where, name=option, value=path, wanted="a path")
     if "://" in path:
         raise error(
             "NOT_SUPPORTED", what=f"{path} in {where}", alternative="copy the files to a local or mounted folder"

@@ -30,7 +30,7 @@ from nadi.io.journalseen import Rules, remember
 from nadi.io.listeners import Limits, Listening
 from nadi.io.namedfiles import check_named
 from nadi.io.natsclient import shared
-from nadi.io.options import Option, integer
+from nadi.io.options import HOURS, Option, integer
 from nadi.io.postserver import PostServer
 from nadi.io.reach import Reached
 from nadi.io.refused import note
@@ -238,19 +238,58 @@ def _reaches(connector: Connector) -> tuple[Reached, ...]:
 
 KIND = SourceKind(
     (
-        Option(LISTENS.option),
-        Option("basic.auth.enabled", kind="bool"),
-        Option("basic.auth.username"),
-        Option("basic.auth.password"),
-        Option("https.keystore.file"),
-        Option("https.keystore.password"),
-        Option("https.cert.password"),  # Siddhi's, of the key in a store of Java's; in PKCS#12 it is that of the store
-        Option("tls.store.type"),
-        Option("socket.idle.timeout", kind="int"),
-        Option("journal.retention.hours", kind="int"),
-        Option("idempotency.hours", kind="int"),
-        Option("idempotency.keys", kind="int"),
-        Option("worker.count", kind="int"),  # Siddhi's; one loop takes all connections here
+        Option(LISTENS.option, doc="where it listens; `http://127.0.0.1:9763/<app>/<stream>`"),
+        Option("basic.auth.enabled", kind="bool", doc="`true`: ask for user and password"),
+        Option("basic.auth.username", doc="the user"),
+        Option(
+            "basic.auth.password", doc="the password; keep it out of the text: `'${PASSWORD}'`, and `--env PASSWORD`"
+        ),
+        Option(
+            "https.keystore.file",
+            doc=(
+                "with `https://…`: a key store in PKCS#12 with the key and its certificates. Without it the "
+                "source shows the certificate of its node"
+            ),
+        ),
+        Option("https.keystore.password", doc="its password; take it from the environment"),
+        Option(
+            "https.cert.password",
+            doc=(
+                "Siddhi's, for a key with a password of its own, which PKCS#12 does not have; nadi takes it "
+                "in place of a missing `https.keystore.password`"
+            ),
+        ),
+        Option("tls.store.type", doc="`PKCS12` only"),
+        Option(
+            "socket.idle.timeout",
+            kind="int",
+            doc=(
+                "how long a connection may say nothing between two requests, ms; 120000. Of the sources of a "
+                "port the longest counts"
+            ),
+        ),
+        Option(
+            "journal.retention.hours",
+            kind="int",
+            least=0,
+            most=HOURS,
+            doc=(
+                "how long the journal keeps what is processed; 24. What [revisions "
+                "need](revisions.md#how-long-inputs-must-keep-messages) stays longer"
+            ),
+        ),
+        Option(
+            "idempotency.hours",
+            kind="int",
+            least=0,
+            most=HOURS,
+            doc=(
+                "how long a [key](#messages-that-are-sent-again) is remembered; 24. With `0` the source does "
+                "not look at keys and producers"
+            ),
+        ),
+        Option("idempotency.keys", kind="int", doc="how many keys are remembered at most; 1000000"),
+        Option("worker.count", kind="int", doc="Siddhi's, without effect: one loop serves all connections"),
     ),
     _open,
     _ingress,

@@ -52,7 +52,7 @@ def _open(connector: Connector, place: Place) -> Log:
 
 
 KIND = SourceKind(
-    (Option("topic", required=True),),
+    (Option("topic", required=True, doc="the topic"),),
     _open,
     identity=("topic",),
     begins=lambda _source: "with what comes after the start",

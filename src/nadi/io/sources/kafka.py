@@ -34,7 +34,7 @@ from nadi.io import kafkaproperties, kafkawatch
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS, WITHIN, Setting, admin_of, name_of, settings, translated
 from nadi.io.kafkalibrary import wanted
-from nadi.io.options import Option, flag
+from nadi.io.options import Option, described, flag
 from nadi.io.registry import SourceKind
 from nadi.io.retention import Retention
 from nadi.io.retry import failed, succeeded
@@ -411,17 +411,27 @@ def _open(connector: Connector, place: Place) -> Log:
 KIND = SourceKind(
     (
         *OPTIONS,
-        Option("topic.list", required=True),
-        Option("group.id"),
-        Option("threading.option", choices=("single.thread", "topic.wise", "partition.wise")),
-        Option("partition.no.list"),
-        Option("topic.offsets.map"),
-        Option("topic.offset.map"),
-        Option("start.position"),
-        Option("seq.enabled", choices=("false",)),
-        Option("enable.offsets.commit", kind="bool"),
-        Option("enable.async.commit", kind="bool"),
-        SHARE,
+        Option("topic.list", required=True, doc="topics, with commas between them"),
+        Option("group.id", doc="`nadi-<app>-<stream>`"),
+        Option(
+            "threading.option",
+            choices=("single.thread", "topic.wise", "partition.wise"),
+            doc="Siddhi's, without effect: partitions are read in parallel",
+        ),
+        Option("partition.no.list", doc="only these partitions"),
+        Option("topic.offsets.map", doc="where a new app begins, by topic: `a=10,b=0`"),
+        Option("topic.offset.map", doc="another name of `topic.offsets.map`"),
+        Option("start.position", doc="where a new app begins: `beginning` (default), `end`, `time:<ms>`"),
+        Option("seq.enabled", choices=("false",), doc="`false` only"),
+        Option("enable.offsets.commit", kind="bool", doc="`false`: commit nothing to the group"),
+        Option("enable.async.commit", kind="bool", doc="Siddhi's, without effect"),
+        *described(
+            (SHARE,),
+            {
+                "share": "`i/n`: every n-th partition from the i-th on; nadi writes it into partial apps of a "
+                "[cluster](distributed.md#how-events-get-in)"
+            },
+        ),
     ),
     _open,
     identity=("topic.list", "partition.no.list"),

@@ -13,7 +13,7 @@ from nadi.io import kafkaproperties
 from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre
 from nadi.io.contract import Connector, Ingress, Log, Place
 from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS
-from nadi.io.options import Option
+from nadi.io.options import Option, described
 from nadi.io.registry import SourceKind
 from nadi.io.sources import centres
 from nadi.io.sources.centre_marks import NAMES
@@ -60,13 +60,20 @@ def _check(connector: Connector, span: Span) -> None:
 
 KIND = SourceKind(
     (
-        *OPTIONS,
+        *described(
+            OPTIONS,
+            {
+                "bootstrap.servers": "one address per centre, with commas between them; several brokers of a centre with `|` between them. "
+                "Keep the order of centres: nadi knows by the place how far it has read each",
+                "is.binary.message": "`true`: messages of Siddhi's sinks begin with four bytes, the length of what says their number",
+            },
+        ),
         *centres.OPTIONS,
-        Option("topic", required=True),
-        Option("partition.no"),
-        Option("group.id"),
-        Option("start.position"),
-        Option("enable.offsets.commit", kind="bool"),
+        Option("topic", required=True, doc="one topic, the same in all centres"),
+        Option("partition.no", doc="the partition; 0"),
+        Option("group.id", doc="as of `kafka`"),
+        Option("start.position", doc="where a new app begins: `beginning` (default), `end`, `time:<ms>`"),
+        Option("enable.offsets.commit", kind="bool", doc="as of `kafka`"),
     ),
     _open,
     _ingress,

@@ -24,7 +24,7 @@ from nadi.io.journal import open_journal
 from nadi.io.journallog import RETENTION_MS, open_journal_log
 from nadi.io.journalmessages import Event
 from nadi.io.mqttclient import OPTIONS, broker, client_id, says_no
-from nadi.io.options import Option, flag, integer
+from nadi.io.options import HOURS, Option, flag, integer
 from nadi.io.registry import SourceKind
 from nadi.io.retry import Policy, failed, succeeded
 from nadi.io.sources.properties import transport_names
@@ -202,7 +202,7 @@ def _check(connector: Connector, span: Span) -> None:
 
 
 KIND = SourceKind(
-    (*OPTIONS, Option("journal.retention.hours", kind="int")),
+    (*OPTIONS, Option("journal.retention.hours", kind="int", least=0, most=HOURS, doc="as of `http`")),
     _open,
     _ingress,
     begins=lambda _source: "with the first message that it takes",

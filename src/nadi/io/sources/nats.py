@@ -18,6 +18,7 @@ import numpy.typing as npt
 from nats.aio.client import Client as Connection
 
 from nadi.errors import Span, error
+from nadi.io.addresses import NATS, check_addresses, invalid_subject, wrong_filter
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, find_stream, stream_config, token
 from nadi.io.natsclient import NatsClient, shared
@@ -39,15 +40,15 @@ BUSY_LOOKS = 40
 DEFAULT_URL = "nats://localhost:4222"
 
 CONNECTION_OPTIONS = (
-    Option("destination"),
-    Option("subject"),
-    Option("bootstrap.servers"),
-    Option("url"),
-    Option("username"),
-    Option("password"),
-    Option("client.id"),
-    Option("cluster.id"),
-    Option("server.id"),
+    Option("destination", doc="the subject; required"),
+    Option("subject", doc="another name of `destination`"),
+    Option("bootstrap.servers", doc="`nats://localhost:4222`; several with commas between them"),
+    Option("url", doc="another name of `bootstrap.servers`"),
+    Option("username", doc="for the connection"),
+    Option("password", doc="for the connection"),
+    Option("client.id", doc="Siddhi's, without effect"),
+    Option("cluster.id", doc="Siddhi's, without effect"),
+    Option("server.id", doc="Siddhi's, without effect"),
 )
 
 
@@ -184,6 +185,20 @@ def destination(where: str, options: Mapping[str, str]) -> str:
     return found
 
 
+def checked_filter(where: str, options: Mapping[str, str], span: Span) -> str:
+    """The subject that a source reads. Errors: OPTION_MISSING, OPTION_INVALID."""
+    subject = destination(where, options)
+    if wrong := wrong_filter(subject):
+        raise invalid_subject(where, subject, wrong, span)
+    return subject
+
+
+def checked_servers(where: str, connector: Connector, span: Span) -> None:
+    """Errors: OPTION_INVALID, where the servers of a source or sink can be none."""
+    for name in ("bootstrap.servers", "url"):
+        check_addresses(connector, where, name, NATS, span)
+
+
 def client_of(options: Mapping[str, str]) -> NatsClient:
     """The connection that the options name; it is shared by the process."""
     url = options.get("bootstrap.servers") or options.get("url") or DEFAULT_URL
@@ -216,7 +231,8 @@ def _open(connector: Connector, place: Place) -> Log:
 
 def _check(connector: Connector, span: Span) -> None:
     where = f"@source of {connector.stream} (nats)"
-    destination(where, connector.options)
+    checked_servers(where, connector, span)
+    checked_filter(where, connector.options, span)
     start_position(where, connector.options)
     share_of(where, connector.options, span)
 
@@ -224,10 +240,10 @@ def _check(connector: Connector, span: Span) -> None:
 KIND = SourceKind(
     (
         *CONNECTION_OPTIONS,
-        Option("queue.group.name"),
-        Option("durable.name"),
-        Option("subscription.sequence"),
-        Option("start.position"),
+        Option("queue.group.name", doc="Siddhi's, without effect"),
+        Option("durable.name", doc="Siddhi's, without effect: the app keeps its own position"),
+        Option("subscription.sequence", doc="Siddhi's, without effect: the app keeps its own position"),
+        Option("start.position", doc="where a new app begins: `beginning` (default), `end`, a sequence, `time:<ms>`"),
         SHARE,
     ),
     _open,

@@ -15,7 +15,7 @@ from nadi.io.options import Option
 from nadi.io.registry import SourceKind
 from nadi.io.sources import centres
 from nadi.io.sources.centre_marks import NAMES
-from nadi.io.sources.nats import StreamLog, client_of, destination, start_position
+from nadi.io.sources.nats import StreamLog, checked_filter, checked_servers, client_of, destination, start_position
 from nadi.io.sources.properties import transport_names
 
 
@@ -43,20 +43,21 @@ def _open(connector: Connector, place: Place) -> Log:
 
 def _check(connector: Connector, span: Span) -> None:
     addresses(connector, span)
-    destination(_where(connector), connector.options)
+    checked_servers(_where(connector), connector, span)
+    checked_filter(_where(connector), connector.options, span)
     start_position(_where(connector), connector.options)
 
 
 KIND = SourceKind(
     (
         *centres.OPTIONS,
-        Option("bootstrap.servers", required=True),
-        Option("destination"),
-        Option("subject"),
-        Option("username"),
-        Option("password"),
-        Option("start.position"),
-        Option("is.binary.message", kind="bool"),
+        Option("bootstrap.servers", required=True, doc="one address per centre, as of `kafkaMultiDC`"),
+        Option("destination", doc="the subject; required"),
+        Option("subject", doc="another name of `destination`"),
+        Option("username", doc="for the connections"),
+        Option("password", doc="for the connections"),
+        Option("start.position", doc="as of `nats`"),
+        Option("is.binary.message", kind="bool", doc="as of `kafkaMultiDC`"),
     ),
     _open,
     _ingress,

@@ -1,0 +1,104 @@
+"""Addresses of brokers, and subjects of NATS, as options name them: whether they can be ones. Asks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from nadi.errors import NOWHERE, NadiError, Span, error
+from nadi.io.contract import Connector
+
+NATS, KAFKA = ("nats", "tls"), ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+LONGEST_SUBJECT = 2_048  # bytes; a line of the protocol has 4,096
+
+
+def check_addresses(connector: Connector, where: str, name: str, schemes: Sequence[str], span: Span = NOWHERE) -> None:
+    """Whether an option that is there has addresses with commas between them; in a type of several centres, `|` stands between those of one.
+
+    Errors: OPTION_INVALID, with its place.
+    """
+    text = connector.options.get(name)
+    inner = "|" if connector.type.endswith("multidc") else ","
+    if text and any(not is_address(each, schemes) for each in text.replace(inner, ",").split(",")):
+        wanted = f"host:port or {schemes[0]}://host:port; several with commas between them"
+        raise error(
+            "OPTION_INVALID", connector.place(name) or span, where=where, name=name, value=_safe(text), wanted=wanted
+        )
+
+
+def is_address(text: str, schemes: Sequence[str]) -> bool:
+    """Whether a text is `host`, `host:port`, or one of these with a scheme before it.
+
+    >>> [is_address(a, NATS) for a in ("localhost:4222", "nats://[::1]:4222", "http://localhost", "a b", "host:99999", "")]
+    [True, True, False, False, False, False]
+    """
+    given = text.strip()
+    try:
+        parts = urlsplit(given if "://" in given else f"{schemes[0]}://{given}")
+        host, _port = parts.hostname, parts.port
+    except ValueError:  # no port, or no address in [brackets]
+        return False
+    return parts.scheme in schemes and bool(host) and all(c.isprintable() and not c.isspace() for c in given)
+
+
+def _safe(text: str) -> str:
+    """Addresses without what may be a user and a password.
+
+    >>> _safe("nats://me:secret@host:x")
+    'nats://…@host:x'
+    """
+    return ",".join(
+        f"{each.partition('://')[0]}://…@{each.rpartition('@')[2]}" if "@" in each else each for each in text.split(",")
+    )
+
+
+def wrong_subject(subject: str) -> str:
+    """Why nothing can be published to a subject, "" where it can.
+
+    >>> wrong_subject("plant.hot.m1"), wrong_subject("plant..m1")
+    ('', "'plant..m1' is no subject: a part of it is empty")
+    >>> wrong_subject("$JS.API.STREAM.PURGE.Orders")
+    "'$JS.API.STREAM.PURGE.Orders' is no subject for events: the server has it for itself"
+    """
+    return _misformed(subject) or _for_many(subject)
+
+
+def wrong_filter(subject: str) -> str:
+    """Why nothing can be read from a subject, "" where it can: `*` stands for a part, `>` for all that follow.
+
+    >>> wrong_filter("plant.*.>"), wrong_filter("plant.>.m1")
+    ('', "'plant.>.m1' is no subject to read: '>' stands for all that follow, at the end")
+    """
+    if found := _misformed(subject):
+        return found
+    if ">" in subject.split(".")[:-1]:
+        return f"{_shown(subject)} is no subject to read: '>' stands for all that follow, at the end"
+    return ""
+
+
+def _misformed(subject: str) -> str:
+    if len(subject.encode(errors="replace")) > LONGEST_SUBJECT:
+        return f"{_shown(subject)}… is no subject: it is longer than {LONGEST_SUBJECT} bytes"
+    if any(c.isspace() or not c.isprintable() for c in subject):
+        return f"{_shown(subject)} is no subject: there is white space or a control character in it"
+    parts = subject.split(".")
+    if "" in parts:
+        return f"{_shown(subject)} is no subject: a part of it is empty"
+    if subject.startswith("$") or parts[0] == "_INBOX":
+        return f"{_shown(subject)} is no subject for events: the server has it for itself"
+    return ""
+
+
+def _for_many(subject: str) -> str:
+    if {"*", ">"}.isdisjoint(subject.split(".")):
+        return ""
+    return f"{_shown(subject)} is no subject to publish to: '*' and '>' stand for many"
+
+
+def _shown(subject: str) -> str:
+    return f"'{subject[:80]}'"
+
+
+def invalid_subject(where: str, subject: str, reason: str, span: Span) -> NadiError:
+    """OPTION_INVALID, for the option that names a subject."""
+    return error("OPTION_INVALID", span, where=where, name="destination", value=subject, wanted=f"a subject ({reason})")
