@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -127,6 +129,62 @@ def test_databases_are_on_the_servers_that_the_operator_names(home: Path):
     assert said("jdbc:postgresql://db/x", "db:5432") == said("mysql://db:1/x", "db:1") == ""
     assert said("jdbc:postgresql://db:1/x", "db:5432") == "DATABASE_NOT_ALLOWED"
     assert said("jdbc:postgresql:///x", "db") == said("postgresql://db,evil/x", "db") == "DATABASE_NOT_ALLOWED"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "options", "server"),
+    [
+        ("sink", "http", {"publisher.url": "https://ada:secret@HOST/in"}, "host:443"),
+        ("sink", "http", {"publisher.url": "http://host:81/in/{{name}}"}, "host:81"),
+        ("source", "mqtt", {"url": "tcp://host", "topic": "t"}, "host:1883"),
+        ("sink", "mqtt", {"url": "ssl://[::1]", "topic": "t"}, "[::1]:8883"),
+        ("source", "nats", {"destination": "s", "url": "host"}, "host:4222"),
+        (
+            "sink",
+            "nats",
+            {"destination": "s", "bootstrap.servers": "tls://me:secret@host:1?authority=/c.pem"},
+            "host:1",
+        ),
+        (
+            "source",
+            "natsmultidc",
+            {"destination": "s", "bootstrap.servers": "nats://host:1?replicas=3,host:2"},
+            "host:2",
+        ),
+        ("source", "kafka", {"topic.list": "t", "group.id": "g", "bootstrap.servers": "host"}, "host:9092"),
+        ("sink", "kafka", {"topic": "t", "bootstrap.servers": "other:1, SSL://Host:2"}, "host:2"),
+        ("sink", "kafkamultidc", {"topic": "t", "bootstrap.servers": "other:1|host:2,other:3"}, "host:2"),
+    ],
+)
+def test_servers_of_messages_and_http_are_those_that_the_operator_names(
+    kind: str, name: str, options: dict[str, str], server: str
+):
+    made, others = connector(name, options), "other,host:65000,host:1" if server != "host:1" else "other"
+    assert refusal(Reach(), kind, made) == ""
+    assert refusal(Reach.of(hosts=others), kind, made) == "HOST_NOT_ALLOWED"
+    assert refusal(Reach.of(hosts=f"{others}, {server.upper()}, a:1"), kind, made) in ("", "PATH_NOT_ALLOWED")
+    with pytest.raises(NadiError) as told:
+        check_reach(made, kind, Reach.of(hosts=others))
+    assert server in str(told.value)
+    assert "secret" not in str(told.value)
+
+
+def test_an_address_that_cannot_be_read_is_none_that_an_operator_has_named():
+    made = connector("kafka", {"topic": "t", "bootstrap.servers": "host:1/../x y"})
+    assert refusal(Reach.of(hosts="host:1"), "sink", made) == "HOST_NOT_ALLOWED"
+
+
+def test_an_event_that_names_another_server_is_refused_and_nobody_is_asked(tmp_path: Path):
+    options = {"publisher.url": "{{name}}", "on.error": "LOG"}
+    place = Place("App", tmp_path, reach=Reach.of(hosts="allowed"))
+    sink = open_sink(connector("http", options), place)
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+        server.settimeout(0.05)
+        receipt = sink.write(delivery(0, [f"http://127.0.0.1:{server.getsockname()[1]}/in"]))
+        with pytest.raises(TimeoutError):
+            server.accept()
+    sink.close()
+    assert "may not reach 127.0.0.1" in str(receipt)
 
 
 def test_a_refusal_stands_at_the_option(home: Path):

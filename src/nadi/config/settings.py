@@ -146,6 +146,12 @@ class Settings:
         "the servers of databases that sinks, stores and simulations may connect to, with commas: `host` or `host:port`",
         otherwise="any",
     )
+    connector_hosts: str = _setting(
+        "",
+        "the servers that sources and sinks of http, MQTT, Kafka and NATS may connect to, with commas: `host` or `host:port`. Others that a broker names as "
+        "its own are reached, too",
+        otherwise="any",
+    )
     properties: Mapping[str, str] = field(
         default_factory=dict,
         metadata={

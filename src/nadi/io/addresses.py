@@ -7,8 +7,11 @@ from urllib.parse import urlsplit
 
 from nadi.errors import NOWHERE, NadiError, Span, error
 from nadi.io.contract import Connector
+from nadi.io.reach import Reached
 
 NATS, KAFKA = ("nats", "tls"), ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+UNREADABLE = "?"
+"""Stands for a server whose address is none: it is on no list of servers."""
 LONGEST_SUBJECT = 2_048  # bytes; a line of the protocol has 4,096
 
 
@@ -39,6 +42,28 @@ def is_address(text: str, schemes: Sequence[str]) -> bool:
     except ValueError:  # no port, or no address in [brackets]
         return False
     return parts.scheme in schemes and bool(host) and all(c.isprintable() and not c.isspace() for c in given)
+
+
+def servers(name: str, text: str, schemes: Sequence[str], port: int) -> tuple[Reached, ...]:
+    """The servers that an option `name` has, whatever separates them; one without a port has that one.
+
+    >>> [one.host for one in servers("bootstrap.servers", "a:1,SSL://B|[::1]:3", KAFKA, 9092)]
+    ['a:1', 'b:9092', '[::1]:3']
+    """
+    given = filter(None, (part.strip() for part in text.replace("|", ",").split(",")))
+    return tuple(Reached(name, host=_server_of(each, schemes, port)) for each in given)
+
+
+def _server_of(address: str, schemes: Sequence[str], port: int) -> str:
+    if not is_address(address, schemes):
+        return UNREADABLE
+    parts = urlsplit(address if "://" in address else f"{schemes[0]}://{address}")
+    return server(parts.hostname or "", parts.port or port)
+
+
+def server(host: str, port: int) -> str:
+    """host:port, in lower case, an address of IPv6 in brackets."""
+    return f"[{host}]:{port}".lower() if ":" in host else f"{host}:{port}".lower()
 
 
 def _safe(text: str) -> str:

@@ -12,7 +12,7 @@ def reached(address: Address, option: str) -> tuple[Reached, ...]:
     """What is reached with the address that an option names. Errors: DATABASE_UNKNOWN.
 
     >>> reached(Address("jdbc:mysql://DB/orders"), "url")
-    (Reached(option='url', path='', named='', trusted='', server='db:3306'),)
+    (Reached(option='url', path='', named='', trusted='', server='db:3306', host=''),)
     >>> [one.path for one in reached(Address("sqlite:////n/a.db?replica=/n/sync"), "url")]
     ['/n/a.db', '/n/sync']
     """

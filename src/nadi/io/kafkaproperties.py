@@ -8,7 +8,7 @@ one is refused. A file is read only in the folder that the node's operator names
 from __future__ import annotations
 
 from nadi.errors import NOWHERE, Span, did_you_mean, error
-from nadi.io.addresses import KAFKA, check_addresses
+from nadi.io.addresses import KAFKA, check_addresses, servers
 from nadi.io.contract import Connector
 from nadi.io.namedfiles import check_named
 from nadi.io.reach import Reached
@@ -126,6 +126,7 @@ SECURITY = frozenset(
         "ssl.sigalgs.list",
     ]
 )
+PORT = 9092
 FILES = frozenset(
     [
         "https.ca.location",
@@ -179,7 +180,12 @@ def check(connector: Connector, span: Span) -> None:
 
 
 def reaches(connector: Connector) -> tuple[Reached, ...]:
-    """The files that are named (`probe`: where OpenSSL looks for certificates). Errors: those of `given`."""
+    """The brokers, and the files that are named (`probe`: where OpenSSL looks for certificates). Errors: those of `given`."""
+    name = "bootstrap.servers"
+    return (*_files(connector), *servers(name, connector.options.get(name, ""), KAFKA, PORT))
+
+
+def _files(connector: Connector) -> tuple[Reached, ...]:
     return tuple(
         Reached(name, named=value)
         for name, value in given(connector).items()
@@ -189,7 +195,7 @@ def reaches(connector: Connector) -> tuple[Reached, ...]:
 
 def check_files(connector: Connector, folder: str) -> None:
     """Every file that is named stands in the operator's folder ("": there is none), links followed. Errors: FILE_NOT_ALLOWED, those of `given`."""
-    for one in reaches(connector):
+    for one in _files(connector):
         check_named(_where(connector), one.option, one.named, folder)
 
 

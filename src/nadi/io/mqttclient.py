@@ -15,8 +15,10 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from nadi.errors import NOWHERE, Span, error
+from nadi.io.addresses import server
 from nadi.io.contract import Connector, Place
 from nadi.io.options import Option, integer
+from nadi.io.reach import Reached
 
 SECURE = {"ssl": True, "mqtts": True, "tcp": False, "mqtt": False}
 PORTS = {True: 8883, False: 1883}
@@ -130,6 +132,14 @@ def broker(connector: Connector, span: Span = NOWHERE) -> Broker:
         options.get("username", ""),
         options.get("password", ""),
     )
+
+
+def reaches(connector: Connector) -> tuple[Reached, ...]:
+    """The broker; none where it is not said. Errors: OPTION_INVALID."""
+    if not connector.options.get("url"):
+        return ()
+    found = broker(connector)
+    return (Reached("url", host=server(found.host, found.port)),)
 
 
 def client_id(connector: Connector, place: Place, of: str) -> str:

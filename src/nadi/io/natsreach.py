@@ -1,9 +1,10 @@
-"""What the URL of a NATS server names on this machine: certificates and keys, the identity of a node's own server, the socket of an event sync."""
+"""What the URL of a NATS server names: the server, certificates and keys, the identity of a node's own server, the socket of an event sync."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from nadi.io.addresses import NATS, servers
 from nadi.io.contract import Connector
 from nadi.io.natsidentity import parted
 from nadi.io.natstrust import trust_of
@@ -11,16 +12,26 @@ from nadi.io.reach import Reached
 from nadi.replica.address import replica_of
 
 OPTIONS = ("bootstrap.servers", "url")
+PORT = 4222
 
 
 def reaches(connector: Connector) -> tuple[Reached, ...]:
     """Of a connector with one server, or one cluster of them. Errors: INVALID_SETTING."""
-    return tuple(one for name in OPTIONS for one in _of(name, [connector.options.get(name, "")], trusted=True))
+    return _reached(connector, lambda text: [text])
 
 
 def reaches_of_centres(connector: Connector) -> tuple[Reached, ...]:
     """Likewise of one with a server in each centre."""
-    return tuple(one for name in OPTIONS for one in _of(name, connector.options.get(name, "").split(","), trusted=True))
+    return _reached(connector, lambda text: text.split(","))
+
+
+def _reached(connector: Connector, urls: Callable[[str], Sequence[str]]) -> tuple[Reached, ...]:
+    found: list[Reached] = []
+    for name in OPTIONS:
+        text = connector.options.get(name, "")
+        found += _of(name, urls(text), trusted=True)
+        found += (one for url in urls(text) for one in servers(name, url.partition("?")[0], NATS, PORT))
+    return tuple(found)
 
 
 def reaches_of_channel(connector: Connector) -> tuple[Reached, ...]:

@@ -1,4 +1,4 @@
-"""What connectors of a node's apps may reach outside: folders, certificates and keys, databases. The node's operator says it, and no app.
+"""What connectors of a node's apps may reach outside: folders, certificates and keys, databases, other servers. The node's operator says it, and no app.
 
 >>> Reach.of(folders="/srv/in,/srv/out").refused("/srv/in/a.csv"), Reach.of(folders="/srv/in").refused("/etc/passwd")
 ('', 'it is in none of the folders of nadi.connector.folders')
@@ -29,14 +29,15 @@ OWN_FOLDER_OF_APPS = "files"
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Something outside that an option of a connector names: a file or folder (`path`), a certificate or key (`named`), or a database (`server`, as
-    host:port). `trusted` is a certificate or key that a URL names."""
+    """Something outside that an option of a connector names: a file or folder (`path`), a certificate or key (`named`), a database (`server`, as
+    host:port), or another server (`host`, likewise). `trusted` is a certificate or key that a URL names."""
 
     option: str
     path: str = ""
     named: str = ""
     trusted: str = ""
     server: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class Reach:
     """See the module's text. All paths are absolute, without links.
 
     `bounded`: apps reach `folders` only; else any folder. `closed` are files and folders that are closed whatever `folders` says, `home` is closed but for
-    those of the `folders` that are in it. `files` is the folder of certificates and keys ("": there is none), `databases` are the servers of databases, host or
-    host:port (none: any).
+    those of the `folders` that are in it. `files` is the folder of certificates and keys ("": there is none), `databases` are the servers of databases, `hosts`
+    those of http, MQTT, Kafka and NATS, host or host:port (none: any).
     """
 
     bounded: bool = False
@@ -54,6 +55,7 @@ class Reach:
     home: str = ""
     files: str = ""
     databases: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -63,8 +65,10 @@ class Reach:
         files: str = "",
         home: Path | None = None,
         closed: Sequence[Path] = (),
+        hosts: str = "",
     ) -> Reach:
-        """What settings say; `folders` and `databases` have commas. A worker's `home` closes itself, and bounds its apps also where no folder is named."""
+        """What settings say; `folders`, `databases` and `hosts` have commas. A worker's `home` closes itself, and bounds its apps where no folder
+        is named, too."""
         named = [part.strip() for part in folders.split(",") if part.strip()]
         if not named and home is not None:
             named = [OWN_FOLDER_OF_APPS]
@@ -74,7 +78,8 @@ class Reach:
             tuple(dict.fromkeys(os.path.realpath(path) for path in closed)),
             os.path.realpath(home) if home is not None else "",
             os.path.realpath(files) if files else "",
-            tuple(part.strip().lower() for part in databases.split(",") if part.strip()),
+            _servers(databases),
+            _servers(hosts),
         )
 
     def refused(self, path: str) -> str:
@@ -91,15 +96,18 @@ class Reach:
         return ""
 
     def check(self, where: str, reached: Reached) -> None:
-        """Whether apps may reach it; `where` names the connector. Errors: PATH_NOT_ALLOWED, FILE_NOT_ALLOWED, DATABASE_NOT_ALLOWED."""
+        """Whether apps may reach it; `where` names the connector. Errors: PATH_NOT_ALLOWED, FILE_NOT_ALLOWED, DATABASE_NOT_ALLOWED,
+        HOST_NOT_ALLOWED."""
         if reached.path:
             self.check_path(where, reached.option, reached.path)
         if reached.named:
             check_named(where, reached.option, reached.named, self.files)
         if reached.trusted and not (self.files and _inside(os.path.realpath(reached.trusted), self.files)):
             self.check_path(where, reached.option, reached.trusted)
-        if reached.server and not self._has_server(reached.server):
+        if reached.server and not _among(self.databases, reached.server):
             raise error("DATABASE_NOT_ALLOWED", where=where, name=reached.option, server=reached.server)
+        if reached.host and not self.has_host(reached.host):
+            raise error("HOST_NOT_ALLOWED", where=where, name=reached.option, server=reached.host)
 
     def check_path(self, where: str, name: str, path: str) -> None:
         """Whether apps may reach a file or folder. Errors: PATH_NOT_ALLOWED."""
@@ -107,9 +115,22 @@ class Reach:
         if reason:
             raise error("PATH_NOT_ALLOWED", where=where, name=name, path=path, reason=reason)
 
-    def _has_server(self, server: str) -> bool:
-        host = server.lower().rpartition(":")[0]
-        return not self.databases or server.lower() in self.databases or host in self.databases
+    def has_host(self, server: str) -> bool:
+        """Whether apps may connect to a server, host:port, that is no database.
+
+        >>> Reach.of(hosts="broker,[::1]:80").has_host("Broker:4222"), Reach.of(hosts="broker:4222").has_host("broker:1883")
+        (True, False)
+        """
+        return _among(self.hosts, server)
+
+
+def _servers(listed: str) -> tuple[str, ...]:
+    return tuple(part.strip().lower() for part in listed.split(",") if part.strip())
+
+
+def _among(allowed: Sequence[str], server: str) -> bool:
+    """Whether a server (host:port) is one of those that are allowed, host or host:port; where there are none, any is."""
+    return not allowed or server.lower() in allowed or server.lower().rpartition(":")[0] in allowed
 
 
 def local_file(url: str) -> str:

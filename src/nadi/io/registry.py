@@ -204,7 +204,7 @@ def open_sink(connector: Connector, place: Place) -> Sink:
 def check_reach(connector: Connector, kind: str, reach: Reach) -> None:
     """Whether a connector of one kind ("source" or "sink") names nothing outside that it may not reach; types that are not known here name nothing.
 
-    Errors: PATH_NOT_ALLOWED, FILE_NOT_ALLOWED, DATABASE_NOT_ALLOWED, with their places in the text.
+    Errors: PATH_NOT_ALLOWED, FILE_NOT_ALLOWED, DATABASE_NOT_ALLOWED, HOST_NOT_ALLOWED, with their places in the text.
     """
     if kind == "source" and connector.type in SOURCES:
         _check_reached(connector, kind, source_kind(connector.type).reaches(connector), reach)

@@ -150,6 +150,7 @@ class NodeOptions:
             own.connector_files,
             self.home,
             (*([self.state] if self.home or own.connector_folders else []), *kept, *self.closed),
+            own.connector_hosts,
         )
 
     @property

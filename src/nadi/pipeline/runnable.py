@@ -24,7 +24,7 @@ from nadi.plan import bind_as_far
 from nadi.plan.nodes import App
 
 KINDS = ("source", "sink")
-BEYOND_REACH = ("PATH_NOT_ALLOWED", "FILE_NOT_ALLOWED", "DATABASE_NOT_ALLOWED")
+BEYOND_REACH = ("PATH_NOT_ALLOWED", "FILE_NOT_ALLOWED", "DATABASE_NOT_ALLOWED", "HOST_NOT_ALLOWED")
 
 
 def runnable(
@@ -34,7 +34,7 @@ def runnable(
     (None: nobody knows).
 
     Errors: those of the text, its connectors, its scripts and stores, with their places; NOT_SUPPORTED where columns are asked for and cannot be;
-    PATH_NOT_ALLOWED, FILE_NOT_ALLOWED, DATABASE_NOT_ALLOWED.
+    those of BEYOND_REACH.
     """
     try:
         app = text.planned(engine)

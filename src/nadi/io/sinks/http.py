@@ -29,6 +29,7 @@ from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.authorities import authorities
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.options import Option
+from nadi.io.reach import Reached
 from nadi.io.registry import SinkKind, map_type, mapper_kind
 from nadi.io.retry import Policy, failed, short, succeeded
 from nadi.io.sinks import httphosts, httptarget
@@ -142,6 +143,8 @@ class HttpSink:
         written = {name.encode(): value.encode() for name, value in {**self._target.headers, **about}.items()}
         try:
             checked = httptarget.checked_url(url)
+            if not self._place.reach.has_host(reached := httptarget.server_of(checked)):
+                raise Unusable(f"apps of this node may not reach {reached}")
             if self._target.url.safe:
                 httptarget.check_folder(url)
             return self._client.build_request(
@@ -209,6 +212,17 @@ def _no_such_host(reason: BaseException | None) -> bool:
     return reason is not None and reason.errno == socket.EAI_NONAME
 
 
+def _reaches(connector: Connector) -> tuple[Reached, ...]:
+    """The receiver, unless rows choose it: then each request is looked at. Errors: OPTION_INVALID."""
+    target = url_template(connector, connector.options["publisher.url"])
+    texts = target.option.template.texts
+    return (
+        ()
+        if target.chooses_host
+        else (Reached("publisher.url", host=httptarget.server_of(httptarget.checked_url("x".join(texts)))),)
+    )
+
+
 def _open(connector: Connector, place: Place) -> Sink:
     httptarget.check(connector)
     options = connector.options
@@ -239,6 +253,7 @@ KIND = SinkKind(
     ),
     _open,
     check=httptarget.check,
+    reaches=_reaches,
     traits=SinkTraits(
         guarantee=AT_LEAST_ONCE,
         why="the receiver gets the number of every row and can drop what it has seen",

@@ -17,6 +17,7 @@ import httpx
 import pyarrow as pa
 
 from nadi.errors import NOWHERE, Span, error
+from nadi.io.addresses import server
 from nadi.io.contract import Connector, Delivery
 from nadi.io.mappers.columns import as_text
 from nadi.io.sinks.numbers import TextOption, text_option
@@ -101,6 +102,15 @@ def checked_url(text: str) -> httpx.URL:
     if url.port is not None and url.port not in _PORTS:
         raise Unusable(f"not a URL: there is no port {url.port}")
     return url
+
+
+def server_of(url: httpx.URL) -> str:
+    """host:port of a URL that was checked.
+
+    >>> server_of(checked_url("HTTPS://Shop/a")), server_of(checked_url("http://shop:81"))
+    ('shop:443', 'shop:81')
+    """
+    return server(url.host, url.port or (443 if url.scheme == "https" else 80))
 
 
 def check_folder(text: str) -> None:

@@ -17,7 +17,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from nadi.errors import NadiError, Span, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
-from nadi.io.mqttclient import OPTIONS, broker, client_id, says_no, user_properties
+from nadi.io.mqttclient import OPTIONS, broker, client_id, reaches, says_no, user_properties
 from nadi.io.options import Option, described, flag, integer
 from nadi.io.registry import SinkKind
 from nadi.io.retry import Gate, Policy
@@ -206,6 +206,7 @@ KIND = SinkKind(
     ),
     _open,
     check=_check,
+    reaches=reaches,
     traits=SinkTraits(
         guarantee=AT_LEAST_ONCE,
         why="with MQTT 5 the receiver gets the number of every row and can drop what it has seen",

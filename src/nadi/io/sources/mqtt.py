@@ -23,7 +23,7 @@ from nadi.io.contract import Connector, Ingress, Log, Place
 from nadi.io.journal import open_journal
 from nadi.io.journallog import RETENTION_MS, open_journal_log
 from nadi.io.journalmessages import Event
-from nadi.io.mqttclient import OPTIONS, broker, client_id, says_no
+from nadi.io.mqttclient import OPTIONS, broker, client_id, reaches, says_no
 from nadi.io.options import HOURS, Option, flag, integer
 from nadi.io.registry import SourceKind
 from nadi.io.retry import Policy, failed, succeeded
@@ -207,6 +207,7 @@ KIND = SourceKind(
     _ingress,
     begins=lambda _source: "with the first message that it takes",
     check=_check,
+    reaches=reaches,
     traits=SourceTraits(
         endless=True,
         divided=Divided.WHOLE,
