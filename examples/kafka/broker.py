@@ -33,10 +33,11 @@ PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners={protocol}://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={protocol}://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
+inter.broker.listener.name={protocol}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,{protocol}:{protocol}
 log.dirs={data}
 num.partitions=1
 offsets.topic.replication.factor=1
@@ -45,6 +46,13 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=4
 group.initial.rebalance.delay.ms=0
+"""
+TLS = """\
+ssl.keystore.type=PEM
+ssl.keystore.location={store}
+ssl.truststore.type=PEM
+ssl.truststore.location={authority}
+ssl.client.auth=required
 """
 QUICK = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """Options of Java for a broker that is there in seconds and small; one that has much to do is faster with Java's own compiler."""
@@ -92,7 +100,16 @@ def classpath() -> str:
     return kept.read_text()
 
 
-def start(folder: Path, port: int = 0, java_options: Sequence[str] = QUICK) -> Broker:
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """Files in PEM of a broker that speaks TLS, and of the authority that has signed those of its clients."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+
+def start(folder: Path, port: int = 0, java_options: Sequence[str] = QUICK, tls: Certificates | None = None) -> Broker:
     """Start a broker with its data in `folder` and wait until it answers; it ends with this process. Errors: NotPossible, NotStarted."""
     home = os.environ.get("JAVA_HOME")
     java = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
@@ -105,7 +122,14 @@ def start(folder: Path, port: int = 0, java_options: Sequence[str] = QUICK) -> B
     while (controller := free_port()) == port:
         continue
     config, log = folder / "server.properties", folder / "broker.log"
-    config.write_text(PROPERTIES.format(port=port, controller=controller, data=folder / "data"))
+    protocol = "PLAINTEXT" if tls is None else "SSL"
+    properties = PROPERTIES.format(protocol=protocol, port=port, controller=controller, data=folder / "data")
+    if tls is not None:
+        store = folder / "broker.pem"
+        store.touch(mode=0o600)
+        store.write_text(tls.key.read_text() + tls.certificate.read_text())
+        properties += TLS.format(store=store, authority=tls.authority)
+    config.write_text(properties)
     if not (folder / "data" / "meta.properties").exists():
         tool = [java, "-cp", jars, "kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(config)]
         done = subprocess.run(tool, capture_output=True, text=True, check=False)

@@ -122,17 +122,20 @@ def test_an_entrance_may_be_left_out():
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("key", "url", "told"),
     [
-        ("nats://127.0.0.1:4222,nats://localhost:4222", False),
-        ("tls://far:4222,tls://off:4222?authority=/a.pem", False),
-        ("tls://far:4222,nats://off:4222", True),
-        ("off:4222", True),
+        ("natsServerUrl", "nats://127.0.0.1:4222,nats://localhost:4222", False),
+        ("natsServerUrl", "tls://far:4222,tls://off:4222?authority=/a.pem", False),
+        ("natsServerUrl", "tls://far:4222,nats://off:4222", True),
+        ("natsServerUrl", "off:4222", True),
+        ("bootstrapURLs", "localhost:9092", False),
+        ("bootstrapURLs", "SSL://far:9093,ssl://off:9093?authority=/a.pem", False),
+        ("bootstrapURLs", "ssl://far:9093,off:9092", True),
     ],
 )
-def test_channels_that_lie_elsewhere_without_tls_are_a_notice(url: str, told: bool):
-    found = deployment_of({"deployment.config": {"type": "distributed", "natsServerUrl": url}}).notices
-    assert any("natsServerUrl" in notice and "to off in the clear" in notice for notice in found) == told
+def test_channels_that_lie_elsewhere_without_tls_are_a_notice(key: str, url: str, told: bool):
+    found = deployment_of({"deployment.config": {"type": "distributed", key: url}}).notices
+    assert any(key in notice and "to off in the clear" in notice for notice in found) == told
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,10 @@ def test_a_manager_that_is_stopped_gives_the_leadership_back_and_ends_cleanly(tm
         (("type: distributed", "type: ha"), "deployment.config.type"),
         (("natsServerUrl", "natsServer"), "deployment.config.natsServerUrl"),
         (("nats://127", "nats://u:p@127"), "deployment.config.natsServerUrl"),
+        (
+            ('natsServerUrl: "nats://127.0.0.1:1"', 'bootstrapURLs: "ssl://h:1?authorty=/a"'),
+            "deployment.config.bootstrapURLs",
+        ),
         (("datasource: SP_MGT_DB, heart", "datasource: OTHER, heart"), "cluster.config.strategyConfig.datasource"),
     ],
 )

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from eventually import alive, eventually
 from sample import connector, delivery
 
-from nadi.errors import NadiError
+from nadi.errors import NOWHERE, NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io import kafkalibrary
 from nadi.io.contract import Place
@@ -36,6 +36,20 @@ def test_wrong_options_of_a_source_are_refused(name: str, value: str) -> None:
     with pytest.raises(NadiError) as failure:
         open_log(connector("kafka", options), Place("App", Path("/nowhere")))
     assert failure.value.condition == "OPTION_INVALID"
+
+
+def test_a_list_of_brokers_names_certificates_and_nothing_else() -> None:
+    servers = "ssl://a:1,ssl://b:1?authority=/n/a.pem&certificate=/n/b.pem&key=/n/b.key"
+    assert settings(connector("kafka", {"bootstrap.servers": servers}), {}).items() >= {
+        ("bootstrap.servers", "ssl://a:1,ssl://b:1"),
+        ("security.protocol", "ssl"),
+        ("ssl.ca.location", "/n/a.pem"),
+        ("ssl.certificate.location", "/n/b.pem"),
+        ("ssl.key.location", "/n/b.key"),
+    }
+    wrong = connector("kafka", {"topic": "t", "bootstrap.servers": "ssl://a:1?authorty=/n/a.pem"})
+    with pytest.raises(NadiError, match=r"authorty.*authority, certificate, key"):
+        sink_kind("kafka").check(wrong, NOWHERE)
 
 
 def test_a_key_may_name_attributes_of_the_stream_only() -> None:

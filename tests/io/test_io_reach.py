@@ -121,6 +121,15 @@ def test_certificates_of_kafka_are_looked_at_before_the_first_event(home: Path):
     assert refusal(reach_of(home, files="/etc"), "sink", connector("kafka", options)) == ""
 
 
+def test_certificates_in_a_list_of_kafkas_brokers_are_files_that_the_operator_allows(home: Path):
+    servers = "ssl://b:1?authority={}/a.pem"
+    options = {"topic": "t", "bootstrap.servers": servers.format("/etc")}
+    assert refusal(reach_of(home), "sink", connector("kafka", options)) == "PATH_NOT_ALLOWED"
+    assert refusal(reach_of(home, files="/etc"), "sink", connector("kafka", options)) == ""
+    centres = {**options, "bootstrap.servers": f"a:1,{servers.format('/etc')}"}
+    assert refusal(reach_of(home), "sink", connector("kafkamultidc", centres)) == "PATH_NOT_ALLOWED"
+
+
 def test_databases_are_on_the_servers_that_the_operator_names(home: Path):
     def said(url: str, databases: str) -> str:
         return refusal(reach_of(home, databases=databases), "sink", connector("rdbms", {"url": url}))
@@ -154,6 +163,17 @@ def test_databases_are_on_the_servers_that_the_operator_names(home: Path):
         ("source", "kafka", {"topic.list": "t", "group.id": "g", "bootstrap.servers": "host"}, "host:9092"),
         ("sink", "kafka", {"topic": "t", "bootstrap.servers": "other:1, SSL://Host:2"}, "host:2"),
         ("sink", "kafkamultidc", {"topic": "t", "bootstrap.servers": "other:1|host:2,other:3"}, "host:2"),
+        ("sink", "kafka", {"topic": "t", "bootstrap.servers": "ssl://other:1,ssl://host:2?authority=/c.pem"}, "host:2"),
+        (
+            "sink",
+            "kafka",
+            {
+                "topic": "t",
+                "bootstrap.servers": "other",
+                "optional.configuration": "sasl.oauthbearer.token.endpoint.url:https://Host/token",
+            },
+            "host:443",
+        ),
     ],
 )
 def test_servers_of_messages_and_http_are_those_that_the_operator_names(

@@ -29,6 +29,7 @@ from nadi.errors import NadiError, error
 from nadi.io import kafkawatch
 from nadi.io.contract import Connector
 from nadi.io.kafkaclient import WITHIN, Setting, admin_of, fenced, settings, translated
+from nadi.io.kafkatrust import brokers_of
 from nadi.lang.tree import Annotation
 from nadi.plan.nodes import Schema
 
@@ -60,7 +61,7 @@ class KafkaChannel:
         self._channel = channel
         self._topic = topic_of(channel.name)
         self._told = f"{self._topic}.progress"
-        self.name = f"channel {channel.name} on Kafka {channel.servers}"
+        self.name = f"channel {channel.name} on Kafka {brokers_of(channel.servers).addresses}"
         options = {**channel.options, "bootstrap.servers": channel.servers}
         self._connector = Connector(channel.name, Schema(()), "kafka", options, Annotation("map"), 0)
         self._asking: AdminClient | None = None
@@ -96,7 +97,9 @@ class KafkaChannel:
             there = len(self._admin().list_topics(timeout=WITHIN).topics[self._topic].partitions)
             if there < self._channel.parts:
                 wanted = [NewPartitions(self._topic, self._channel.parts)]
-                for made in self._admin().create_partitions(wanted, operation_timeout=WITHIN).values():
+                for made in (
+                    self._admin().create_partitions(wanted, request_timeout=WITHIN, operation_timeout=WITHIN).values()
+                ):
                     made.result(WITHIN + 5)
         if self._producer is not None:
             self._producer = None  # it does not know of them yet
@@ -128,7 +131,11 @@ class KafkaChannel:
                 kept[part] = min(at, kept.get(part, at))
         gone = [TopicPartition(self._topic, part, at) for part, at in kept.items()]
         with self._translated():
-            for each in self._admin().delete_records([*gone, TopicPartition(self._told, 0, least)]).values():
+            for each in (
+                self._admin()
+                .delete_records([*gone, TopicPartition(self._told, 0, least)], request_timeout=WITHIN)
+                .values()
+            ):
                 each.result(WITHIN + 5)
 
     def size(self) -> Size:

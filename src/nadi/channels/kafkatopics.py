@@ -27,7 +27,7 @@ def wanted(name: str, parts: int, replicas: int, kept: Mapping[str, str]) -> New
 def create(admin: AdminClient, topics: Sequence[NewTopic], connector: str) -> None:
     """Make topics; those that are there stay as they are. They can be used on return. Errors: KafkaException, CONNECTION_UNAVAILABLE."""
     until = time.monotonic() + SETTLED_WITHIN
-    for made in admin.create_topics(list(topics), operation_timeout=WITHIN).values():
+    for made in admin.create_topics(list(topics), request_timeout=WITHIN, operation_timeout=WITHIN).values():
         try:
             made.result(WITHIN + 5)
         except KafkaException as reason:
@@ -39,7 +39,7 @@ def create(admin: AdminClient, topics: Sequence[NewTopic], connector: str) -> No
 
 def remove(admin: AdminClient, names: Collection[str], connector: str) -> None:
     """Delete topics, where they are there; they are gone on return. Errors: KafkaException, CONNECTION_UNAVAILABLE."""
-    for gone in admin.delete_topics(list(names), operation_timeout=WITHIN).values():
+    for gone in admin.delete_topics(list(names), request_timeout=WITHIN, operation_timeout=WITHIN).values():
         try:
             gone.result(WITHIN + 5)
         except KafkaException as reason:

@@ -229,8 +229,13 @@ def notices(cluster: ClusterConfig, deployment: DeploymentConfig, own: ClusterSe
         yield from _of_others(deployment, _OF_PAIRS, HA)
         if deployment.transport == "nats" and deployment.nats_url and deployment.bootstrap_urls:
             yield "'deployment.config.bootstrapURLs' has no effect: channels are on NATS, by 'natsServerUrl'"
-        if deployment.transport == "nats" and (far := _in_the_clear(deployment.nats_url)):
-            yield f"'deployment.config.natsServerUrl': what apps say goes to {far} in the clear; name servers with TLS, as in tls://{far}:4222?authority=…"
+        if far := _in_the_clear(deployment.channel_servers):
+            key, there = (
+                ("natsServerUrl", f"servers with TLS, as in tls://{far}:4222?authority=…")
+                if deployment.transport == "nats"
+                else ("bootstrapURLs", f"brokers with TLS, as in ssl://{far}:9093?authority=…")
+            )
+            yield f"'deployment.config.{key}': what apps say goes to {far} in the clear; name {there}"
         if deployment.transport == "kafka" and deployment.nats_url:
             yield "'deployment.config.natsServerUrl' has no effect: channels are on Kafka, by 'appCreatorClass'"
     else:
@@ -242,10 +247,12 @@ def _in_the_clear(urls: str) -> str:
 
     >>> _in_the_clear("nats://127.0.0.1:4222,nats://here:4222"), _in_the_clear("tls://here:4222,tls://there:4222?authority=/a.pem")
     ('here', '')
+    >>> _in_the_clear("127.0.0.1:9092,there:9092"), _in_the_clear("SSL://there:9093?authority=/a.pem")
+    ('there', '')
     """
     for url in urls.partition("?")[0].split(","):
         parts = urlsplit(url.strip() if "://" in url else f"nats://{url.strip()}")
-        if parts.scheme not in ("tls", "wss") and parts.hostname and not is_here(parts.hostname):
+        if parts.scheme.lower() not in ("tls", "wss", "ssl") and parts.hostname and not is_here(parts.hostname):
             return parts.hostname
     return ""
 

@@ -9,7 +9,7 @@ from nadi.errors import NOWHERE, NadiError, Span, error
 from nadi.io.contract import Connector
 from nadi.io.reach import Reached
 
-NATS, KAFKA = ("nats", "tls"), ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+NATS, KAFKA, HTTP = ("nats", "tls"), ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"), ("http", "https")
 UNREADABLE = "?"
 """Stands for a server whose address is none: it is on no list of servers."""
 LONGEST_SUBJECT = 2_048  # bytes; a line of the protocol has 4,096

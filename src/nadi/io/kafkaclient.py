@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from nadi.errors import NadiError, error
 from nadi.io import kafkaproperties
 from nadi.io.contract import Connector
+from nadi.io.kafkatrust import brokers_of
 from nadi.io.loops import Loops
 from nadi.io.options import Option
 from nadi.io.retry import failed
@@ -22,7 +23,11 @@ Setting = str | int | float | bool
 WITHIN = 10.0  # seconds that a call may take
 
 OPTIONS = (
-    Option("bootstrap.servers", required=True, doc="the brokers, with commas between them"),
+    Option(
+        "bootstrap.servers",
+        required=True,
+        doc="the brokers, with commas between them; [with TLS](distributed.md#tls-to-kafka) `ssl://host:9093,ssl://host:9093?authority=…`",
+    ),
     Option(
         "optional.configuration", doc="[settings of the client](#settings-of-the-kafka-client): `name:value,name:value`"
     ),
@@ -74,12 +79,14 @@ _AWAY = {
 def settings(
     connector: Connector, own: Mapping[str, Setting], usual: Mapping[str, Setting] | None = None
 ) -> dict[str, Setting]:
-    """The client's configuration: nadi's and the usual, then `optional.configuration` ("name:value,name:value"), then what must be as it is.
+    """The client's configuration: nadi's and the usual, the brokers and how they are known, `optional.configuration` ("name:value,name:value"), and what
+    must be as it is.
 
     Errors: OPTION_INVALID, CLIENT_PROPERTY_REFUSED.
     """
-    servers = connector.options["bootstrap.servers"]
-    return {**COMMON, **(usual or {}), "bootstrap.servers": servers, **kafkaproperties.given(connector), **own}
+    brokers = brokers_of(connector.options["bootstrap.servers"])
+    trust = {"bootstrap.servers": brokers.addresses, **brokers.properties}
+    return {**COMMON, **(usual or {}), **trust, **kafkaproperties.given(connector), **own}
 
 
 _ADMINS: WeakValueDictionary[frozenset[tuple[str, Setting]], AdminClient] = WeakValueDictionary()
@@ -99,7 +106,9 @@ def admin_of(connector: Connector) -> AdminClient:
 
 def name_of(connector: Connector) -> str:
     """How a connector is called in messages and among the unavailable ones."""
-    return f"Kafka {connector.options['bootstrap.servers']} ({connector.type} of {connector.stream})"
+    return (
+        f"Kafka {brokers_of(connector.options['bootstrap.servers']).addresses} ({connector.type} of {connector.stream})"
+    )
 
 
 def fenced(reason: KafkaException) -> bool:

@@ -8,9 +8,11 @@ one is refused. A file is read only in the folder that the node's operator names
 from __future__ import annotations
 
 from nadi.errors import NOWHERE, Span, did_you_mean, error
-from nadi.io.addresses import KAFKA, check_addresses, servers
+from nadi.io.addresses import HTTP, KAFKA, check_addresses, servers
 from nadi.io.contract import Connector
+from nadi.io.kafkatrust import brokers_of
 from nadi.io.namedfiles import check_named
+from nadi.io.natstrust import NAMES
 from nadi.io.reach import Reached
 
 TUNING = frozenset(
@@ -175,14 +177,32 @@ def given(connector: Connector, span: Span = NOWHERE) -> dict[str, str]:
 
 def check(connector: Connector, span: Span) -> None:
     """What an app's text can be told before anything opens. Errors: those of `given`, OPTION_INVALID where brokers can be none."""
-    check_addresses(connector, _where(connector), "bootstrap.servers", KAFKA, span)
+    name = "bootstrap.servers"
+    check_addresses(connector, _where(connector), name, KAFKA, span)
+    if unknown := brokers_of(connector.options.get(name, "")).unknown:
+        wanted = f"{', '.join(NAMES)} behind its '?'"
+        place = connector.place(name) or span
+        raise error("OPTION_INVALID", place, where=_where(connector), name=name, value=unknown[0], wanted=wanted)
     given(connector, span)
 
 
 def reaches(connector: Connector) -> tuple[Reached, ...]:
     """The brokers, and the files that are named (`probe`: where OpenSSL looks for certificates). Errors: those of `given`."""
     name = "bootstrap.servers"
-    return (*_files(connector), *servers(name, connector.options.get(name, ""), KAFKA, PORT))
+    text = connector.options.get(name, "")
+    centres = text.split(",") if connector.type == "kafkamultidc" else [text]
+    found = [brokers_of(each) for each in centres]
+    trusted = (Reached(name, trusted=str(file)) for brokers in found for file in brokers.files)
+    reached = (one for brokers in found for one in servers(name, brokers.addresses, KAFKA, PORT))
+    return (*_files(connector), *_token_servers(connector), *trusted, *reached)
+
+
+def _token_servers(connector: Connector) -> tuple[Reached, ...]:
+    """Where the client asks for a token."""
+    name = "sasl.oauthbearer.token.endpoint.url"
+    url = given(connector).get(name, "")
+    schemes, port = (HTTP, 80) if url.startswith("http:") else (HTTP[::-1], 443)
+    return servers(name, url, schemes, port)
 
 
 def _files(connector: Connector) -> tuple[Reached, ...]:

@@ -30,6 +30,8 @@ from nadi.config.settings import read_settings
 from nadi.databases import Address
 from nadi.errors import error
 from nadi.errors.redaction import redacted
+from nadi.io.kafkatrust import brokers_of
+from nadi.io.natstrust import NAMES
 from nadi.pipeline.node import NodeOptions
 from nadi.pipeline.stoprequest import StopRequest
 from nadi.server import frontdoor
@@ -332,6 +334,9 @@ def channels_of(deployment: Configured) -> ChannelPlace:
     if "@" in config.channel_servers:
         wanted = "an address without user and password: it stands in the texts of partial apps"
         raise error("INVALID_SETTING", name=f"deployment.config.{key}", value="…", wanted=wanted)
+    if config.transport == "kafka" and (unknown := brokers_of(config.channel_servers).unknown):
+        wanted = f"{', '.join(NAMES)} behind its '?'"
+        raise error("INVALID_SETTING", name=f"deployment.config.{key}", value=unknown[0], wanted=wanted)
     bounds = Bounds(own.channel_bytes, own.channel_replicas)
     return ChannelPlace(config.transport, config.channel_servers, bounds)
 
