@@ -27,6 +27,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nadi.errors import NOWHERE, Span, error
+from nadi.io import kafkaproperties
+from nadi.io.addresses import KAFKA, SERVERS, check_addresses, check_servers
 from nadi.io.contract import Connector, Place
 from nadi.io.options import Option, described, integer
 from nadi.plan.distribution.model import Strategy
@@ -150,6 +152,7 @@ def _channel(connector: Connector, kind: str, place: Place | None, span: Span) -
     options = connector.options
     transport = options["transport"].lower()
     known = place.channels.get(transport, "") if place is not None else ""
+    check_servers(connector, span) if transport == "nats" else _check_kafka(connector, span)
     servers = options.get("bootstrap.servers") or options.get("url") or known
     if place is not None and not servers:
         raise error("OPTION_MISSING", span, where=_where(connector, kind), name="bootstrap.servers")
@@ -158,6 +161,12 @@ def _channel(connector: Connector, kind: str, place: Place | None, span: Span) -
         raise _invalid(connector, kind, "partitions", str(parts), "a number from 1 to 128", span)
     most = int(place.channels.get(MOST, 0)) if place is not None else 0
     return Channel(transport, options["name"], parts, servers, options, most)
+
+
+def _check_kafka(connector: Connector, span: Span) -> None:
+    for name in SERVERS:
+        check_addresses(connector, f"channel of {connector.stream}", name, KAFKA, span)
+    kafkaproperties.given(connector, span)
 
 
 def _listed(text: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ one is refused. A file is read only in the folder that the node's operator names
 
 from __future__ import annotations
 
-from nadi.errors import NOWHERE, Span, did_you_mean, error
+from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error
 from nadi.io.addresses import KAFKA, check_addresses
 from nadi.io.contract import Connector
 from nadi.io.namedfiles import check_named
@@ -164,18 +164,22 @@ def given(connector: Connector, span: Span = NOWHERE) -> dict[str, str]:
     for pair in filter(None, (p.strip() for p in text.split(","))):
         name, colon, value = (part.strip() for part in pair.partition(":"))
         if not colon or not name:
-            where, wanted = _where(connector), "name:value,…"  # it is not shown: a password may stand in it
-            raise error("OPTION_INVALID", span, where=where, name="optional.configuration", value="…", wanted=wanted)
+            raise invalid(connector, "…", "name:value,…", span)  # it is not shown: a password may stand in it
         if name not in KNOWN:
             raise error("CLIENT_PROPERTY_REFUSED", span, where=_where(connector), name=name, hint=_hint(name))
         found[name] = value
     return found
 
 
-def check(connector: Connector, span: Span) -> None:
-    """What an app's text can be told before anything opens. Errors: those of `given`, OPTION_INVALID where brokers can be none."""
+def check_brokers(connector: Connector, span: Span) -> None:
+    """Errors: OPTION_INVALID, where brokers can be none."""
     check_addresses(connector, _where(connector), "bootstrap.servers", KAFKA, span)
-    given(connector, span)
+
+
+def invalid(connector: Connector, value: str, wanted: str, span: Span) -> NadiError:
+    """OPTION_INVALID, for the settings of the client."""
+    where = _where(connector)
+    return error("OPTION_INVALID", span, where=where, name="optional.configuration", value=value, wanted=wanted)
 
 
 def reaches(connector: Connector) -> tuple[Reached, ...]:

@@ -20,6 +20,7 @@ from nadi.io.options import Option, integer
 
 SECURE = {"ssl": True, "mqtts": True, "tcp": False, "mqtt": False}
 PORTS = {True: 8883, False: 1883}
+LONGEST = 65_535  # bytes of a text in a packet
 FOREVER = 0xFFFFFFFF  # a session that the broker keeps until it is told to forget it
 UNACKNOWLEDGED = 1_000  # messages that a broker may send ahead; those of 3.1.1 decide for themselves
 
@@ -130,6 +131,21 @@ def broker(connector: Connector, span: Span = NOWHERE) -> Broker:
         options.get("username", ""),
         options.get("password", ""),
     )
+
+
+def check_broker(connector: Connector, span: Span) -> None:
+    """Errors: OPTION_INVALID."""
+    broker(connector, span)
+
+
+def check_texts(connector: Connector, span: Span) -> None:
+    """Whether the protocol has room for what is said to a broker. Errors: OPTION_INVALID."""
+    for name in ("topic", "client.id", "username", "password"):
+        text = connector.options.get(name, "")
+        if "\0" in text or len(text.encode(errors="replace")) > LONGEST or (name == "topic" and not text):
+            shown = "…" if name == "password" else text[:80]
+            wanted = f"at most {LONGEST} bytes in UTF-8, without a null character"
+            raise _invalid(connector, span, name, shown, f"a topic of {wanted}" if name == "topic" else wanted)
 
 
 def client_id(connector: Connector, place: Place, of: str) -> str:

@@ -80,6 +80,8 @@ def described(options: Sequence[Option], docs: Mapping[str, str]) -> tuple[Optio
 
 def _wanted(option: Option, value: str) -> str:
     """What an option takes, if that is not what it has; "" where all is well."""
+    if "\0" in value:
+        return "a text without a null character"
     if option.choices and value.lower() not in {c.lower() for c in option.choices}:
         return "one of " + ", ".join(option.choices)
     if option.kind == "int" and not value.strip().removeprefix("-").isdecimal():

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from nadi.errors import error
+from nadi.errors import NOWHERE, error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.authorities import authorities
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
@@ -210,7 +210,7 @@ def _no_such_host(reason: BaseException | None) -> bool:
 
 
 def _open(connector: Connector, place: Place) -> Sink:
-    httptarget.check(connector)
+    KIND.check(connector, NOWHERE)
     options = connector.options
     given = header_option(connector)
     if "content-type" not in {n.lower() for n in given}:
@@ -238,7 +238,7 @@ KIND = SinkKind(
         Option("basic.auth.password", doc="the password"),
     ),
     _open,
-    check=httptarget.check,
+    checks=httptarget.CHECKS,
     traits=SinkTraits(
         guarantee=AT_LEAST_ONCE,
         why="the receiver gets the number of every row and can drop what it has seen",

@@ -303,10 +303,8 @@ def _messages(
 
 def _location(connector: Connector) -> str:
     where = f"@source of {connector.stream} (file)"
-    option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), connector.map.span)
+    _option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), connector.map.span)
     path = text.removeprefix("file://").removeprefix("file:")
-    if "\0" in path:
-        raise error("OPTION_INVALID", connector.place(option), where=where, name=option, value=path, wanted="a path")
     if "://" in path:
         raise error(
             "NOT_SUPPORTED", what=f"{path} in {where}", alternative="copy the files to a local or mounted folder"
@@ -359,7 +357,7 @@ KIND = SourceKind(
     open=open_file_log,
     identity=("file.uri", "dir.uri"),
     begins=lambda _source: "with the first row of what is there",
-    check=_check,
+    checks=(_check,),
     take_over=_take_over,
     reaches=_reaches,
     traits=SourceTraits(

@@ -223,11 +223,19 @@ def _ingress(connector: Connector, place: Place) -> Ingress:
     return HttpIngress(connector, place)
 
 
-def _check(connector: Connector, _span: Span) -> None:
-    """What its ingress looks at before it listens."""
+def _check_address(connector: Connector, _span: Span) -> None:
     address(connector, Place("", Path()))
+
+
+def _check_login(connector: Connector, _span: Span) -> None:
     login(connector)
+
+
+def _check_idle(connector: Connector, _span: Span) -> None:
     _idle(connector, Limits().idle)
+
+
+def _check_bounds(connector: Connector, _span: Span) -> None:
     _bounds(connector)
 
 
@@ -294,7 +302,7 @@ KIND = SourceKind(
     _open,
     _ingress,
     begins=lambda _source: "with the first message that it takes",
-    check=_check,
+    checks=(_check_address, _check_login, _check_idle, _check_bounds),
     address=address,
     reaches=_reaches,
     traits=SourceTraits(

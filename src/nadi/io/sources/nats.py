@@ -18,7 +18,7 @@ import numpy.typing as npt
 from nats.aio.client import Client as Connection
 
 from nadi.errors import Span, error
-from nadi.io.addresses import NATS, check_addresses, invalid_subject, wrong_filter
+from nadi.io.addresses import check_servers, invalid_subject, wrong_filter
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, find_stream, stream_config, token
 from nadi.io.natsclient import NatsClient, shared
@@ -185,20 +185,6 @@ def destination(where: str, options: Mapping[str, str]) -> str:
     return found
 
 
-def checked_filter(where: str, options: Mapping[str, str], span: Span) -> str:
-    """The subject that a source reads. Errors: OPTION_MISSING, OPTION_INVALID."""
-    subject = destination(where, options)
-    if wrong := wrong_filter(subject):
-        raise invalid_subject(where, subject, wrong, span)
-    return subject
-
-
-def checked_servers(where: str, connector: Connector, span: Span) -> None:
-    """Errors: OPTION_INVALID, where the servers of a source or sink can be none."""
-    for name in ("bootstrap.servers", "url"):
-        check_addresses(connector, where, name, NATS, span)
-
-
 def client_of(options: Mapping[str, str]) -> NatsClient:
     """The connection that the options name; it is shared by the process."""
     url = options.get("bootstrap.servers") or options.get("url") or DEFAULT_URL
@@ -229,12 +215,21 @@ def _open(connector: Connector, place: Place) -> Log:
     return StreamLog(client_of(connector.options), subject, start, transport_names(connector), share)
 
 
-def _check(connector: Connector, span: Span) -> None:
-    where = f"@source of {connector.stream} (nats)"
-    checked_servers(where, connector, span)
-    checked_filter(where, connector.options, span)
-    start_position(where, connector.options)
-    share_of(where, connector.options, span)
+def check_filter(connector: Connector, span: Span) -> None:
+    """Whether a source can read its subject. Errors: OPTION_MISSING, OPTION_INVALID."""
+    where = f"@source of {connector.stream} ({connector.type})"
+    subject = destination(where, connector.options)
+    if wrong := wrong_filter(subject):
+        raise invalid_subject(where, subject, wrong, span)
+
+
+def check_start(connector: Connector, _span: Span) -> None:
+    """Errors: OPTION_INVALID, where `start.position` is none."""
+    start_position(f"@source of {connector.stream} ({connector.type})", connector.options)
+
+
+def _check_share(connector: Connector, span: Span) -> None:
+    share_of(f"@source of {connector.stream} (nats)", connector.options, span)
 
 
 KIND = SourceKind(
@@ -249,7 +244,7 @@ KIND = SourceKind(
     _open,
     identity=("destination", "subject"),
     begins=_begins,
-    check=_check,
+    checks=(check_servers, check_filter, check_start, _check_share),
     reaches=reaches,
     traits=SourceTraits(
         endless=True,
