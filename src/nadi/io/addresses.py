@@ -88,7 +88,8 @@ def check_topics(where: str, name: str, topics: Sequence[str], span: Span = NOWH
     """Whether Kafka takes each of these as the name of a topic, and whether there is one. Errors: OPTION_INVALID."""
     wrong = next((topic for topic in topics or [""] if not is_topic(topic)), None)
     if wrong is not None:
-        wanted = "a name of letters without accents, digits, '.', '_' and '-', at most 249 of them"
+        what = "names of topics, each" if name.endswith(".list") else "the name of one topic,"
+        wanted = f"{what} of at most 249 letters without accents, digits, '.', '_' and '-'"
         raise error("OPTION_INVALID", span, where=where, name=name, value=wrong[:300], wanted=wanted)
 
 

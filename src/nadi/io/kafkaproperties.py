@@ -160,6 +160,8 @@ _WHY = {
 def given(connector: Connector, span: Span = NOWHERE) -> dict[str, str]:
     """The properties in `optional.configuration="name:value,name:value"`, all of them known. Errors: OPTION_INVALID, CLIENT_PROPERTY_REFUSED."""
     text = connector.options.get("optional.configuration", "")
+    at = connector.place("optional.configuration")
+    span = span if at == NOWHERE else at
     found: dict[str, str] = {}
     for pair in filter(None, (p.strip() for p in text.split(","))):
         name, colon, value = (part.strip() for part in pair.partition(":"))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error, placed
 from nadi.io.contract import Address, Connector, Ingress, Log, Place, ReadBack, Sink, SinkMapper, SourceMapper
@@ -59,6 +60,9 @@ MAPPERS: dict[str, str] = {
     "arrow": "nadi.io.mappers.arrow",
     "parquet": "nadi.io.mappers.arrow",
 }
+
+_UNKNOWN = ("EXTENSION_NOT_FOUND", "CLIENT_MISSING")
+"""What is said of a type that cannot be had: then nothing else can be said of it."""
 
 Before = Sequence[tuple[Connector, Place]]
 """Sources of instances before, each with where it kept things."""
@@ -293,8 +297,7 @@ def examined(app: App, kind: str) -> tuple[tuple[Connector, ...], tuple[NadiErro
         connector = _connector(stream, annotation, kind, ordinal, findings)
         if connector is not None and len(findings.wrong) == findings.since:
             found.append((annotation, connector))
-    if kind == "sink":
-        _check_targets(found, findings)
+    _check_targets(found, findings) if kind == "sink" else _check_listeners(found, findings)
     return tuple(connector for _annotation, connector in found), tuple(findings.wrong)
 
 
@@ -338,6 +341,30 @@ def _about(problem: NadiError) -> tuple[object, ...]:
     return found.condition, found.span, problem.parameters.get("name", found.message)
 
 
+def _check_listeners(sources: Sequence[tuple[Annotation, Connector]], findings: _Findings) -> None:
+    """Two sources cannot listen at one place. A port that the system chooses is none yet."""
+    taken: dict[tuple[str, int, str], str] = {}
+    secured: dict[tuple[str, int], bool] = {}
+    for annotation, source in sources:
+        findings.since = len(findings.wrong)
+        of = source_kind(source.type)
+        if of.address is None or of.traits.listens is None:
+            continue
+        at = of.address(source, Place("", Path()))
+        place, port, option = (at.host, at.port, at.path), (at.host, at.port), of.traits.listens.option
+        wanted = ""
+        if at.port and place in taken:
+            wanted = f"an address of its own: the source of {taken[place]} listens there"
+        elif at.port and secured.get(port, at.secure) != at.secure:
+            wanted = "http or https, as the other source on this port"
+        if wanted:
+            where = f"@source of {source.stream} ({source.type})"
+            value = source.options.get(option, of.traits.listens.at("<app>", source.stream))
+            findings.note(error("OPTION_INVALID", where=where, name=option, value=value, wanted=wanted), annotation)
+        taken.setdefault(place, source.stream)
+        secured.setdefault(port, at.secure)
+
+
 def _check_targets(sinks: Sequence[tuple[Annotation, Connector]], findings: _Findings) -> None:
     taken: dict[str, str] = {}
     for annotation, sink in sinks:
@@ -376,9 +403,11 @@ def _connector(
     places = {e.key.lower(): e.span for e in annotation.elements}
     connector = Connector(stream.key, stream.schema, name.lower(), options, chosen, ordinal, places)
     right = _right_options(connector, kind, f"{where} ({name})", annotation, findings)
-    if _right_map(connector, kind, f"@map of {where} ({name})", annotation, findings) and right:
+    known = not any(problem.condition in _UNKNOWN for problem in findings.wrong[findings.since :])
+    if _right_map(connector, kind, f"@map of {where} ({name})", annotation, findings) and known:
+        mapped = connector if right else replace(connector, options={})
         with findings.about(chosen, annotation):
-            make_source_mapper(connector) if kind == "source" else make_sink_mapper(connector)
+            make_source_mapper(mapped) if kind == "source" else make_sink_mapper(mapped)
     return connector
 
 

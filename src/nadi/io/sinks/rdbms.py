@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from nadi.databases import Address, connect, make_tables, passes, translated
-from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error
+from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error, placed
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.databasereach import reached
 from nadi.io.options import Option
@@ -164,7 +164,11 @@ def _check_map(connector: Connector, _span: Span) -> None:
 
 
 def _check_address(connector: Connector, _span: Span) -> None:
-    parsed, options = _address(connector).parsed, connector.options
+    options = connector.options
+    try:
+        parsed = _address(connector).parsed
+    except NadiError as unknown:
+        raise placed(unknown, connector.place("url" if options.get("url") else "jdbc.url")) from None
     if parsed.get_backend_name() == "sqlite" and (parsed.username or parsed.password):
         name = next((name for name in ("username", "password") if options.get(name)), "url")
         raise error(

@@ -303,12 +303,11 @@ def _messages(
 
 def _location(connector: Connector) -> str:
     where = f"@source of {connector.stream} (file)"
-    _option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), connector.map.span)
+    option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), connector.map.span)
     path = text.removeprefix("file://").removeprefix("file:")
     if "://" in path:
-        raise error(
-            "NOT_SUPPORTED", what=f"{path} in {where}", alternative="copy the files to a local or mounted folder"
-        )
+        what, alternative = f"{path} in {where}", "copy the files to a local or mounted folder"
+        raise error("NOT_SUPPORTED", connector.place(option), what=what, alternative=alternative)
     return os.path.abspath(path)
 
 
