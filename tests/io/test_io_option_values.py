@@ -13,12 +13,12 @@ from types import MappingProxyType
 import pytest
 from io_build import annotation, schema
 
-from nadi.errors import NadiError
+from nadi.errors import NOWHERE, NadiError
 from nadi.io import registry
 from nadi.io.certificate import OwnCertificate
 from nadi.io.contract import Connector, Place
 from nadi.io.listeners import Listening
-from nadi.io.options import Option, check_options
+from nadi.io.options import Option, check_options, wrong_options
 from nadi.io.registry import MAPPERS, SINKS, SOURCES, examined, mapper_kind, sink_kind, source_kind
 from nadi.plan.nodes import App, Stream
 
@@ -245,3 +245,23 @@ def test_no_error_shows_a_password_of_the_client() -> None:
     )
     assert "sasl.oauthbearer.method" in str(problem)
     assert "S3cret" not in str(problem)
+
+
+def test_a_default_is_taken_and_stands_in_the_words_of_its_option() -> None:
+    for name, option in _all_options():
+        if option.default:
+            assert list(wrong_options("x", {option.name: option.default}, [option], NOWHERE)) == []
+            shown = option.default.replace("{", "<").replace("}", ">")
+            assert shown in option.doc or "as of" in option.doc or shown == "<stream>", (name, option.name)
+
+
+def test_another_name_of_an_option_is_one_of_the_same_type() -> None:
+    for kinds in ([source_kind(name) for name in SOURCES], [sink_kind(name) for name in SINKS]):
+        for kind in kinds:
+            names = {option.name for option in kind.options}
+            assert {option.other for option in kind.options} <= names | {""}
+
+
+def test_what_may_be_a_secret_is_shown_to_nobody() -> None:
+    open_to_all = [o.name for _name, o in _all_options() if not o.secret]
+    assert [n for n in open_to_all if any(w in n for w in ("password", "username", "headers", "configuration"))] == []

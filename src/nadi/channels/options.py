@@ -47,9 +47,11 @@ _COMMON = (
         doc="its servers; otherwise what the node has in `nadi.channels.nats` or `nadi.channels.kafka`",
     ),
     Option("url", doc="another name of `bootstrap.servers`"),
-    Option("username", doc="for NATS"),
-    Option("password", doc="for NATS"),
-    Option("optional.configuration", doc="for Kafka: [settings of the client](#settings-of-the-kafka-client)"),
+    Option("username", doc="for NATS", secret=True),
+    Option("password", doc="for NATS", secret=True),
+    Option(
+        "optional.configuration", doc="for Kafka: [settings of the client](#settings-of-the-kafka-client)", secret=True
+    ),
     Option("group", doc="the execution group of the app"),
     Option("key", doc="the expression by which events are spread over the parts"),
     Option(

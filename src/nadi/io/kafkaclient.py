@@ -24,7 +24,9 @@ WITHIN = 10.0  # seconds that a call may take
 OPTIONS = (
     Option("bootstrap.servers", required=True, doc="the brokers, with commas between them"),
     Option(
-        "optional.configuration", doc="[settings of the client](#settings-of-the-kafka-client): `name:value,name:value`"
+        "optional.configuration",
+        doc="[settings of the client](#settings-of-the-kafka-client): `name:value,name:value`",
+        secret=True,
     ),
     Option("is.binary.message", kind="bool", doc="Siddhi's, without effect: the mapper decides"),
 )

@@ -38,12 +38,13 @@ OPTIONS = (
             "same at each start"
         ),
     ),
-    Option("username", doc="the user of the connection"),
-    Option("password", doc="its password; take it from the environment"),
+    Option("username", doc="the user of the connection", secret=True),
+    Option("password", doc="its password; take it from the environment", secret=True),
     Option(
         "quality.of.service",
         choices=("0", "1", "2"),
         doc="`1`; with `0` the broker forgets what it has sent. `2` counts as `1`: see below",
+        default="1",
     ),
     Option(
         "clean.session",
@@ -52,7 +53,7 @@ OPTIONS = (
     ),
     Option("keep.alive", kind="int", doc="60 seconds of silence, after which the node checks the connection"),
     Option("connection.timeout", kind="int", doc="30 seconds to connect"),
-    Option("protocol.version", choices=("5", "3.1.1"), doc="`5`, or `3.1.1` for an older broker"),
+    Option("protocol.version", choices=("5", "3.1.1"), doc="`5`, or `3.1.1` for an older broker", default="5"),
 )
 """Options of source and sink: Siddhi's, and `protocol.version`."""
 

@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error, placed
+from nadi.errors.redaction import redacted
 from nadi.io.contract import Address, Connector, Ingress, Log, Place, ReadBack, Sink, SinkMapper, SourceMapper
 from nadi.io.loops import Loops
 from nadi.io.mappers.columns import with_event_time
@@ -22,7 +23,7 @@ from nadi.io.options import Option, wrong_options
 from nadi.io.reach import Reach, Reached
 from nadi.io.turn import TurnCentre
 from nadi.lang.tree import Annotation, Type
-from nadi.plan.connectortraits import SinkTraits, SourceTraits
+from nadi.plan.connectortraits import Shown, SinkTraits, SourceTraits
 from nadi.plan.nodes import App, Stream
 
 SOURCES: dict[str, str] = {
@@ -60,6 +61,8 @@ MAPPERS: dict[str, str] = {
     "arrow": "nadi.io.mappers.arrow",
     "parquet": "nadi.io.mappers.arrow",
 }
+
+SHOWN = 80  # characters of an option's value that `shown` has
 
 _UNKNOWN = ("EXTENSION_NOT_FOUND", "CLIENT_MISSING")
 """What is said of a type that cannot be had: then nothing else can be said of it."""
@@ -188,6 +191,28 @@ def source_traits(name: str) -> SourceTraits | None:
 def sink_traits(name: str) -> SinkTraits | None:
     """What is asked of a (lower-case) type of sink; None where the type is not known here. Errors: CLIENT_MISSING."""
     return sink_kind(name).traits if name in SINKS else None
+
+
+def shown(kind: str, connector: Annotation) -> Shown:
+    """What an @source or @sink says, for people; of a type that is not known here, which options it has. Errors: CLIENT_MISSING."""
+    name, maps = (connector.get("type") or "").lower(), connector.all("map")
+    known: tuple[Option, ...] = SOURCE_OPTIONS if kind == "source" else SINK_OPTIONS
+    if name in (SOURCES if kind == "source" else SINKS):
+        known += (source_kind if kind == "source" else sink_kind)(name).options
+    given = {e.key.lower(): e.value for e in connector.elements if e.key.lower() != "type"}
+    usual = ((o.name, o.default) for o in known if o.default and o.name not in given and o.other not in given)
+    mapper = (maps[0].get("type") if maps else None) or "passThrough"
+    return Shown(
+        mapper, tuple((option, _public(option, value, known)) for option, value in given.items()), tuple(usual)
+    )
+
+
+def _public(name: str, value: str, known: Sequence[Option]) -> str:
+    option = next((o for o in known if o.matches(name)), None)
+    if option is None or option.secret:  # of what is not known, nobody knows whether it is a secret
+        return "***"
+    text = redacted(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def sink_kind(name: str) -> SinkKind:

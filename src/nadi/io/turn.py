@@ -25,6 +25,7 @@ OPTIONS = (
             "`always`; `active`: only the cluster publishes [whose turn it "
             "is](datacentres.md#only-one-cluster-publishes)"
         ),
+        default="always",
     ),
     Option("centre", doc="with `publish = 'active'`: which of the clusters this is"),
 )

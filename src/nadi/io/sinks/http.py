@@ -230,12 +230,14 @@ def _open(connector: Connector, place: Place) -> Sink:
 KIND = SinkKind(
     (
         Option("publisher.url", required=True, doc="where to; may have `{{attribute}}` in it, see below"),
-        Option("method", doc="`POST`; may have `{{attribute}}` in it"),
+        Option("method", doc="`POST`; may have `{{attribute}}` in it", default="POST"),
         Option(
-            "headers", doc="`'name:value','name:value'`; the content type follows from the mapper unless it is given"
+            "headers",
+            doc="`'name:value','name:value'`; the content type follows from the mapper unless it is given",
+            secret=True,
         ),
-        Option("basic.auth.username", doc="the user"),
-        Option("basic.auth.password", doc="the password"),
+        Option("basic.auth.username", doc="the user", secret=True),
+        Option("basic.auth.password", doc="the password", secret=True),
     ),
     _open,
     checks=httptarget.CHECKS,

@@ -61,6 +61,7 @@ OPTIONS = (
         doc=(
             "`LINE` (default): a line is a message. `TEXT.FULL`: a file is one message, all events in it are one chunk"
         ),
+        default="LINE",
     ),
     Option(
         "header.present",

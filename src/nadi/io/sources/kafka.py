@@ -439,7 +439,11 @@ KIND = SourceKind(
         Option("partition.no.list", doc="only these partitions"),
         Option("topic.offsets.map", doc="where a new app begins, by topic: `a=10,b=0`"),
         Option("topic.offset.map", doc="another name of `topic.offsets.map`"),
-        Option("start.position", doc="where a new app begins: `beginning` (default), `end`, `time:<ms>`"),
+        Option(
+            "start.position",
+            doc="where a new app begins: `beginning` (default), `end`, `time:<ms>`",
+            default="beginning",
+        ),
         Option("seq.enabled", choices=("false",), doc="`false` only"),
         Option("enable.offsets.commit", kind="bool", doc="`false`: commit nothing to the group"),
         Option("enable.async.commit", kind="bool", doc="Siddhi's, without effect"),

@@ -201,7 +201,7 @@ def _check_topic(connector: Connector, span: Span) -> None:
 
 
 KIND = SourceKind(
-    (*OPTIONS, Option("journal.retention.hours", kind="int", least=0, most=HOURS, doc="as of `http`")),
+    (*OPTIONS, Option("journal.retention.hours", kind="int", least=0, most=HOURS, doc="as of `http`", default="24")),
     _open,
     _ingress,
     begins=lambda _source: "with the first message that it takes",

@@ -40,12 +40,17 @@ BUSY_LOOKS = 40
 DEFAULT_URL = "nats://localhost:4222"
 
 CONNECTION_OPTIONS = (
-    Option("destination", doc="the subject; required"),
-    Option("subject", doc="another name of `destination`"),
-    Option("bootstrap.servers", doc="`nats://localhost:4222`; several with commas between them"),
+    Option("destination", doc="the subject; required", other="subject"),
+    Option("subject", doc="another name of `destination`", other="destination"),
+    Option(
+        "bootstrap.servers",
+        doc="`nats://localhost:4222`; several with commas between them",
+        default=DEFAULT_URL,
+        other="url",
+    ),
     Option("url", doc="another name of `bootstrap.servers`"),
-    Option("username", doc="for the connection"),
-    Option("password", doc="for the connection"),
+    Option("username", doc="for the connection", secret=True),
+    Option("password", doc="for the connection", secret=True),
     Option("client.id", doc="Siddhi's, without effect"),
     Option("cluster.id", doc="Siddhi's, without effect"),
     Option("server.id", doc="Siddhi's, without effect"),
@@ -237,8 +242,13 @@ KIND = SourceKind(
         *CONNECTION_OPTIONS,
         Option("queue.group.name", doc="Siddhi's, without effect"),
         Option("durable.name", doc="Siddhi's, without effect: the app keeps its own position"),
-        Option("subscription.sequence", doc="Siddhi's, without effect: the app keeps its own position"),
-        Option("start.position", doc="where a new app begins: `beginning` (default), `end`, a sequence, `time:<ms>`"),
+        Option("subscription.sequence", doc="Siddhi's: `start.position` with a sequence"),
+        Option(
+            "start.position",
+            doc="where a new app begins: `beginning` (default), `end`, a sequence, `time:<ms>`",
+            default="beginning",
+            other="subscription.sequence",
+        ),
         SHARE,
     ),
     _open,
