@@ -68,19 +68,27 @@ state
   sums/window  the events of the window time(1000), woken by timers  [#]
   sums/selector  sum()  [#]
 
+sources
+  S ← kafka, map passThrough: exactly once: a batch that is repeated reads the same messages of the log
+    options: topic = ***; by default: start.position = beginning
+
 sinks
-  Alerts → kafka: exactly once: the rows of a batch and its number are written in one transaction
+  Alerts → kafka, map passThrough: exactly once: the rows of a batch and its number are written in one transaction
     refused: a message that is larger than the topic takes stops the app
-  Alerts → http: at least once, with numbers: the receiver gets the number of every row and can drop what it has seen
+    options: topic = a
+  Alerts → http, map passThrough: at least once, with numbers: the receiver gets the number of every row and can drop what it has seen
     refused: an answer of 4xx but 408, 425 and 429 stops the app
-  Out → log: at least once, with numbers: a log holds no numbers: after a crash the last batch may be written again, with \
+    options: url = ***; by default: method = POST
+  Out → log, map passThrough: at least once, with numbers: a log holds no numbers: after a crash the last batch may be written again, with \
 the same numbers
-  Out → inMemory: exactly once: messages carry their numbers, and after a failure the tail of the stream is read for those \
+    by default: prefix = Demo : Out, priority = INFO
+  Out → inMemory, map passThrough: exactly once: messages carry their numbers, and after a failure the tail of the stream is read for those \
 that are there
     refused: a message that is larger than the server takes stops the app
-  Out → file: exactly once: a batch is appended once: a ledger of committed lengths is kept beside the file, folders get files under \
+    options: topic = x
+  Out → file, map passThrough: exactly once: a batch is appended once: a ledger of committed lengths is kept beside the file, folders get files under \
 their final names
-  Out → jms: at least once, with numbers: nothing is known of the target that would let it drop a repeated row
+  Out → jms, map passThrough: at least once, with numbers: nothing is known of the target that would let it drop a repeated row
 """
     assert told == expected
 
@@ -98,6 +106,34 @@ def test_the_data_is_plain_and_says_the_same(plan):
         ("kafka", "exactly once"),
         ("http", "at least once, with numbers"),
     }
+
+
+def test_sources_and_sinks_are_told_with_their_options_and_the_defaults_that_count(plan):
+    app = """@app:name('Pump')
+@source(type='http', basic.auth.enabled='true', basic.auth.username='ada', basic.auth.password='S3cret', @map(type='json'))
+define stream In (a int);
+@source(type='nats', subject='d', url='nats://u:S3cret@h:4222', start.position='end', @map(type='csv'))
+define stream More (a int);
+@sink(type='rdbms', url='jdbc:postgresql://u:S3cret@db/x', table.name='t') define stream Out (a int);
+from In select a insert into Out;
+"""
+    made = plan(app)
+    told = explanation(made, connectors)
+    assert [(s["stream"], s["type"], s["map"]) for s in (*told["sources"], *told["sinks"])] == [
+        ("In", "http", "json"),
+        ("More", "nats", "csv"),
+        ("Out", "rdbms", "passThrough"),
+    ]
+    assert [s["defaults"] for s in told["sources"]] == [
+        {"receiver.url": "http://127.0.0.1:9763/Pump/In", "journal.retention.hours": "24", "idempotency.hours": "24"},
+        {},
+    ]
+    assert told["sources"][1]["options"] == {"subject": "d", "url": "nats://***@h:4222", "start.position": "end"}
+    text = explained(made, connectors)
+    assert "S3cret" not in text
+    assert "basic.auth.enabled = true, basic.auth.username = ***, basic.auth.password = ***; by default: rec" in text
+    assert "  Out → rdbms, map passThrough: exactly once" in text
+    assert "    options: url = jdbc:postgresql://***@db/x, table.name = t; by default: operation = insert\n" in text
 
 
 def test_an_app_without_state_and_sinks_says_so(plan):

@@ -27,6 +27,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nadi.errors import NOWHERE, Span, error
+from nadi.io import kafkaproperties
+from nadi.io.addresses import KAFKA, SERVERS, check_addresses, check_servers
 from nadi.io.contract import Connector, Place
 from nadi.io.options import Option, described, integer
 from nadi.plan.distribution.model import Strategy
@@ -45,9 +47,11 @@ _COMMON = (
         doc="its servers; otherwise what the node has in `nadi.channels.nats` or `nadi.channels.kafka`",
     ),
     Option("url", doc="another name of `bootstrap.servers`"),
-    Option("username", doc="for NATS"),
-    Option("password", doc="for NATS"),
-    Option("optional.configuration", doc="for Kafka: [settings of the client](#settings-of-the-kafka-client)"),
+    Option("username", doc="for NATS", secret=True),
+    Option("password", doc="for NATS", secret=True),
+    Option(
+        "optional.configuration", doc="for Kafka: [settings of the client](#settings-of-the-kafka-client)", secret=True
+    ),
     Option("group", doc="the execution group of the app"),
     Option("key", doc="the expression by which events are spread over the parts"),
     Option(
@@ -150,6 +154,7 @@ def _channel(connector: Connector, kind: str, place: Place | None, span: Span) -
     options = connector.options
     transport = options["transport"].lower()
     known = place.channels.get(transport, "") if place is not None else ""
+    check_servers(connector, span) if transport == "nats" else _check_kafka(connector, span)
     servers = options.get("bootstrap.servers") or options.get("url") or known
     if place is not None and not servers:
         raise error("OPTION_MISSING", span, where=_where(connector, kind), name="bootstrap.servers")
@@ -158,6 +163,12 @@ def _channel(connector: Connector, kind: str, place: Place | None, span: Span) -
         raise _invalid(connector, kind, "partitions", str(parts), "a number from 1 to 128", span)
     most = int(place.channels.get(MOST, 0)) if place is not None else 0
     return Channel(transport, options["name"], parts, servers, options, most)
+
+
+def _check_kafka(connector: Connector, span: Span) -> None:
+    for name in SERVERS:
+        check_addresses(connector, f"channel of {connector.stream}", name, KAFKA, span)
+    kafkaproperties.given(connector, span)
 
 
 def _listed(text: str) -> tuple[str, ...]:

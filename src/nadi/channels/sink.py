@@ -276,7 +276,7 @@ class WholeRows:
 KIND = SinkKind(
     options.SINK_OPTIONS,
     _open,
-    check=_check,
+    checks=(_check,),
     mapper=WholeRows,
     reaches=reaches_of_channel,
     traits=SinkTraits(

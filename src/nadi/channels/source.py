@@ -203,7 +203,7 @@ KIND = SourceKind(
     options.SOURCE_OPTIONS,
     _open,
     identity=("name", "key"),
-    check=_check,
+    checks=(_check,),
     mapper=ChannelMapper,
     reaches=reaches_of_channel,
     traits=SourceTraits(

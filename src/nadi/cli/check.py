@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from nadi.cli.apptext import app_text
 from nadi.cli.settings import settings
 from nadi.config.variables import variables_of
 from nadi.errors import Diagnostic, NadiError
+from nadi.functions.registry import default_registry
+from nadi.io import registry as connectors
+from nadi.lang import parse
 from nadi.lang.refs import Refs
-from nadi.pipeline.node import NodeOptions
-from nadi.pipeline.runnable import remarks
+from nadi.pipeline.node import AppText, NodeOptions
+from nadi.pipeline.runnable import Further, remarks
+from nadi.plan.distribution import distribute
+from nadi.plan.distribution.dist import is_distributed
+from nadi.plan.nodes import App
 
 REACH = "nadi.connector."
 """How the names of settings begin that say what connectors may reach."""
@@ -32,7 +39,7 @@ def check(
     """Print every error and warning of every file; the exit status: 1 if there is an error, else 0. `config`: a deployment.yaml, for refs and
     for what connectors may reach; `conf`: settings, as `nadi run` has them; `home`: that of the worker which is to take the apps.
 
-    Errors: INVALID_SETTING, SETTING_MALFORMED, those of secrets.
+    An app with @dist is checked for a manager, too. Errors: INVALID_SETTING, SETTING_MALFORMED, those of secrets.
 
     `as_json` prints a JSON list of {file, line, column, endLine, endColumn, condition, class, message, next, severity} instead of
     text; lines and columns start at 1 and are 0 where an error has no place.
@@ -40,7 +47,8 @@ def check(
     variables = variables_of(env)
     refs, options = _node(config, settings(conf), home)
     options.reach()
-    found = {path: diagnostics_of(path, variables, refs, options) for path in paths}
+    further = partial(deployable, home is not None)
+    found = {path: diagnostics_of(path, variables, refs, options, further) for path in paths}
     everything = [d for diagnostics in found.values() for d in diagnostics]
     if as_json:
         print(json.dumps([as_record(d) for d in everything], indent=2, ensure_ascii=False))
@@ -52,14 +60,30 @@ def check(
 
 
 def diagnostics_of(
-    path: Path, variables: Mapping[str, str], refs: Refs | None = None, options: NodeOptions | None = None
+    path: Path,
+    variables: Mapping[str, str],
+    refs: Refs | None = None,
+    options: NodeOptions | None = None,
+    further: Further = lambda _app, _text: None,
 ) -> tuple[Diagnostic, ...]:
     """All errors of one file: those of syntax or, where there are none, those for which it would not run; and warnings."""
     try:
         text = app_text(path)
     except NadiError as unreadable:
         return (unreadable.diagnostic,)
-    return remarks(text, variables, str(path), refs, options)
+    return remarks(text, variables, str(path), refs, options, further)
+
+
+def deployable(on_worker: bool, app: App, text: AppText) -> None:
+    """What a worker asks of an app beside what `nadi run` asks, and a manager of one with @dist. Errors: APP_NAME_MISSING, APP_NAME_INVALID,
+    APP_NAME_RESERVED, those of @dist."""
+    divided = is_distributed(parse(text.text))
+    if on_worker or divided:
+        from nadi.server.preparation import named
+
+        named(app)
+    if divided:
+        distribute(text.text, default_registry(), connectors, connections=text.variables, file=text.file)
 
 
 def _node(config: Path | None, conf: dict[str, str], home: Path | None) -> tuple[Refs, NodeOptions]:
@@ -78,6 +102,7 @@ def _node(config: Path | None, conf: dict[str, str], home: Path | None) -> tuple
     place = open_home(home, found.sections.deployment.repository_location)
     options = NodeOptions(
         place.state,
+        found.sections.spark.master,
         conf=found.conf | conf,
         persistence=found.persistence,
         error_store=found.error_store,

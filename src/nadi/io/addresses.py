@@ -1,18 +1,23 @@
-"""Addresses of brokers, and subjects of NATS, as options name them: whether they can be ones. Asks nobody."""
+"""Addresses of brokers, subjects of NATS and topics of Kafka, as options name them: whether they can be ones. Asks nobody."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from nadi.errors import NOWHERE, NadiError, Span, error
 from nadi.io.contract import Connector
+from nadi.io.natsidentity import parted, replicas_of
 from nadi.io.reach import Reached
 
 NATS, KAFKA, HTTP = ("nats", "tls"), ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"), ("http", "https")
+SERVERS = ("bootstrap.servers", "url")
+"""Options that name the servers of NATS."""
 UNREADABLE = "?"
 """Stands for a server whose address is none: it is on no list of servers."""
 LONGEST_SUBJECT = 2_048  # bytes; a line of the protocol has 4,096
+_TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 
 
 def check_addresses(connector: Connector, where: str, name: str, schemes: Sequence[str], span: Span = NOWHERE) -> None:
@@ -27,6 +32,23 @@ def check_addresses(connector: Connector, where: str, name: str, schemes: Sequen
         raise error(
             "OPTION_INVALID", connector.place(name) or span, where=where, name=name, value=_safe(text), wanted=wanted
         )
+
+
+def check_servers(connector: Connector, span: Span = NOWHERE) -> None:
+    """Whether the options that name servers of NATS have addresses, and whether their parameters can be ones. Errors: OPTION_INVALID, with its place."""
+    where = f"{connector.type} of {connector.stream}"
+    for name in SERVERS:
+        check_addresses(connector, where, name, NATS, span)
+        text = connector.options.get(name, "")
+        for url in text.split(",") if connector.type.endswith("multidc") else [text]:
+            try:
+                parted(url)
+                replicas_of(url)
+            except NadiError as reason:
+                wanted, place = reason.parameters["wanted"], connector.place(name) or span
+                raise error(
+                    "OPTION_INVALID", place, where=where, name=name, value=_safe(text), wanted=f"a URL with {wanted}"
+                ) from None
 
 
 def is_address(text: str, schemes: Sequence[str]) -> bool:
@@ -75,6 +97,24 @@ def _safe(text: str) -> str:
     return ",".join(
         f"{each.partition('://')[0]}://…@{each.rpartition('@')[2]}" if "@" in each else each for each in text.split(",")
     )
+
+
+def is_topic(text: str) -> bool:
+    """Whether Kafka takes a text as the name of a topic.
+
+    >>> [is_topic(t) for t in ("orders.v1", "a b", "..", "", "x" * 250)]
+    [True, False, False, False, False]
+    """
+    return _TOPIC.fullmatch(text) is not None
+
+
+def check_topics(where: str, name: str, topics: Sequence[str], span: Span = NOWHERE) -> None:
+    """Whether Kafka takes each of these as the name of a topic, and whether there is one. Errors: OPTION_INVALID."""
+    wrong = next((topic for topic in topics or [""] if not is_topic(topic)), None)
+    if wrong is not None:
+        what = "names of topics, each" if name.endswith(".list") else "the name of one topic,"
+        wanted = f"{what} of at most 249 letters without accents, digits, '.', '_' and '-'"
+        raise error("OPTION_INVALID", span, where=where, name=name, value=wrong[:300], wanted=wanted)
 
 
 def wrong_subject(subject: str) -> str:

@@ -42,6 +42,11 @@ def addresses(connector: Connector, span: Span = NOWHERE) -> tuple[str, ...]:
     return found
 
 
+def check_centres(connector: Connector, span: Span) -> None:
+    """Errors: OPTION_INVALID."""
+    addresses(connector, span)
+
+
 def at_centre(connector: Connector, kind: str, address: str, options: Mapping[str, str]) -> Connector:
     """The connector of one centre: of another kind, with options of its own, and the address of that centre."""
     return replace(connector, type=kind, options={**options, "bootstrap.servers": address})

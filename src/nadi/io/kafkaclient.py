@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from nadi.errors import NadiError, error
+from nadi.errors import NadiError, Span, error
 from nadi.io import kafkaproperties
 from nadi.io.contract import Connector
 from nadi.io.kafkatrust import brokers_of
@@ -29,7 +29,9 @@ OPTIONS = (
         doc="the brokers, with commas between them; [with TLS](distributed.md#tls-to-kafka) `ssl://host:9093,ssl://host:9093?authority=…`",
     ),
     Option(
-        "optional.configuration", doc="[settings of the client](#settings-of-the-kafka-client): `name:value,name:value`"
+        "optional.configuration",
+        doc="[settings of the client](#settings-of-the-kafka-client): `name:value,name:value`",
+        secret=True,
     ),
     Option("is.binary.message", kind="bool", doc="Siddhi's, without effect: the mapper decides"),
 )
@@ -89,6 +91,31 @@ def settings(
     return {**COMMON, **(usual or {}), **trust, **kafkaproperties.given(connector), **own}
 
 
+_NO_PROPERTY = "nadi.makes.no.client"
+
+
+def check_settings(connector: Connector, span: Span) -> None:
+    """Whether the client takes the values of `optional.configuration`. It looks at them in their order, and does not start where one does not exist.
+
+    Errors: OPTION_INVALID, without the value where it may be a secret; those of `given`.
+    """
+    found = kafkaproperties.given(connector, span)
+    for name, value in found.items():
+        try:
+            AdminClient({name: value, _NO_PROPERTY: ""})
+        except KafkaException as reason:
+            said = reason.args[0].str().strip()
+        if _NO_PROPERTY not in said:
+            secret = name in kafkaproperties.SECURITY
+            wanted = f"a value that the client takes for {name}" + ("" if secret else f" ({said})")
+            raise kafkaproperties.invalid(connector, f"{name}:{'…' if secret else value}", wanted, span)
+    mechanism = found.get("sasl.mechanism") or found.get("sasl.mechanisms") or "GSSAPI"
+    if found.get("security.protocol", "").lower().startswith("sasl") and mechanism not in _MECHANISMS:
+        wanted = f"sasl.mechanism:{', or '.join(_MECHANISMS)}, where security.protocol is SASL"
+        raise kafkaproperties.invalid(connector, f"sasl.mechanism:{mechanism}", wanted, span)
+
+
+_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _ADMINS: WeakValueDictionary[frozenset[tuple[str, Setting]], AdminClient] = WeakValueDictionary()
 _LOCK = threading.Lock()
 

@@ -7,7 +7,7 @@ one is refused. A file is read only in the folder that the node's operator names
 
 from __future__ import annotations
 
-from nadi.errors import NOWHERE, Span, did_you_mean, error
+from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error
 from nadi.io.addresses import HTTP, KAFKA, check_addresses, servers
 from nadi.io.contract import Connector
 from nadi.io.kafkatrust import brokers_of
@@ -163,35 +163,41 @@ _WHY = {
 def given(connector: Connector, span: Span = NOWHERE) -> dict[str, str]:
     """The properties in `optional.configuration="name:value,name:value"`, all of them known. Errors: OPTION_INVALID, CLIENT_PROPERTY_REFUSED."""
     text = connector.options.get("optional.configuration", "")
+    at = connector.place("optional.configuration")
+    span = span if at == NOWHERE else at
     found: dict[str, str] = {}
     for pair in filter(None, (p.strip() for p in text.split(","))):
         name, colon, value = (part.strip() for part in pair.partition(":"))
         if not colon or not name:
-            where, wanted = _where(connector), "name:value,…"  # it is not shown: a password may stand in it
-            raise error("OPTION_INVALID", span, where=where, name="optional.configuration", value="…", wanted=wanted)
+            raise invalid(connector, "…", "name:value,…", span)  # it is not shown: a password may stand in it
         if name not in KNOWN:
             raise error("CLIENT_PROPERTY_REFUSED", span, where=_where(connector), name=name, hint=_hint(name))
         found[name] = value
     return found
 
 
-def check(connector: Connector, span: Span) -> None:
-    """What an app's text can be told before anything opens. Errors: those of `given`, OPTION_INVALID where brokers can be none."""
+def check_brokers(connector: Connector, span: Span) -> None:
+    """Errors: OPTION_INVALID, where brokers can be none, or what is said of their certificates means nothing."""
     name = "bootstrap.servers"
     check_addresses(connector, _where(connector), name, KAFKA, span)
     if unknown := brokers_of(connector.options.get(name, "")).unknown:
         wanted = f"{', '.join(NAMES)} behind its '?'"
         place = connector.place(name) or span
         raise error("OPTION_INVALID", place, where=_where(connector), name=name, value=unknown[0], wanted=wanted)
-    given(connector, span)
+
+
+def invalid(connector: Connector, value: str, wanted: str, span: Span) -> NadiError:
+    """OPTION_INVALID, for the settings of the client."""
+    where = _where(connector)
+    return error("OPTION_INVALID", span, where=where, name="optional.configuration", value=value, wanted=wanted)
 
 
 def reaches(connector: Connector) -> tuple[Reached, ...]:
     """The brokers, and the files that are named (`probe`: where OpenSSL looks for certificates). Errors: those of `given`."""
     name = "bootstrap.servers"
-    text = connector.options.get(name, "")
-    centres = text.split(",") if connector.type == "kafkamultidc" else [text]
-    found = [brokers_of(each) for each in centres]
+    found = [
+        brokers_of(each) for each in connector.options.get(name, "").split(",")
+    ]  # each centre names its own certificates
     trusted = (Reached(name, trusted=str(file)) for brokers in found for file in brokers.files)
     reached = (one for brokers in found for one in servers(name, brokers.addresses, KAFKA, PORT))
     return (*_files(connector), *_token_servers(connector), *trusted, *reached)

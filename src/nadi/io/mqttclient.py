@@ -22,6 +22,7 @@ from nadi.io.reach import Reached
 
 SECURE = {"ssl": True, "mqtts": True, "tcp": False, "mqtt": False}
 PORTS = {True: 8883, False: 1883}
+LONGEST = 65_535  # bytes of a text in a packet
 FOREVER = 0xFFFFFFFF  # a session that the broker keeps until it is told to forget it
 UNACKNOWLEDGED = 1_000  # messages that a broker may send ahead; those of 3.1.1 decide for themselves
 
@@ -39,12 +40,13 @@ OPTIONS = (
             "same at each start"
         ),
     ),
-    Option("username", doc="the user of the connection"),
-    Option("password", doc="its password; take it from the environment"),
+    Option("username", doc="the user of the connection", secret=True),
+    Option("password", doc="its password; take it from the environment", secret=True),
     Option(
         "quality.of.service",
         choices=("0", "1", "2"),
         doc="`1`; with `0` the broker forgets what it has sent. `2` counts as `1`: see below",
+        default="1",
     ),
     Option(
         "clean.session",
@@ -53,7 +55,7 @@ OPTIONS = (
     ),
     Option("keep.alive", kind="int", doc="60 seconds of silence, after which the node checks the connection"),
     Option("connection.timeout", kind="int", doc="30 seconds to connect"),
-    Option("protocol.version", choices=("5", "3.1.1"), doc="`5`, or `3.1.1` for an older broker"),
+    Option("protocol.version", choices=("5", "3.1.1"), doc="`5`, or `3.1.1` for an older broker", default="5"),
 )
 """Options of source and sink: Siddhi's, and `protocol.version`."""
 
@@ -140,6 +142,21 @@ def reaches(connector: Connector) -> tuple[Reached, ...]:
         return ()
     found = broker(connector)
     return (Reached("url", host=server(found.host, found.port)),)
+
+
+def check_broker(connector: Connector, span: Span) -> None:
+    """Errors: OPTION_INVALID."""
+    broker(connector, span)
+
+
+def check_texts(connector: Connector, span: Span) -> None:
+    """Whether the protocol has room for what is said to a broker. Errors: OPTION_INVALID."""
+    for name in ("topic", "client.id", "username", "password"):
+        text = connector.options.get(name, "")
+        if "\0" in text or len(text.encode(errors="replace")) > LONGEST or (name == "topic" and not text):
+            shown = "…" if name == "password" else text[:80]
+            wanted = f"at most {LONGEST} bytes in UTF-8, without a null character"
+            raise _invalid(connector, span, name, shown, f"a topic of {wanted}" if name == "topic" else wanted)
 
 
 def client_id(connector: Connector, place: Place, of: str) -> str:

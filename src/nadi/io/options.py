@@ -17,6 +17,8 @@ class Option:
 
     `kind` is "string", "int" or "bool"; `choices` are the values allowed (no case), empty for any; `least` and `most` are the smallest and the largest
     number allowed. `doc` says what it is for, and its default: the page on sources, sinks and mappers is made from it, so links in it are that page's.
+    `default` is what `nadi explain` shows where neither it nor the option `other`, which means the same, is given ("": nothing); `{app}` and `{stream}` in it
+    stand for their names. `secret`: nobody is shown its value.
     """
 
     name: str
@@ -26,6 +28,9 @@ class Option:
     least: int = -LARGEST
     most: int = LARGEST
     doc: str = ""
+    default: str = ""
+    other: str = ""
+    secret: bool = False
 
     def matches(self, key: str) -> bool:
         return key.startswith(self.name[:-1]) if self.name.endswith("*") else key == self.name
@@ -80,6 +85,8 @@ def described(options: Sequence[Option], docs: Mapping[str, str]) -> tuple[Optio
 
 def _wanted(option: Option, value: str) -> str:
     """What an option takes, if that is not what it has; "" where all is well."""
+    if "\0" in value:
+        return "a text without a null character"
     if option.choices and value.lower() not in {c.lower() for c in option.choices}:
         return "one of " + ", ".join(option.choices)
     if option.kind == "int" and not value.strip().removeprefix("-").isdecimal():

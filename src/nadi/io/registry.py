@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error, placed
+from nadi.errors.redaction import redacted
 from nadi.io.contract import Address, Connector, Ingress, Log, Place, ReadBack, Sink, SinkMapper, SourceMapper
 from nadi.io.loops import Loops
 from nadi.io.mappers.columns import with_event_time
@@ -21,7 +23,7 @@ from nadi.io.options import Option, wrong_options
 from nadi.io.reach import Reach, Reached
 from nadi.io.turn import TurnCentre
 from nadi.lang.tree import Annotation, Type
-from nadi.plan.connectortraits import SinkTraits, SourceTraits
+from nadi.plan.connectortraits import Shown, SinkTraits, SourceTraits
 from nadi.plan.nodes import App, Stream
 
 SOURCES: dict[str, str] = {
@@ -60,8 +62,16 @@ MAPPERS: dict[str, str] = {
     "parquet": "nadi.io.mappers.arrow",
 }
 
+SHOWN = 80  # characters of an option's value that `shown` has
+
+_UNKNOWN = ("EXTENSION_NOT_FOUND", "CLIENT_MISSING")
+"""What is said of a type that cannot be had: then nothing else can be said of it."""
+
 Before = Sequence[tuple[Connector, Place]]
 """Sources of instances before, each with where it kept things."""
+
+Check = Callable[[Connector, Span], None]
+"""Says one thing that is wrong with well-formed options, where nothing is open yet. Errors: NadiError."""
 
 # Options that every source, every sink has whatever its type.
 SOURCE_OPTIONS = (Option("event.time", doc="the `long` attribute that is the event's own timestamp, in ms"),)
@@ -83,7 +93,7 @@ class SourceKind:
     """A type of source: its options beside the common ones, how to open its log, and its ingress where it needs one.
 
     `identity` names the options that say which log it is: with another value it is another input (`nadi.io.identity`). `begins` says where a new one begins,
-    as its options have it. `check` says what is wrong with its options beyond their form, where nothing is open yet. `mapper` is what makes events of its
+    as its options have it. `checks` say what is wrong with its options beyond their form, each for itself. `mapper` is what makes events of its
     messages where these are never mapped (None: its @map says it). `address` is where it listens, if it does. `take_over` has it keep what sources of the same
     log have noted for it in the instances of an app before (`nadi.pipeline.revision.inheritance`). `reaches` are the files, folders and databases that its
     options name: the node's operator says which ones it may (`nadi.io.reach`). `traits`: what else is asked of it. `loops`: those that it reads messages in.
@@ -94,7 +104,7 @@ class SourceKind:
     ingress: Callable[[Connector, Place], Ingress] | None = None
     identity: tuple[str, ...] = ()
     begins: Callable[[Connector], str] = lambda _source: "with its oldest message"
-    check: Callable[[Connector, Span], None] = lambda _source, _span: None
+    checks: tuple[Check, ...] = ()
     mapper: Callable[[Connector], SourceMapper] | None = None
     address: Callable[[Connector, Place], Address] | None = None
     take_over: Callable[[Connector, Place, Before], None] = lambda _source, _place, _before: None
@@ -102,10 +112,15 @@ class SourceKind:
     traits: SourceTraits = field(kw_only=True)
     loops: tuple[Loops, ...] = field(kw_only=True)
 
+    def check(self, connector: Connector, span: Span) -> None:
+        """Errors: the first that one of the `checks` has."""
+        for one in self.checks:
+            one(connector, span)
+
 
 @dataclass(frozen=True, slots=True)
 class SinkKind:
-    """A type of sink: its options beside the common ones, how to open it, and what no two sinks of an app may share (None for nothing). `check`, `mapper`,
+    """A type of sink: its options beside the common ones, how to open it, and what no two sinks of an app may share (None for nothing). `checks`, `mapper`,
     `reaches`, `traits` and `loops` as of a source. `turns` are the brokers of a sink that publishes only while it is its cluster's turn. `ask` asks the
     target whether it would take rows, and changes nothing there: its errors are those of `Sink.write`. `read_back` compares what was written with a replay,
     None where that cannot be read again."""
@@ -113,7 +128,7 @@ class SinkKind:
     options: tuple[Option, ...]
     open: Callable[[Connector, Place], Sink]
     sole: Callable[[Connector], str] | None = None
-    check: Callable[[Connector, Span], None] = lambda _sink, _span: None
+    checks: tuple[Check, ...] = ()
     mapper: Callable[[Connector], SinkMapper] | None = None
     turns: Callable[[Connector], Sequence[TurnCentre]] = lambda _sink: ()
     ask: Callable[[Connector], None] = lambda _sink: None
@@ -121,6 +136,11 @@ class SinkKind:
     reaches: Callable[[Connector], Iterable[Reached]] = lambda _sink: ()
     traits: SinkTraits = field(kw_only=True)
     loops: tuple[Loops, ...] = field(kw_only=True)
+
+    def check(self, connector: Connector, span: Span) -> None:
+        """Errors: the first that one of the `checks` has."""
+        for one in self.checks:
+            one(connector, span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +191,28 @@ def source_traits(name: str) -> SourceTraits | None:
 def sink_traits(name: str) -> SinkTraits | None:
     """What is asked of a (lower-case) type of sink; None where the type is not known here. Errors: CLIENT_MISSING."""
     return sink_kind(name).traits if name in SINKS else None
+
+
+def shown(kind: str, connector: Annotation) -> Shown:
+    """What an @source or @sink says, for people; of a type that is not known here, which options it has. Errors: CLIENT_MISSING."""
+    name, maps = (connector.get("type") or "").lower(), connector.all("map")
+    known: tuple[Option, ...] = SOURCE_OPTIONS if kind == "source" else SINK_OPTIONS
+    if name in (SOURCES if kind == "source" else SINKS):
+        known += (source_kind if kind == "source" else sink_kind)(name).options
+    given = {e.key.lower(): e.value for e in connector.elements if e.key.lower() != "type"}
+    usual = ((o.name, o.default) for o in known if o.default and o.name not in given and o.other not in given)
+    mapper = (maps[0].get("type") if maps else None) or "passThrough"
+    return Shown(
+        mapper, tuple((option, _public(option, value, known)) for option, value in given.items()), tuple(usual)
+    )
+
+
+def _public(name: str, value: str, known: Sequence[Option]) -> str:
+    option = next((o for o in known if o.matches(name)), None)
+    if option is None or option.secret:  # of what is not known, nobody knows whether it is a secret
+        return "***"
+    text = redacted(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def sink_kind(name: str) -> SinkKind:
@@ -276,20 +318,20 @@ def examined(app: App, kind: str) -> tuple[tuple[Connector, ...], tuple[NadiErro
     findings = _Findings()
     found = []
     for ordinal, (stream, annotation) in enumerate(pairs):
-        before = len(findings.wrong)
+        findings.since = len(findings.wrong)
         connector = _connector(stream, annotation, kind, ordinal, findings)
-        if connector is not None and len(findings.wrong) == before:
+        if connector is not None and len(findings.wrong) == findings.since:
             found.append((annotation, connector))
-    if kind == "sink":
-        _check_targets(found, findings)
+    _check_targets(found, findings) if kind == "sink" else _check_listeners(found, findings)
     return tuple(connector for _annotation, connector in found), tuple(findings.wrong)
 
 
 @dataclass(slots=True)
 class _Findings:
-    """What is wrong with the connectors of an app."""
+    """What is wrong with the connectors of an app; `since`: where that of the one at hand begins."""
 
     wrong: list[NadiError] = field(default_factory=list)
+    since: int = 0
 
     @contextmanager
     def about(self, *annotations: Annotation, key: str = "") -> Iterator[None]:
@@ -305,17 +347,53 @@ class _Findings:
         written = [a for a in annotations if a.span != NOWHERE]
         wholes = [NOWHERE, *(a.span for a in written)]
         if problem.diagnostic.span not in wholes:
-            self.wrong.append(problem)
+            self._add(problem)
             return
         missing = problem.condition == "OPTION_MISSING"
         name = key or ("" if missing else str(problem.parameters.get("name", "")))
         options = [span for a in written if name and (span := a.place(name)) != a.span]
-        self.wrong.append(placed(problem, next(iter([*options, *wholes[1:]]), NOWHERE)))
+        self._add(placed(problem, next(iter([*options, *wholes[1:]]), NOWHERE)))
+
+    def _add(self, problem: NadiError) -> None:
+        """What is wrong with an option is said once, by the first check that looks at it."""
+        if all(_about(problem) != _about(other) for other in self.wrong[self.since :]):
+            self.wrong.append(problem)
+
+
+def _about(problem: NadiError) -> tuple[object, ...]:
+    """What an error of a connector is about."""
+    found = problem.diagnostic
+    return found.condition, found.span, problem.parameters.get("name", found.message)
+
+
+def _check_listeners(sources: Sequence[tuple[Annotation, Connector]], findings: _Findings) -> None:
+    """Two sources cannot listen at one place. A port that the system chooses is none yet."""
+    taken: dict[tuple[str, int, str], str] = {}
+    secured: dict[tuple[str, int], bool] = {}
+    for annotation, source in sources:
+        findings.since = len(findings.wrong)
+        of = source_kind(source.type)
+        if of.address is None or of.traits.listens is None:
+            continue
+        at = of.address(source, Place("", Path()))
+        place, port, option = (at.host, at.port, at.path), (at.host, at.port), of.traits.listens.option
+        wanted = ""
+        if at.port and place in taken:
+            wanted = f"an address of its own: the source of {taken[place]} listens there"
+        elif at.port and secured.get(port, at.secure) != at.secure:
+            wanted = "http or https, as the other source on this port"
+        if wanted:
+            where = f"@source of {source.stream} ({source.type})"
+            value = source.options.get(option, of.traits.listens.at("<app>", source.stream))
+            findings.note(error("OPTION_INVALID", where=where, name=option, value=value, wanted=wanted), annotation)
+        taken.setdefault(place, source.stream)
+        secured.setdefault(port, at.secure)
 
 
 def _check_targets(sinks: Sequence[tuple[Annotation, Connector]], findings: _Findings) -> None:
     taken: dict[str, str] = {}
     for annotation, sink in sinks:
+        findings.since = len(findings.wrong)
         sole = sink_kind(sink.type).sole
         target = ""
         with findings.about(annotation):
@@ -350,9 +428,11 @@ def _connector(
     places = {e.key.lower(): e.span for e in annotation.elements}
     connector = Connector(stream.key, stream.schema, name.lower(), options, chosen, ordinal, places)
     right = _right_options(connector, kind, f"{where} ({name})", annotation, findings)
-    if _right_map(connector, kind, f"@map of {where} ({name})", annotation, findings) and right:
+    known = not any(problem.condition in _UNKNOWN for problem in findings.wrong[findings.since :])
+    if _right_map(connector, kind, f"@map of {where} ({name})", annotation, findings) and known:
+        mapped = connector if right else replace(connector, options={})
         with findings.about(chosen, annotation):
-            make_source_mapper(connector) if kind == "source" else make_sink_mapper(connector)
+            make_source_mapper(mapped) if kind == "source" else make_sink_mapper(mapped)
     return connector
 
 
@@ -364,11 +444,10 @@ def _right_options(connector: Connector, kind: str, where: str, annotation: Anno
         common = SOURCE_OPTIONS if kind == "source" else SINK_OPTIONS
         for problem in wrong_options(where, connector.options, made.options + common, annotation.span):
             findings.note(problem, annotation)
-        if len(findings.wrong) == before:
+        checks = (*made.checks, _check_event_time) if kind == "source" else made.checks
+        for check in checks if len(findings.wrong) == before else ():
             with findings.about(annotation):
-                made.check(connector, annotation.span)
-                if kind == "source":
-                    _check_event_time(connector, where)
+                check(connector, annotation.span)
     return len(findings.wrong) == before
 
 
@@ -384,9 +463,9 @@ def _right_map(connector: Connector, kind: str, where: str, annotation: Annotati
     return len(findings.wrong) == before
 
 
-def _check_event_time(connector: Connector, where: str) -> None:
-    name = connector.options.get("event.time")
-    column = next((c for c in connector.schema.columns if c.name == name), None)
+def _check_event_time(source: Connector, _span: Span) -> None:
+    name = source.options.get("event.time")
+    column = next((c for c in source.schema.columns if c.name == name), None)
     if name is not None and (column is None or column.type is not Type.LONG):
-        wanted = "the name of a long attribute of the stream (ms)"
+        where, wanted = f"@source of {source.stream} ({source.type})", "the name of a long attribute of the stream (ms)"
         raise error("OPTION_INVALID", where=where, name="event.time", value=name, wanted=wanted)

@@ -25,6 +25,7 @@ OPTIONS = (
             "`always`; `active`: only the cluster publishes [whose turn it "
             "is](datacentres.md#only-one-cluster-publishes)"
         ),
+        default="always",
     ),
     Option("centre", doc="with `publish = 'active'`: which of the clusters this is"),
 )
@@ -111,7 +112,7 @@ def turn_key(connector: Connector, bucket: int) -> str:
     return f"{connector.options['sequence.id']}/{bucket}"
 
 
-def check_turns(connector: Connector, name: str, span: Span) -> None:
+def check_turns(name: str, connector: Connector, span: Span) -> None:
     """Errors: OPTION_MISSING, where a sink takes turns and does not say as whom. `name` is the type as users write it."""
     if not takes_turns(connector):
         return

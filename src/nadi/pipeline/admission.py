@@ -22,7 +22,7 @@ from nadi.io.journalseal import seal
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import SOURCES, sink_traits, source_kind, source_traits
 from nadi.kernel.control import CONTROL
-from nadi.pipeline.apart import check_apart
+from nadi.pipeline.apart import check_cluster
 from nadi.pipeline.compilequeue import Asked, CompileQueue
 from nadi.pipeline.live import remove_live
 from nadi.pipeline.lives import settle_in
@@ -76,8 +76,7 @@ class Admission:
     def planned(self, text: AppText) -> Planned:
         """What a text says, if that can run here. Errors: those of the text, its connectors, its scripts and stores."""
         app = runnable(text, self._engine, self._registry, self._properties, self._reach)
-        if self._options.cluster and self._settings.state_url:
-            check_apart(app, self._registry, bool(self._settings.journal_url))
+        check_cluster(app, self._registry, self._options)
         return Planned(text, app)
 
     def update(self, planned: Planned) -> None:

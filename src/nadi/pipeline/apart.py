@@ -5,8 +5,16 @@ from __future__ import annotations
 from nadi.errors import error
 from nadi.io.contract import Connector
 from nadi.io.registry import sink_traits, source_traits
+from nadi.pipeline.node import NodeOptions
 from nadi.pipeline.spec import Connectors
 from nadi.plan.nodes import App
+
+
+def check_cluster(app: App, registry: Connectors, options: NodeOptions) -> None:
+    """Whether a node with these options can run an app on its Spark cluster, where it has one. Errors: NEEDS_STATE_FOLDER."""
+    settings = options.settings()
+    if options.cluster and settings.state_url:
+        check_apart(app, registry, bool(settings.journal_url))
 
 
 def check_apart(app: App, registry: Connectors, journal: bool) -> None:
@@ -40,4 +48,4 @@ _JOURNAL = "name a NATS server that all machines reach with nadi.journal.url"
 
 def _refused(connector: Connector, what: str, reason: str, hint: str) -> Exception:
     named = f"@{what} '{connector.type}' of {connector.stream}"
-    return error("NEEDS_STATE_FOLDER", what=named, reason=reason, hint=hint)
+    return error("NEEDS_STATE_FOLDER", connector.place("type"), what=named, reason=reason, hint=hint)

@@ -5,7 +5,7 @@ Nothing is opened here, and no server is asked: what a server refuses is known w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 
@@ -18,10 +18,14 @@ from nadi.kernel.columns.choosing import check_mode
 from nadi.kernel.rows.stores import made_store
 from nadi.lang import parse_collecting, settled_collecting
 from nadi.lang.refs import Refs, expanded, places_of
+from nadi.pipeline.apart import check_cluster
 from nadi.pipeline.node import AppText, NodeOptions, needed_outputs
 from nadi.pipeline.spec import Connectors, Engine
 from nadi.plan import bind_as_far
 from nadi.plan.nodes import App
+
+Further = Callable[[App, AppText], object]
+"""What else those ask who are to run an app. Errors: NadiError."""
 
 KINDS = ("source", "sink")
 BEYOND_REACH = ("PATH_NOT_ALLOWED", "FILE_NOT_ALLOWED", "DATABASE_NOT_ALLOWED", "HOST_NOT_ALLOWED")
@@ -59,8 +63,10 @@ def remarks(
     file: str = "",
     refs: Refs | None = None,
     options: NodeOptions | None = None,
+    further: Further = lambda _app, _text: None,
 ) -> tuple[Diagnostic, ...]:
-    """Errors and warnings of an app as its author wrote it, in the order of the text; no error exactly where it is `runnable` on a node with these options.
+    """Errors and warnings of an app as its author wrote it, in the order of the text; no error exactly where it is `runnable` on a node with these options,
+    and `further` has none.
 
     Where it cannot be read, its meaning is not looked at. What fails only because something else did is left out.
     """
@@ -71,7 +77,7 @@ def remarks(
     named, values = places_of(refs or {})
     written = expanded(kept, named)
     found = [placed(e, source=kept, file=file).diagnostic for e in written.errors]
-    for diagnostic in _meaning(AppText(written.text, file, connections | values), options or NodeOptions()):
+    for diagnostic in _meaning(AppText(written.text, file, connections | values), options or NodeOptions(), further):
         if diagnostic.source == written.text:
             diagnostic = replace(diagnostic, span=written.back(diagnostic.span), source=kept)
         if not any(_within(diagnostic.span, annotation) for annotation in written.unknown):
@@ -83,24 +89,37 @@ def _within(span: Span, outer: Span) -> bool:
     return span != NOWHERE and outer.start <= span.start and span.end <= outer.end
 
 
-def _meaning(text: AppText, options: NodeOptions) -> tuple[Diagnostic, ...]:
+def _meaning(text: AppText, options: NodeOptions, further: Further) -> tuple[Diagnostic, ...]:
     """What is to be said of a text that can be read: what keeps it from running, what would do so next, and warnings."""
     engine, registry = import_module(options.engine), import_module(options.connectors)
     try:
         app = runnable(text, engine, registry, options.settings().of_kernels(), options.reach())
-        return tuple(replace(d, file=text.file) for d in app.warnings)
+        check_cluster(app, registry, options)
+        warnings = tuple(replace(d, file=text.file) for d in app.warnings)
+        return (*_further(app, text, further, ()), *warnings)
     except NadiError as problem:
-        found = _collected(text, options.reach())
+        found = _collected(text, options.reach(), further)
         return found if problem.diagnostic in found else (problem.diagnostic, *found)
 
 
-def _collected(text: AppText, reach: Reach) -> tuple[Diagnostic, ...]:
+def _further(app: App, text: AppText, further: Further, known: Collection[Span]) -> Iterator[Diagnostic]:
+    """What else is wrong, where that is not known by its place."""
+    try:
+        further(app, text)
+    except NadiError as problem:
+        told = placed(problem, source=text.text, file=text.file).diagnostic
+        if told.span == NOWHERE or told.span not in known:
+            yield told
+
+
+def _collected(text: AppText, reach: Reach, further: Further) -> tuple[Diagnostic, ...]:
     tree, _unread = parse_collecting(text.text, file=text.file, connections=text.variables)
     app, wrong = bind_as_far(tree, default_registry(), text=text.text, file=text.file)
     known = {d.span for d in wrong}
-    further = (e for e in _outside(app, reach) if e.diagnostic.span == NOWHERE or e.diagnostic.span not in known)
-    outside = (placed(e, source=text.text, file=text.file).diagnostic for e in further)
-    return (*wrong, *outside, *app.warnings)
+    unbound = (e for e in _outside(app, reach) if e.diagnostic.span == NOWHERE or e.diagnostic.span not in known)
+    outside = tuple(placed(e, source=text.text, file=text.file).diagnostic for e in unbound)
+    more = () if wrong else tuple(_further(app, text, further, {d.span for d in outside}))
+    return (*wrong, *outside, *more, *app.warnings)
 
 
 def _outside(app: App, reach: Reach) -> Iterator[NadiError]:

@@ -120,3 +120,20 @@ class ConnectorCatalog(Protocol):
 
     def source_traits(self, name: str, /) -> SourceTraits | None: ...
     def sink_traits(self, name: str, /) -> SinkTraits | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What an @source or @sink says, for people: the type of its mapper, its options, and those of which the default counts. No value is secret."""
+
+    mapper: str
+    options: tuple[tuple[str, str], ...]
+    defaults: tuple[tuple[str, str], ...]
+
+
+class ConnectorDescriptions(ConnectorCatalog, Protocol):
+    """A catalogue that knows options, too."""
+
+    def shown(self, kind: str, connector: Annotation, /) -> Shown:
+        """What an annotation of a kind ("source" or "sink") says."""
+        ...

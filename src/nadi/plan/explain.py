@@ -8,7 +8,7 @@ from typing import Any
 from nadi.lang.tree import Annotation
 from nadi.plan.annotations import found
 from nadi.plan.columns.islands import Island, islands
-from nadi.plan.connectortraits import AT_LEAST_ONCE, ConnectorCatalog, SinkTraits
+from nadi.plan.connectortraits import AT_LEAST_ONCE, ConnectorDescriptions, SinkTraits, SourceTraits
 from nadi.plan.elements import Stateful, fingerprints, of_element, of_query, stateful
 from nadi.plan.nodes import App, Call, Partition, Query, Sharding, Stream, Table
 from nadi.plan.orderdependence import interleaved
@@ -37,11 +37,12 @@ BUCKETS = {
 }
 
 
-def explanation(app: App, types: ConnectorCatalog) -> dict[str, Any]:
+def explanation(app: App, types: ConnectorDescriptions) -> dict[str, Any]:
     """The plan as plain data, for `nadi explain --json`; `types` knows the sources and sinks (`nadi.io.registry`).
 
     Keys: app, compat, playback, groups (name, buckets, sharding, reasons, keys, inputs, elements), state (element id → what, timed,
-    fingerprint), stores (table, type, cache, why), sinks (stream, type, delivery, why, refused).
+    fingerprint), stores (table, type, cache, why), sources (stream, type, map, reading, options, defaults), sinks (stream, type, map, delivery,
+    why, refused, options, defaults). Options have no secrets.
     """
     marks = fingerprints(app)
     order = interleaved(app, types)
@@ -56,6 +57,7 @@ def explanation(app: App, types: ConnectorCatalog) -> dict[str, Any]:
             for e in stateful(app)
         },
         "stores": [_store(t) for t in app.tables.values() if t.storage is not None],
+        "sources": [s for stream in app.streams.values() for s in _sources(app, stream, types)],
         "sinks": [s for stream in app.streams.values() for s in _sinks(app, stream, types)],
     }
 
@@ -132,18 +134,48 @@ def _query(query: Query, kept: tuple[Stateful, ...], how: _How) -> dict[str, Any
     }
 
 
+# ---- sources -------------------------------------------------------------------------------------------------------
+
+
+def _sources(app: App, stream: Stream, types: ConnectorDescriptions) -> list[dict[str, Any]]:
+    told = []
+    for source in found(stream.annotations, "source"):
+        kind = source.get("type") or "?"
+        reading = _reading(types.source_traits(kind.lower()))
+        told.append(
+            {"stream": stream.key, "type": kind, "reading": reading, **_said(app, stream, "source", source, types)}
+        )
+    return told
+
+
+def _reading(traits: SourceTraits | None) -> str:
+    """Why no message of a source is lost, and none counts twice."""
+    if traits is None:
+        return "nothing is known of it"
+    if traits.journal:
+        return "exactly once from the journal, which has a message before it is acknowledged"
+    return "exactly once: a batch that is repeated reads the same messages of the log"
+
+
+def _said(app: App, stream: Stream, kind: str, given: Annotation, types: ConnectorDescriptions) -> dict[str, Any]:
+    """Mapper and options of a source or sink."""
+    said = types.shown(kind, given)
+    usual = {name: text.replace("{app}", app.name).replace("{stream}", stream.key) for name, text in said.defaults}
+    return {"map": said.mapper, "options": dict(said.options), "defaults": usual}
+
+
 # ---- sinks ---------------------------------------------------------------------------------------------------------
 
 
-def _sinks(app: App, stream: Stream, types: ConnectorCatalog) -> list[dict[str, Any]]:
+def _sinks(app: App, stream: Stream, types: ConnectorDescriptions) -> list[dict[str, Any]]:
     unrepeatable = foreign_reads(app).get(stream.key)
     told = []
     for sink in found(stream.annotations, "sink"):
         kind = sink.get("type") or "?"
         traits = types.sink_traits(kind.lower())
-        told.append(
-            {"stream": stream.key, "type": kind, **_delivery(traits), "refused": _refused(app, stream, sink, traits)}
-        )
+        said = _said(app, stream, "sink", sink, types)
+        refused = _refused(app, stream, sink, traits)
+        told.append({"stream": stream.key, "type": kind, **_delivery(traits), "refused": refused, **said})
     if unrepeatable:
         read_from = " and ".join(f"'{table}'" for table in unrepeatable)
         why = f"its rows depend on reads of {read_from} in a store, which a replay may find changed"
@@ -212,7 +244,7 @@ def foreign_reads(app: App) -> dict[str, tuple[str, ...]]:
 # ---- text ----------------------------------------------------------------------------------------------------------
 
 
-def explained(app: App, types: ConnectorCatalog) -> str:
+def explained(app: App, types: ConnectorDescriptions) -> str:
     """The plan as a person reads it: `nadi explain app.siddhi`. `types` as for `explanation`."""
     told = explanation(app, types)
     clock = ", playback clock" if told["playback"] else ""
@@ -227,11 +259,24 @@ def explained(app: App, types: ConnectorCatalog) -> str:
     for s in told["stores"]:
         cached = f", cache {s['cache']}" if s["cache"] else ""
         lines.append(f"  {s['table']} → {s['type']}{cached}: {s['why']}")
+    lines += ["", "sources"] if told["sources"] else []
+    for s in told["sources"]:
+        lines.append(f"  {s['stream']} ← {s['type']}, map {s['map']}: {s['reading']}")
+        lines += _option_lines(s)
     lines += ["", "sinks"] if told["sinks"] else ["", "sinks: none"]
     for s in told["sinks"]:
-        lines.append(f"  {s['stream']} → {s['type']}: {s['delivery']}: {s['why']}")
+        lines.append(f"  {s['stream']} → {s['type']}, map {s['map']}: {s['delivery']}: {s['why']}")
         lines += [f"    refused: {s['refused']}"] if s["refused"] else []
+        lines += _option_lines(s)
     return "\n".join(lines) + "\n"
+
+
+def _option_lines(said: dict[str, Any]) -> list[str]:
+    """The options of a source or sink, those that are given first."""
+    named = [("options", said["options"]), ("by default", said["defaults"])]
+    parts = (f"{what}: {', '.join(f'{name} = {value}' for name, value in of.items())}" for what, of in named if of)
+    line = "; ".join(parts)
+    return [f"    {line}"] if line else []
 
 
 def _group_lines(group: dict[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from importlib import import_module
 from nadi.errors import NadiError, error
 from nadi.lang import settled
 from nadi.lang.refs import Refs
-from nadi.pipeline.apart import check_apart
+from nadi.pipeline.apart import check_apart, check_cluster
 from nadi.pipeline.node import AppText, NodeOptions
 from nadi.pipeline.runnable import runnable
 from nadi.pipeline.spec import Connectors, Engine
@@ -16,6 +16,13 @@ from nadi.plan.annotations import first
 from nadi.plan.nodes import App
 from nadi.server.appfiles import AppFile, check_name
 from nadi.server.claims import At, listens_at
+
+
+def named(app: App) -> str:
+    """The name of an app that others are to know. Errors: APP_NAME_MISSING, APP_NAME_INVALID, APP_NAME_RESERVED."""
+    if first(app.annotations, "app:name") is None:
+        raise error("APP_NAME_MISSING")
+    return check_name(app.name)
 
 
 class AppPreparation:
@@ -29,6 +36,7 @@ class AppPreparation:
         self._refs = refs or {}
         self._engine: Engine = import_module(options.engine)
         self._registry: Connectors = import_module(options.connectors)
+        self._options = options
         self._properties = options.settings().of_kernels()
         self._reach = options.reach()
         self._runs = runs
@@ -36,20 +44,17 @@ class AppPreparation:
     def name_of(self, text: str) -> str:
         """The name of the app of a text that can run here. Errors: those of `nadi.pipeline.runnable`, APP_NAME_MISSING, APP_NAME_INVALID."""
         if not self._runs:
-            return self._named(self._planned(text))
-        return self._named(runnable(self.filled(text), self._engine, self._registry, self._properties, self._reach))
-
-    def _named(self, app: App) -> str:
-        if first(app.annotations, "app:name") is None:
-            raise error("APP_NAME_MISSING")
-        return check_name(app.name)
+            return named(self._planned(text))
+        app = runnable(self.filled(text), self._engine, self._registry, self._properties, self._reach)
+        check_cluster(app, self._registry, self._options)
+        return named(app)
 
     def checked(self, file: AppFile) -> AppText:
         """The text of a file as it runs; the node that gets it makes its kernels next. Errors: those of the text and its connectors, APP_NAME_MISSING,
         APP_NAME_INVALID, APP_NOT_READABLE, APP_FILE_MISNAMED."""
         if file.problem:
             raise error("APP_NOT_READABLE", reason=file.problem)
-        name = self._named(self._planned(file.text))
+        name = named(self._planned(file.text))
         if name != file.name:
             raise error("APP_FILE_MISNAMED", path=f"{file.name}.siddhi", app=name)
         return self.filled(file.text, f"{file.name}.siddhi")

@@ -32,6 +32,7 @@ OPTIONS = (
         kind="int",
         least=0,
         doc="ms without an answer after which the sink goes on without a centre; 10000",
+        default="10000",
     ),
 )
 """Options of all sinks with several centres."""

@@ -90,8 +90,6 @@ def _location(connector: Connector) -> tuple[str, bool]:
     where = f"@sink of {connector.stream} (file)"
     option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), connector.map.span)
     path = text.removeprefix("file://").removeprefix("file:")
-    if "\0" in path:
-        raise error("OPTION_INVALID", connector.place(option), where=where, name=option, value=path, wanted="a path")
     if "://" in path or "{{" in path:
         what, alternative = f"{path} in {where}", "name one local or mounted file or folder"
         raise error("NOT_SUPPORTED", connector.place(option), what=what, alternative=alternative)
@@ -191,7 +189,7 @@ KIND = SinkKind(
         Option("add.line.separator", choices=("true",), doc="`true` only"),
     ),
     open=open_file_sink,
-    check=_check,
+    checks=(_check,),
     sole=lambda connector: _location(connector)[0],
     ask=_ask,
     reaches=_reaches,

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from nadi.errors import error
+from nadi.errors import NOWHERE, error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.authorities import authorities
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
@@ -224,7 +224,7 @@ def _reaches(connector: Connector) -> tuple[Reached, ...]:
 
 
 def _open(connector: Connector, place: Place) -> Sink:
-    httptarget.check(connector)
+    KIND.check(connector, NOWHERE)
     options = connector.options
     given = header_option(connector)
     if "content-type" not in {n.lower() for n in given}:
@@ -244,15 +244,17 @@ def _open(connector: Connector, place: Place) -> Sink:
 KIND = SinkKind(
     (
         Option("publisher.url", required=True, doc="where to; may have `{{attribute}}` in it, see below"),
-        Option("method", doc="`POST`; may have `{{attribute}}` in it"),
+        Option("method", doc="`POST`; may have `{{attribute}}` in it", default="POST"),
         Option(
-            "headers", doc="`'name:value','name:value'`; the content type follows from the mapper unless it is given"
+            "headers",
+            doc="`'name:value','name:value'`; the content type follows from the mapper unless it is given",
+            secret=True,
         ),
-        Option("basic.auth.username", doc="the user"),
-        Option("basic.auth.password", doc="the password"),
+        Option("basic.auth.username", doc="the user", secret=True),
+        Option("basic.auth.password", doc="the password", secret=True),
     ),
     _open,
-    check=httptarget.check,
+    checks=httptarget.CHECKS,
     reaches=_reaches,
     traits=SinkTraits(
         guarantee=AT_LEAST_ONCE,

@@ -146,18 +146,30 @@ def header_option(connector: Connector, span: Span = NOWHERE) -> dict[str, str]:
     return found
 
 
-def check(connector: Connector, span: Span = NOWHERE) -> None:
-    """What can be said of the options before anything is sent. Errors: OPTION_INVALID."""
-    options = connector.options
-    url = url_template(connector, options["publisher.url"], span)
-    method = options.get("method", "POST")
+def check_url(connector: Connector, span: Span = NOWHERE) -> None:
+    """Whether requests can be sent to `publisher.url`. Errors: OPTION_INVALID."""
+    url_template(connector, connector.options["publisher.url"], span)
+
+
+def check_method(connector: Connector, span: Span = NOWHERE) -> None:
+    """Errors: OPTION_INVALID."""
+    method = connector.options.get("method", "POST")
     if not text_option(connector, "method", method, span).template.attributes and not _METHOD.fullmatch(method):
         raise invalid(connector, "method", method, "a method, as POST", span)
-    secret = "basic.auth.username" in options or "@" in options["publisher.url"].partition("://")[2].partition("/")[0]
+
+
+def check_secrets(connector: Connector, span: Span = NOWHERE) -> None:
+    """Whether it is for the app to say who gets credentials and headers. Errors: OPTION_INVALID."""
+    options = connector.options
     headers = {name.lower() for name in header_option(connector, span)}
+    url = url_template(connector, options["publisher.url"], span)
+    secret = "basic.auth.username" in options or "@" in options["publisher.url"].partition("://")[2].partition("/")[0]
     if url.chooses_host and (secret or headers - _PLAIN_HEADERS):
         wanted = "http://host/… with a host that no attribute changes: the events would choose who gets the credentials and headers of the sink"
         raise invalid(connector, "publisher.url", options["publisher.url"], wanted, span)
+
+
+CHECKS = (check_url, check_method, check_secrets)
 
 
 def invalid(connector: Connector, name: str, value: str, wanted: str, span: Span) -> Exception:

@@ -30,7 +30,7 @@ def _check(connector: Connector, span: Span) -> None:
 KIND = SinkKind(
     (Option("topic", required=True, doc="the topic; may have `{{attribute}}` in it"),),
     _open,
-    check=_check,
+    checks=(_check,),
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,
         why="messages carry their numbers, and after a failure the tail of the stream is read for those that are there",

@@ -28,8 +28,19 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 from nadi.errors import NadiError, Span, error
 from nadi.io import kafkaproperties
+from nadi.io.addresses import check_topics
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
-from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS, WITHIN, Setting, fenced, name_of, settings, translated
+from nadi.io.kafkaclient import (
+    KAFKA_LOOPS,
+    OPTIONS,
+    WITHIN,
+    Setting,
+    check_settings,
+    fenced,
+    name_of,
+    settings,
+    translated,
+)
 from nadi.io.kafkalibrary import wanted
 from nadi.io.options import Option, described
 from nadi.io.registry import SinkKind
@@ -266,14 +277,19 @@ def _in_time(call: Callable[[], object], within: float) -> None:
 
 
 def _open(connector: Connector, place: Place) -> Sink:
-    _check(connector, connector.map.span)
+    KIND.check(connector, connector.map.span)
     kafkaproperties.check_files(connector, place.reach.files)
     return KafkaSink(connector, place)
 
 
-def _check(connector: Connector, span: Span) -> None:
-    kafkaproperties.check(connector, span)
-    check_partition(connector, span)
+def check_topic(connector: Connector, span: Span) -> None:
+    """Errors: OPTION_INVALID, where `topic` is none of Kafka's."""
+    where = f"@sink of {connector.stream} ({connector.type})"
+    check_topics(where, "topic", [connector.options["topic"]], span)
+
+
+def check_key(connector: Connector, span: Span) -> None:
+    """Errors: OPTION_INVALID, where `key` names what is no attribute."""
     text_option(connector, "key", connector.options.get("key", ""), span)
 
 
@@ -309,7 +325,7 @@ KIND = SinkKind(
         ),
     ),
     _open,
-    check=_check,
+    checks=(kafkaproperties.check_brokers, check_settings, check_topic, check_partition, check_key),
     reaches=kafkaproperties.reaches,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,

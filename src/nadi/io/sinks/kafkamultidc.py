@@ -11,21 +11,22 @@ which its rows are there.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import msgspec
 from confluent_kafka import Producer
 
-from nadi.errors import Span, error
+from nadi.errors import error
 from nadi.io import kafkaproperties
-from nadi.io.centreoptions import addresses, at_centre
+from nadi.io.centreoptions import addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Delivery, Place, Sink
-from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS
+from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS, check_settings
 from nadi.io.options import Option, described
 from nadi.io.registry import SinkKind
 from nadi.io.sinks import centres
-from nadi.io.sinks.kafka import KafkaSink, check_partition
+from nadi.io.sinks.kafka import KafkaSink, check_key, check_partition, check_topic
 from nadi.io.sinks.kafkaturn import TopicSwitch, TurnTopic, turn_topic
-from nadi.io.sinks.numbers import numbers, text_option
+from nadi.io.sinks.numbers import numbers
 from nadi.io.sinks.turns import TurnSink
 from nadi.io.sources.centre_marks import LIFE
 from nadi.io.turn import OPTIONS as OPTIONS_OF_TURNS
@@ -123,14 +124,6 @@ def _open(connector: Connector, place: Place) -> Sink:
     return TurnSink(connector, inner, lambda: [centre.follower() for centre in turns(connector)], known)
 
 
-def _check(connector: Connector, span: Span) -> None:
-    kafkaproperties.check(connector, span)
-    addresses(connector, span)
-    check_partition(connector, span)
-    text_option(connector, "key", connector.options.get("key", ""), span)
-    check_turns(connector, "kafkaMultiDC", span)
-
-
 KIND = SinkKind(
     (
         *described(OPTIONS, {"bootstrap.servers": "one address per centre, as of the source"}),
@@ -141,7 +134,15 @@ KIND = SinkKind(
         *OPTIONS_OF_TURNS,
     ),
     _open,
-    check=_check,
+    checks=(
+        check_centres,
+        kafkaproperties.check_brokers,
+        check_settings,
+        check_topic,
+        check_partition,
+        check_key,
+        partial(check_turns, "kafkaMultiDC"),
+    ),
     turns=turns,
     reaches=kafkaproperties.reaches,
     traits=SinkTraits(

@@ -99,11 +99,12 @@ def new_lines(state: Path, seen: Mapping[str, int]) -> tuple[list[tuple[str, int
 
 KIND = SinkKind(
     options=(
-        Option("prefix", doc="`<app> : <stream>`"),
+        Option("prefix", doc="`<app> : <stream>`", default="{app} : {stream}"),
         Option(
             "priority",
             choices=_PRIORITIES,
             doc="`INFO`; `DEBUG`, `WARN`, `ERROR`, `FATAL`, `TRACE`; `OFF` writes nothing",
+            default="INFO",
         ),
     ),
     open=LogSink,

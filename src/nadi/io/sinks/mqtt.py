@@ -17,7 +17,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from nadi.errors import NadiError, Span, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
-from nadi.io.mqttclient import OPTIONS, broker, client_id, reaches, says_no, user_properties
+from nadi.io.mqttclient import OPTIONS, broker, check_broker, check_texts, client_id, reaches, says_no, user_properties
 from nadi.io.options import Option, described, flag, integer
 from nadi.io.registry import SinkKind
 from nadi.io.retry import Gate, Policy
@@ -172,8 +172,7 @@ def _open(connector: Connector, place: Place) -> Sink:
     return MqttSink(connector, place)
 
 
-def _check(connector: Connector, span: Span) -> None:
-    broker(connector, span)
+def _check_topic(connector: Connector, span: Span) -> None:
     topic = connector.options["topic"]
     text_option(connector, "topic", topic, span)
     if set(topic) & set("+#"):
@@ -205,7 +204,7 @@ KIND = SinkKind(
         ),
     ),
     _open,
-    check=_check,
+    checks=(check_broker, check_texts, _check_topic),
     reaches=reaches,
     traits=SinkTraits(
         guarantee=AT_LEAST_ONCE,

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from nats.aio.client import Client as Connection
 
 from nadi.errors import NOWHERE, NadiError, Span, error
-from nadi.io.addresses import invalid_subject, wrong_subject
+from nadi.io.addresses import check_servers, invalid_subject, wrong_subject
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.jetstream import MESSAGE_ID, Outgoing, Stream, find_stream, publish_all
 from nadi.io.natsclient import NatsClient
@@ -38,7 +38,7 @@ from nadi.io.sinks.ledger import Kept
 from nadi.io.sinks.numbers import Numbers, TextOption, headers, numbers, producer, text_option
 from nadi.io.sinks.refusals import Refusals
 from nadi.io.sinks.streamturn import StreamTurn, present_after
-from nadi.io.sources.nats import CONNECTION_OPTIONS, checked_servers, client_of, destination, stream_for
+from nadi.io.sources.nats import CONNECTION_OPTIONS, client_of, destination, stream_for
 from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
 
 CHUNK = 2_000  # messages published in one call
@@ -265,15 +265,15 @@ def checked_subject(connector: Connector, span: Span = NOWHERE) -> TextOption:
     return option
 
 
-def _check(connector: Connector, span: Span) -> None:
-    checked_servers(f"@sink of {connector.stream} (nats)", connector, span)
+def check_subject(connector: Connector, span: Span) -> None:
+    """Whether a sink can publish to its subject. Errors: OPTION_MISSING, OPTION_INVALID."""
     checked_subject(connector, span)
 
 
 KIND = SinkKind(
     described(CONNECTION_OPTIONS, {"destination": "the subject; required; may have `{{attribute}}` in it"}),
     _open,
-    check=_check,
+    checks=(check_servers, check_subject),
     reaches=reaches,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,

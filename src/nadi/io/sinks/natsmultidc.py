@@ -9,9 +9,11 @@ refuses whoever had the turn before (`nadi.io.sinks.natsfence`), and knows which
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from nadi.errors import NadiError, Span, error
-from nadi.io.centreoptions import addresses, at_centre
+from nadi.io.addresses import check_servers
+from nadi.io.centreoptions import addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.jetstream import MESSAGE_ID, Outgoing
 from nadi.io.natsreach import reaches_of_centres
@@ -24,7 +26,7 @@ from nadi.io.sinks.natsturn import NatsFollower, NatsSwitch, register_of
 from nadi.io.sinks.numbers import Numbers, numbers
 from nadi.io.sinks.turns import TurnSink
 from nadi.io.sources.centre_marks import LIFE
-from nadi.io.sources.nats import checked_servers, client_of, destination
+from nadi.io.sources.nats import client_of, destination
 from nadi.io.turn import OPTIONS as OPTIONS_OF_TURNS
 from nadi.io.turn import Known, Turn, TurnCentre, check_turns, takes_turns, turn_key
 from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
@@ -145,12 +147,8 @@ def _open(connector: Connector, place: Place) -> Sink:
     return TurnSink(connector, inner, lambda: [centre.follower() for centre in turns(connector)], known)
 
 
-def _check(connector: Connector, span: Span) -> None:
-    addresses(connector, span)
-    checked_servers(f"@sink of {connector.stream} (natsMultiDC)", connector, span)
-    subject = checked_subject(connector, span)
-    check_turns(connector, "natsMultiDC", span)
-    if takes_turns(connector) and subject.template.attributes:
+def _check_subject(connector: Connector, span: Span) -> None:
+    if checked_subject(connector, span).template.attributes and takes_turns(connector):
         where, wanted = (
             f"@sink of {connector.stream} (natsMultiDC)",
             "one subject, without {{attribute}}, as it publishes in turn",
@@ -166,12 +164,12 @@ KIND = SinkKind(
         Option("bootstrap.servers", required=True, doc="one address per centre, as of the source"),
         Option("destination", doc="as of `nats`"),
         Option("subject", doc="another name of `destination`"),
-        Option("username", doc="for the connections"),
-        Option("password", doc="for the connections"),
+        Option("username", doc="for the connections", secret=True),
+        Option("password", doc="for the connections", secret=True),
         Option("is.binary.message", kind="bool", doc="Siddhi's, without effect: the mapper decides"),
     ),
     _open,
-    check=_check,
+    checks=(check_centres, check_servers, _check_subject, partial(check_turns, "natsMultiDC")),
     turns=turns,
     reaches=reaches_of_centres,
     traits=SinkTraits(

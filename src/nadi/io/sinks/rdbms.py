@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from nadi.databases import Address, connect, make_tables, passes, translated
-from nadi.errors import NadiError, Span, did_you_mean, error
+from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error, placed
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.databasereach import reached
 from nadi.io.options import Option
@@ -140,6 +140,7 @@ def _entered(connection: Connection, made_by: str, cut: int) -> bool:
 
 
 def _open(connector: Connector, place: Place) -> Sink:
+    KIND.check(connector, NOWHERE)
     address, who, operation = _target(connector)
     where, engine = f"@sink of {connector.stream} (rdbms)", connect(address)
 
@@ -156,8 +157,27 @@ def _reaches(connector: Connector) -> tuple[Reached, ...]:
     return reached(_target(connector)[0], "url" if connector.options.get("url") else "jdbc.url")
 
 
-def _check(connector: Connector, _span: Span) -> None:
-    _target(connector)
+def _check_map(connector: Connector, _span: Span) -> None:
+    given, wanted = map_type(connector), "no @map: attributes are columns"
+    if given != "passthrough":
+        raise error("OPTION_INVALID", where=_where(connector), name="@map", value=given, wanted=wanted)
+
+
+def _check_address(connector: Connector, _span: Span) -> None:
+    options = connector.options
+    try:
+        parsed = _address(connector).parsed
+    except NadiError as unknown:
+        raise placed(unknown, connector.place("url" if options.get("url") else "jdbc.url")) from None
+    if parsed.get_backend_name() == "sqlite" and (parsed.username or parsed.password):
+        name = next((name for name in ("username", "password") if options.get(name)), "url")
+        raise error(
+            "OPTION_INVALID", where=_where(connector), name=name, value="…", wanted="nothing: SQLite has no users"
+        )
+
+
+def _check_operation(connector: Connector, _span: Span) -> None:
+    _operation(connector)
 
 
 def _ask(connector: Connector) -> None:
@@ -188,25 +208,24 @@ def _is_missing_file(address: Address) -> bool:
 
 def _target(connector: Connector) -> tuple[Address, str, Operation]:
     """Where rows go, what that is called, and what is done with them. Errors: OPTION_INVALID, OPTION_MISSING, DATABASE_UNKNOWN."""
+    address = _address(connector)
+    return address, f"{address.shown} (rdbms sink of {connector.stream})", _operation(connector)
+
+
+def _where(connector: Connector) -> str:
+    return f"@sink of {connector.stream} (rdbms)"
+
+
+def _address(connector: Connector) -> Address:
     options = connector.options
-    where = f"@sink of {connector.stream} (rdbms)"
-    if map_type(connector) != "passthrough":
-        raise error(
-            "OPTION_INVALID",
-            where=where,
-            name="@map",
-            value=map_type(connector),
-            wanted="no @map: attributes are columns",
-        )
     url = options.get("url") or options.get("jdbc.url")
     if not url:
-        raise error("OPTION_MISSING", where=where, name="url")
-    address = Address(url, options.get("username", ""), options.get("password", ""))
-    return address, f"{address.shown} (rdbms sink of {connector.stream})", _operation(connector, where)
+        raise error("OPTION_MISSING", where=_where(connector), name="url")
+    return Address(url, options.get("username", ""), options.get("password", ""))
 
 
-def _operation(connector: Connector, where: str) -> Operation:
-    options, names = connector.options, connector.schema.names
+def _operation(connector: Connector) -> Operation:
+    options, names, where = connector.options, connector.schema.names, _where(connector)
     chosen = options.get("operation", "insert").lower()
     keys = tuple(k.strip() for k in options.get("keys", "").split(",") if k.strip())
     if chosen != "insert" and not keys:
@@ -233,18 +252,19 @@ KIND = SinkKind(
         ),
         Option("jdbc.url", doc="another name of `url`"),
         Option("jdbc.driver.name", doc="Siddhi's, without effect: the URL decides"),
-        Option("username", doc="for the connection"),
-        Option("password", doc="for the connection"),
-        Option("table.name", doc="the table, `schema.table` too; else the name of the stream"),
+        Option("username", doc="for the connection", secret=True),
+        Option("password", doc="for the connection", secret=True),
+        Option("table.name", doc="the table, `schema.table` too; else the name of the stream", default="{stream}"),
         Option(
             "operation",
             choices=("insert", "update", "upsert", "delete"),
             doc="`insert`; `update`, `upsert` (update or insert) and `delete` find rows by `keys`",
+            default="insert",
         ),
         Option("keys", doc="attributes with commas between them"),
     ),
     _open,
-    check=_check,
+    checks=(_check_map, _check_address, _check_operation),
     ask=_ask,
     reaches=_reaches,
     traits=SinkTraits(

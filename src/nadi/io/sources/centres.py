@@ -41,7 +41,7 @@ UNNUMBERED = "the message does not say who has published it and which number it 
 _LOG = logging.getLogger("nadi.io.centres")
 
 OPTIONS = (
-    Option("journal.retention.hours", kind="int", least=0, most=HOURS, doc="as of `http`"),
+    Option("journal.retention.hours", kind="int", least=0, most=HOURS, doc="as of `http`", default="24"),
     Option(
         "gap.after",
         kind="int",
@@ -50,6 +50,7 @@ OPTIONS = (
             "ms after which a number that is missing is [told](datacentres.md#numbers-that-are-missing) "
             "though a centre may still bring it; 60000"
         ),
+        default="60000",
     ),
 )
 """Options of all sources with several centres."""

@@ -61,6 +61,7 @@ OPTIONS = (
         doc=(
             "`LINE` (default): a line is a message. `TEXT.FULL`: a file is one message, all events in it are one chunk"
         ),
+        default="LINE",
     ),
     Option(
         "header.present",
@@ -305,12 +306,9 @@ def _location(connector: Connector) -> str:
     where = f"@source of {connector.stream} (file)"
     option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), connector.map.span)
     path = text.removeprefix("file://").removeprefix("file:")
-    if "\0" in path:
-        raise error("OPTION_INVALID", connector.place(option), where=where, name=option, value=path, wanted="a path")
     if "://" in path:
-        raise error(
-            "NOT_SUPPORTED", what=f"{path} in {where}", alternative="copy the files to a local or mounted folder"
-        )
+        what, alternative = f"{path} in {where}", "copy the files to a local or mounted folder"
+        raise error("NOT_SUPPORTED", connector.place(option), what=what, alternative=alternative)
     return os.path.abspath(path)
 
 
@@ -359,7 +357,7 @@ KIND = SourceKind(
     open=open_file_log,
     identity=("file.uri", "dir.uri"),
     begins=lambda _source: "with the first row of what is there",
-    check=_check,
+    checks=(_check,),
     take_over=_take_over,
     reaches=_reaches,
     traits=SourceTraits(

@@ -223,11 +223,19 @@ def _ingress(connector: Connector, place: Place) -> Ingress:
     return HttpIngress(connector, place)
 
 
-def _check(connector: Connector, _span: Span) -> None:
-    """What its ingress looks at before it listens."""
+def _check_address(connector: Connector, _span: Span) -> None:
     address(connector, Place("", Path()))
+
+
+def _check_login(connector: Connector, _span: Span) -> None:
     login(connector)
+
+
+def _check_idle(connector: Connector, _span: Span) -> None:
     _idle(connector, Limits().idle)
+
+
+def _check_bounds(connector: Connector, _span: Span) -> None:
     _bounds(connector)
 
 
@@ -238,11 +246,13 @@ def _reaches(connector: Connector) -> tuple[Reached, ...]:
 
 KIND = SourceKind(
     (
-        Option(LISTENS.option, doc="where it listens; `http://127.0.0.1:9763/<app>/<stream>`"),
+        Option(LISTENS.option, default=LISTENS.url, doc="where it listens; `http://127.0.0.1:9763/<app>/<stream>`"),
         Option("basic.auth.enabled", kind="bool", doc="`true`: ask for user and password"),
-        Option("basic.auth.username", doc="the user"),
+        Option("basic.auth.username", doc="the user", secret=True),
         Option(
-            "basic.auth.password", doc="the password; keep it out of the text: `'${PASSWORD}'`, and `--env PASSWORD`"
+            "basic.auth.password",
+            doc="the password; keep it out of the text: `'${PASSWORD}'`, and `--env PASSWORD`",
+            secret=True,
         ),
         Option(
             "https.keystore.file",
@@ -251,13 +261,14 @@ KIND = SourceKind(
                 "source shows the certificate of its node"
             ),
         ),
-        Option("https.keystore.password", doc="its password; take it from the environment"),
+        Option("https.keystore.password", doc="its password; take it from the environment", secret=True),
         Option(
             "https.cert.password",
             doc=(
                 "Siddhi's, for a key with a password of its own, which PKCS#12 does not have; nadi takes it "
                 "in place of a missing `https.keystore.password`"
             ),
+            secret=True,
         ),
         Option("tls.store.type", doc="`PKCS12` only"),
         Option(
@@ -277,6 +288,7 @@ KIND = SourceKind(
                 "how long the journal keeps what is processed; 24. What [revisions "
                 "need](revisions.md#how-long-inputs-must-keep-messages) stays longer"
             ),
+            default="24",
         ),
         Option(
             "idempotency.hours",
@@ -287,6 +299,7 @@ KIND = SourceKind(
                 "how long a [key](#messages-that-are-sent-again) is remembered; 24. With `0` the source does "
                 "not look at keys and producers"
             ),
+            default="24",
         ),
         Option("idempotency.keys", kind="int", doc="how many keys are remembered at most; 1000000"),
         Option("worker.count", kind="int", doc="Siddhi's, without effect: one loop serves all connections"),
@@ -294,7 +307,7 @@ KIND = SourceKind(
     _open,
     _ingress,
     begins=lambda _source: "with the first message that it takes",
-    check=_check,
+    checks=(_check_address, _check_login, _check_idle, _check_bounds),
     address=address,
     reaches=_reaches,
     traits=SourceTraits(

@@ -31,10 +31,21 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from nadi.errors import NOWHERE, Span, error
 from nadi.io import kafkaproperties, kafkawatch
+from nadi.io.addresses import check_topics
 from nadi.io.contract import Connector, Log, Messages, Place
-from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS, WITHIN, Setting, admin_of, name_of, settings, translated
+from nadi.io.kafkaclient import (
+    KAFKA_LOOPS,
+    OPTIONS,
+    WITHIN,
+    Setting,
+    admin_of,
+    check_settings,
+    name_of,
+    settings,
+    translated,
+)
 from nadi.io.kafkalibrary import wanted
-from nadi.io.options import Option, described, flag
+from nadi.io.options import LARGEST, Option, described, flag
 from nadi.io.registry import SourceKind
 from nadi.io.retention import Retention
 from nadi.io.retry import failed, succeeded
@@ -375,16 +386,23 @@ def _invalid(connector: Connector, name: str, value: str, wanted: str, span: Spa
     return error("OPTION_INVALID", span, where=where, name=name, value=value, wanted=wanted)
 
 
-def _check(connector: Connector, span: Span) -> None:
-    kafkaproperties.check(connector, span)
+def _check_share(connector: Connector, span: Span) -> None:
     share_of(f"@source of {connector.stream} (kafka)", connector.options, span)
-    check_start(connector, span)
+
+
+def _check_offsets(connector: Connector, _span: Span) -> None:
     _offsets(connector)
+
+
+def _check_partitions(connector: Connector, span: Span) -> None:
     numbers = connector.options.get("partition.no.list", "")
-    if not all(p.strip().isdecimal() for p in numbers.split(",") if p.strip()):
+    if not all(p.strip().isdecimal() and int(p) <= LARGEST for p in numbers.split(",") if p.strip()):
         raise _invalid(connector, "partition.no.list", numbers, "whole numbers with commas between them", span)
-    if not connector.options["topic.list"].strip(" ,"):
-        raise _invalid(connector, "topic.list", connector.options["topic.list"], "names of topics", span)
+
+
+def _check_topics(connector: Connector, span: Span) -> None:
+    topics = [topic.strip() for topic in connector.options["topic.list"].split(",") if topic.strip()]
+    check_topics(f"@source of {connector.stream} (kafka)", "topic.list", topics, span)
 
 
 def _begins(connector: Connector) -> str:
@@ -403,7 +421,7 @@ def check_start(connector: Connector, span: Span = NOWHERE) -> None:
 
 
 def _open(connector: Connector, place: Place) -> Log:
-    _check(connector, connector.map.span)
+    KIND.check(connector, connector.map.span)
     kafkaproperties.check_files(connector, place.reach.files)
     return KafkaLog(connector, place)
 
@@ -421,7 +439,11 @@ KIND = SourceKind(
         Option("partition.no.list", doc="only these partitions"),
         Option("topic.offsets.map", doc="where a new app begins, by topic: `a=10,b=0`"),
         Option("topic.offset.map", doc="another name of `topic.offsets.map`"),
-        Option("start.position", doc="where a new app begins: `beginning` (default), `end`, `time:<ms>`"),
+        Option(
+            "start.position",
+            doc="where a new app begins: `beginning` (default), `end`, `time:<ms>`",
+            default="beginning",
+        ),
         Option("seq.enabled", choices=("false",), doc="`false` only"),
         Option("enable.offsets.commit", kind="bool", doc="`false`: commit nothing to the group"),
         Option("enable.async.commit", kind="bool", doc="Siddhi's, without effect"),
@@ -436,7 +458,15 @@ KIND = SourceKind(
     _open,
     identity=("topic.list", "partition.no.list"),
     begins=_begins,
-    check=_check,
+    checks=(
+        kafkaproperties.check_brokers,
+        check_settings,
+        _check_topics,
+        _check_partitions,
+        _check_offsets,
+        _check_share,
+        check_start,
+    ),
     reaches=kafkaproperties.reaches,
     traits=SourceTraits(
         endless=True,

@@ -10,10 +10,11 @@ from functools import partial
 
 from nadi.errors import Span, error
 from nadi.io import kafkaproperties
-from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre
+from nadi.io.addresses import check_topics
+from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Ingress, Log, Place
-from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS
-from nadi.io.options import Option, described
+from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS, check_settings
+from nadi.io.options import LARGEST, Option, described
 from nadi.io.registry import SourceKind
 from nadi.io.sources import centres
 from nadi.io.sources.centre_marks import NAMES
@@ -21,6 +22,10 @@ from nadi.io.sources.kafka import KafkaLog, check_start
 from nadi.plan.connectortraits import Topics
 
 PASSED_ON = ("optional.configuration", "group.id", "enable.offsets.commit", "start.position")
+
+
+def _where(connector: Connector) -> str:
+    return f"@source of {connector.stream} (kafkaMultiDC)"
 
 
 def _log(connector: Connector, place: Place) -> Log:
@@ -46,15 +51,13 @@ def _open(connector: Connector, place: Place) -> Log:
     return centres.open_centres_log(connector, place)
 
 
-def _check(connector: Connector, span: Span) -> None:
-    kafkaproperties.check(connector, span)
-    addresses(connector, span)
-    check_start(connector, span)
-    where = f"@source of {connector.stream} (kafkaMultiDC)"
-    topic, number = connector.options["topic"], connector.options.get("partition.no", "0")
-    if not topic.strip() or "," in topic:
-        raise error("OPTION_INVALID", span, where=where, name="topic", value=topic, wanted="the name of one topic")
-    if not number.strip().isdecimal():
+def _check_topic(connector: Connector, span: Span) -> None:
+    check_topics(_where(connector), "topic", [connector.options["topic"].strip()], span)
+
+
+def _check_partition(connector: Connector, span: Span) -> None:
+    where, number = _where(connector), connector.options.get("partition.no", "0")
+    if not number.strip().isdecimal() or int(number) > LARGEST:
         raise error("OPTION_INVALID", span, where=where, name="partition.no", value=number, wanted="a whole number")
 
 
@@ -70,16 +73,20 @@ KIND = SourceKind(
         ),
         *centres.OPTIONS,
         Option("topic", required=True, doc="one topic, the same in all centres"),
-        Option("partition.no", doc="the partition; 0"),
+        Option("partition.no", doc="the partition; 0", default="0"),
         Option("group.id", doc="as of `kafka`"),
-        Option("start.position", doc="where a new app begins: `beginning` (default), `end`, `time:<ms>`"),
+        Option(
+            "start.position",
+            doc="where a new app begins: `beginning` (default), `end`, `time:<ms>`",
+            default="beginning",
+        ),
         Option("enable.offsets.commit", kind="bool", doc="as of `kafka`"),
     ),
     _open,
     _ingress,
     identity=("topic", "partition.no"),
     begins=lambda _source: "with the first message that it takes",
-    check=_check,
+    checks=(check_centres, kafkaproperties.check_brokers, check_settings, check_start, _check_topic, _check_partition),
     reaches=kafkaproperties.reaches,
     traits=replace(OF_CENTRES, topics=Topics(("topic",))),
     loops=(KAFKA_LOOPS,),

@@ -23,7 +23,7 @@ from nadi.io.contract import Connector, Ingress, Log, Place
 from nadi.io.journal import open_journal
 from nadi.io.journallog import RETENTION_MS, open_journal_log
 from nadi.io.journalmessages import Event
-from nadi.io.mqttclient import OPTIONS, broker, client_id, reaches, says_no
+from nadi.io.mqttclient import OPTIONS, broker, check_broker, check_texts, client_id, reaches, says_no
 from nadi.io.options import HOURS, Option, flag, integer
 from nadi.io.registry import SourceKind
 from nadi.io.retry import Policy, failed, succeeded
@@ -192,8 +192,7 @@ def _ingress(connector: Connector, place: Place) -> Ingress:
     return MqttIngress(connector, place)
 
 
-def _check(connector: Connector, span: Span) -> None:
-    broker(connector, span)
+def _check_topic(connector: Connector, span: Span) -> None:
     levels = connector.options["topic"].split("/")
     if "#" in levels[:-1] or any(len(level) > 1 and set(level) & set("+#") for level in levels):
         wanted = "a topic in which + stands for a whole level, and # for all levels at the end"
@@ -202,11 +201,11 @@ def _check(connector: Connector, span: Span) -> None:
 
 
 KIND = SourceKind(
-    (*OPTIONS, Option("journal.retention.hours", kind="int", least=0, most=HOURS, doc="as of `http`")),
+    (*OPTIONS, Option("journal.retention.hours", kind="int", least=0, most=HOURS, doc="as of `http`", default="24")),
     _open,
     _ingress,
     begins=lambda _source: "with the first message that it takes",
-    check=_check,
+    checks=(check_broker, check_texts, _check_topic),
     reaches=reaches,
     traits=SourceTraits(
         endless=True,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from nats.aio.client import Client as Connection
 
 from nadi.errors import Span, error
-from nadi.io.addresses import NATS, check_addresses, invalid_subject, wrong_filter
+from nadi.io.addresses import check_servers, invalid_subject, wrong_filter
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, find_stream, stream_config, token
 from nadi.io.natsclient import NatsClient, shared
@@ -40,12 +40,17 @@ BUSY_LOOKS = 40
 DEFAULT_URL = "nats://localhost:4222"
 
 CONNECTION_OPTIONS = (
-    Option("destination", doc="the subject; required"),
-    Option("subject", doc="another name of `destination`"),
-    Option("bootstrap.servers", doc="`nats://localhost:4222`; several with commas between them"),
+    Option("destination", doc="the subject; required", other="subject"),
+    Option("subject", doc="another name of `destination`", other="destination"),
+    Option(
+        "bootstrap.servers",
+        doc="`nats://localhost:4222`; several with commas between them",
+        default=DEFAULT_URL,
+        other="url",
+    ),
     Option("url", doc="another name of `bootstrap.servers`"),
-    Option("username", doc="for the connection"),
-    Option("password", doc="for the connection"),
+    Option("username", doc="for the connection", secret=True),
+    Option("password", doc="for the connection", secret=True),
     Option("client.id", doc="Siddhi's, without effect"),
     Option("cluster.id", doc="Siddhi's, without effect"),
     Option("server.id", doc="Siddhi's, without effect"),
@@ -185,20 +190,6 @@ def destination(where: str, options: Mapping[str, str]) -> str:
     return found
 
 
-def checked_filter(where: str, options: Mapping[str, str], span: Span) -> str:
-    """The subject that a source reads. Errors: OPTION_MISSING, OPTION_INVALID."""
-    subject = destination(where, options)
-    if wrong := wrong_filter(subject):
-        raise invalid_subject(where, subject, wrong, span)
-    return subject
-
-
-def checked_servers(where: str, connector: Connector, span: Span) -> None:
-    """Errors: OPTION_INVALID, where the servers of a source or sink can be none."""
-    for name in ("bootstrap.servers", "url"):
-        check_addresses(connector, where, name, NATS, span)
-
-
 def client_of(options: Mapping[str, str]) -> NatsClient:
     """The connection that the options name; it is shared by the process."""
     url = options.get("bootstrap.servers") or options.get("url") or DEFAULT_URL
@@ -229,12 +220,21 @@ def _open(connector: Connector, place: Place) -> Log:
     return StreamLog(client_of(connector.options), subject, start, transport_names(connector), share)
 
 
-def _check(connector: Connector, span: Span) -> None:
-    where = f"@source of {connector.stream} (nats)"
-    checked_servers(where, connector, span)
-    checked_filter(where, connector.options, span)
-    start_position(where, connector.options)
-    share_of(where, connector.options, span)
+def check_filter(connector: Connector, span: Span) -> None:
+    """Whether a source can read its subject. Errors: OPTION_MISSING, OPTION_INVALID."""
+    where = f"@source of {connector.stream} ({connector.type})"
+    subject = destination(where, connector.options)
+    if wrong := wrong_filter(subject):
+        raise invalid_subject(where, subject, wrong, span)
+
+
+def check_start(connector: Connector, _span: Span) -> None:
+    """Errors: OPTION_INVALID, where `start.position` is none."""
+    start_position(f"@source of {connector.stream} ({connector.type})", connector.options)
+
+
+def _check_share(connector: Connector, span: Span) -> None:
+    share_of(f"@source of {connector.stream} (nats)", connector.options, span)
 
 
 KIND = SourceKind(
@@ -242,14 +242,19 @@ KIND = SourceKind(
         *CONNECTION_OPTIONS,
         Option("queue.group.name", doc="Siddhi's, without effect"),
         Option("durable.name", doc="Siddhi's, without effect: the app keeps its own position"),
-        Option("subscription.sequence", doc="Siddhi's, without effect: the app keeps its own position"),
-        Option("start.position", doc="where a new app begins: `beginning` (default), `end`, a sequence, `time:<ms>`"),
+        Option("subscription.sequence", doc="Siddhi's: `start.position` with a sequence"),
+        Option(
+            "start.position",
+            doc="where a new app begins: `beginning` (default), `end`, a sequence, `time:<ms>`",
+            default="beginning",
+            other="subscription.sequence",
+        ),
         SHARE,
     ),
     _open,
     identity=("destination", "subject"),
     begins=_begins,
-    check=_check,
+    checks=(check_servers, check_filter, check_start, _check_share),
     reaches=reaches,
     traits=SourceTraits(
         endless=True,

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from nadi.errors import Span
-from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre
+from nadi.io.addresses import check_servers
+from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Ingress, Log, Place
 from nadi.io.natsreach import reaches_of_centres
 from nadi.io.options import Option
 from nadi.io.registry import SourceKind
 from nadi.io.sources import centres
 from nadi.io.sources.centre_marks import NAMES
-from nadi.io.sources.nats import StreamLog, checked_filter, checked_servers, client_of, destination, start_position
+from nadi.io.sources.nats import StreamLog, check_filter, check_start, client_of, destination, start_position
 from nadi.io.sources.properties import transport_names
 
 
@@ -41,29 +41,22 @@ def _open(connector: Connector, place: Place) -> Log:
     return centres.open_centres_log(connector, place)
 
 
-def _check(connector: Connector, span: Span) -> None:
-    addresses(connector, span)
-    checked_servers(_where(connector), connector, span)
-    checked_filter(_where(connector), connector.options, span)
-    start_position(_where(connector), connector.options)
-
-
 KIND = SourceKind(
     (
         *centres.OPTIONS,
         Option("bootstrap.servers", required=True, doc="one address per centre, as of `kafkaMultiDC`"),
         Option("destination", doc="the subject; required"),
         Option("subject", doc="another name of `destination`"),
-        Option("username", doc="for the connections"),
-        Option("password", doc="for the connections"),
-        Option("start.position", doc="as of `nats`"),
+        Option("username", doc="for the connections", secret=True),
+        Option("password", doc="for the connections", secret=True),
+        Option("start.position", doc="as of `nats`", default="beginning"),
         Option("is.binary.message", kind="bool", doc="as of `kafkaMultiDC`"),
     ),
     _open,
     _ingress,
     identity=("destination", "subject"),
     begins=lambda _source: "with the first message that it takes",
-    check=_check,
+    checks=(check_centres, check_servers, check_filter, check_start),
     reaches=reaches_of_centres,
     traits=OF_CENTRES,
     loops=(),

@@ -8,7 +8,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from nadi.errors import error
+from nadi.errors import NOWHERE, error
 from nadi.kernel.rows.aggregations import AggregationRuntime
 from nadi.kernel.rows.flow import Flow
 from nadi.kernel.rows.junctions import Delivery, Junction
@@ -20,6 +20,7 @@ from nadi.kernel.rows.stores import StoredTable, stored_table
 from nadi.kernel.rows.tables import TableRuntime
 from nadi.kernel.rows.triggers import TriggerRuntime
 from nadi.plan.aggregations import partitioned
+from nadi.plan.annotations import first
 from nadi.plan.nodes import App, Partition, Query, Schema, Stream, Table
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ def _aggregations(
     shared = {name for name, a in app.aggregations.items() if everywhere or partitioned(a)}
     if shared and not properties.get("shardId"):
         reason = "it needs the property shardId, which tells the nodes that share an aggregation apart"
-        raise error("INVALID_ANNOTATION", name="PartitionById", reason=reason)
+        written = (first(a.annotations, "PartitionById") for a in app.aggregations.values())
+        span = next((one.span for one in written if one is not None), NOWHERE)
+        raise error("INVALID_ANNOTATION", span, name="PartitionById", reason=reason)
     name = properties.get("aggTimeZone", "GMT")
     try:
         zone = UTC if name in ("GMT", "UTC") else ZoneInfo(name)

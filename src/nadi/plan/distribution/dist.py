@@ -78,6 +78,12 @@ def check_options(context: Context, app: tree.SiddhiApp) -> None:
                     raise context.fail("OPTION_UNKNOWN", option.span, where="@dist", name=name, hint=hint)
 
 
+def is_distributed(app: tree.SiddhiApp) -> bool:
+    """Whether there is an @dist anywhere in an app: its author wants a cluster for it."""
+    inside = (query for element in app.elements if isinstance(element, tree.Partition) for query in element.queries)
+    return any(any(_all_dist(one.annotations)) for one in (*app.definitions, *app.elements, *inside))
+
+
 def _all_dist(annotations: tuple[Annotation, ...]) -> Iterator[Annotation]:
     """Those among annotations, and in them."""
     for annotation in annotations:
