@@ -79,3 +79,26 @@ ALPHABET = "".join(sorted("\n aAzZ_09-é\u00c9\u0663\u4e2d\U0001f600"))
 def test_a_place_takes_the_characters_that_python_takes(place: str, flags: int) -> None:
     (item,) = parser.parse(place, flags)
     assert taken(item, ALPHABET, flags) == {c for c in ALPHABET if re.fullmatch(place, c, flags)}
+
+
+WIDE = {
+    "optional parts behind each other": "a*" * 5_000,
+    "choices of optional parts": "(a*|b*)" * 60,
+    "a repetition of many alternatives": f"({'|'.join(f'{chr(0x4E00 + n)}x' for n in range(2_000))})+",
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_a_pattern_that_is_too_large_to_be_looked_at_is_refused_at_once(name: str) -> None:
+    with pytest.raises(PatternError, match="too many places") as refused:
+        compiled(WIDE[name])
+    assert len(str(refused.value)) < 500
+
+
+def test_a_long_pattern_without_choices_is_a_pattern() -> None:
+    assert compiled("x" * 20_000).fullmatch("x" * 20_000)
+
+
+def test_a_pattern_that_is_nested_too_deep_says_so_in_words() -> None:
+    with pytest.raises(PatternError, match="nested too deep"):
+        compiled("(?i)" * 2_000)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from nadi.errors import NadiError
 from nadi.functions.arithmetic import DOUBLE_MIN, to_float32
 from nadi.functions.registry import default_registry
 from nadi.lang.tree import Type
+from nadi.plan import plan_app
 from nadi.plan.catalog import Argument, SignatureError
 
 REGISTRY = default_registry()
@@ -233,3 +235,11 @@ def test_log_keeps_the_event_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("WARNING", logger="nadi.log"):
         assert spec.make((Type.STRING, Type.STRING))(("WARN", "hot")) == ()
     assert caplog.messages == ["hot"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "written"), [("true", "the bool constant true"), ("'a'", "the string constant 'a'")]
+)
+def test_a_constant_that_does_not_fit_is_shown_as_the_language_writes_it(argument: str, written: str) -> None:
+    with pytest.raises(NadiError, match=written):
+        plan_app(f"define stream In (x int); from In select sum({argument}) as s insert into Out;", default_registry())

@@ -45,6 +45,7 @@ def test_a_change_makes_a_copy() -> None:
         ("createFromJSON", ("[1]",)),
         ("createFromJSON", ("{",)),
         ("createFromXML", ("<a>",)),
+        ("createFromXML", ("<a>\ud83d</a>",)),
         ("createFromXML", ("<a>" * 100_000,)),
         ("createFromXML", ("<a>" * 102 + "</a>" * 102,)),
         ("createFromXML", ("<a>" * 100_000 + "</a>" * 100_000,)),

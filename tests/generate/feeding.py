@@ -72,6 +72,7 @@ class Feeding:
         self.rows: dict[str, list[str]] = {}
         self.by_group: dict[tuple[str, int], list[str]] = {}
         self.failures: Counter[str] = Counter()
+        self.told: list[tuple[str, str]] = []  # of failures: condition and message
         self.saved: list[list[Any]] = [list(kernel.dump()) for kernel in self.kernels]
 
     def _kernel(self, bucket: int) -> RowsKernel:
@@ -92,6 +93,7 @@ class Feeding:
                     self.rows.setdefault(stream, []).append(text)
                     self.by_group.setdefault((stream, row[GROUP]), []).append(text)
             self.failures.update(map(str, out.failures))
+            self.told += [(failure.condition, failure.message) for failure in out.failures]
         self.fed += len(messages)
 
     def _batches(self, messages: Sequence[Message], bucket: int) -> Iterable[ArrivalBatch]:

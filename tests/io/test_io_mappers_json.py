@@ -136,6 +136,11 @@ def test_what_is_no_event_is_a_failure_and_costs_no_neighbour(payload: bytes) ->
     assert [f.position for f in found.failures] == [101]
 
 
+def test_a_message_that_is_nested_too_deep_says_so_in_words() -> None:
+    (failure,) = decode("a int", '{"a":' * 100_000).failures
+    assert failure.reason == "not JSON: it is nested too deep"
+
+
 def test_two_halves_of_an_event_in_two_messages_are_two_failures() -> None:
     found = decode("a int", '{"event":', '{"a":1}}', '{"event":{"a":1}}{"event":{"a":2}}')
     assert rows(found) == []

@@ -154,3 +154,22 @@ def test_a_float_is_the_same_after_the_way_through_text() -> None:
     for kind in ("json", "csv"):
         found = round_trip(connector("f float", kind), batch)
         assert np.array_equal(found.batch.column("f").to_numpy().view(np.uint32), values.view(np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "several"),
+    [
+        ("json", '{"event": {"x": 1}}', '[{"event": {"x": 1}}, {"event": {}}]'),
+        ("csv", "1,2", "1\n2"),
+        ("xml", "<a/>", "<a/>"),
+        ("text", "x:1", "x"),
+    ],
+)
+def test_an_event_may_be_made_of_transport_properties_alone(kind: str, one: str, several: str) -> None:
+    mapper = make_source_mapper(connector("a string, b int", kind, attributes={"a": "trp:h", "b": "trp:n"}))
+    properties = [{"h": "v", "n": "1"}, {"h": "w"}, {"h": "x", "n": "3"}]
+    found = mapper.decode(messages(one, one, several, properties=properties))
+    expected = {0: {"a": "v", "b": 1}, 2: {"a": "x", "b": 3}}
+    assert [f.reason for f in found.failures] == ["the transport property 'n' is missing"]
+    assert found.batch.to_pylist() == [expected[m] for m in found.message.tolist()]
+    assert sorted({*found.message.tolist()}) == [0, 2]

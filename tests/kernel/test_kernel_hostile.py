@@ -8,6 +8,7 @@ import pytest
 
 from nadi.errors import NadiError
 from nadi.functions.registry import default_registry
+from nadi.kernel.keys import key_group
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.events import CURRENT, Chunk, Event
 from nadi.plan import plan_app
@@ -170,3 +171,16 @@ def test_purged_keys_begin_anew() -> None:
     assert heard == []
     kernel.deliver("S", [Event(CURRENT, 5_000, ("a", 3))])
     assert [e.row for e in heard] == [("a", 3)]
+
+
+@pytest.mark.parametrize("key", ["\0", "\0a", "\x005", "\x00127", "", "\0\0"])
+def test_a_key_may_be_any_text_and_its_state_is_that_of_its_own_key_group(key: str) -> None:
+    kernel = kernel_of(RISING)
+    kernel.flow.group = key_group(key)
+    assert answers(kernel, key, 1, "Rises") == []
+    saved = list(kernel.dump())
+    assert {s.group for s in saved if s.element in ("unnamed_1/pattern", "partition_1/keys")} == {key_group(key)}
+    again = kernel_of(RISING)
+    again.load(saved)
+    again.flow.group = key_group(key)
+    assert answers(again, key, 2, "Rises") == [(key, 2)]

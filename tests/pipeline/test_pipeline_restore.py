@@ -15,7 +15,11 @@ from nadi.io.jetstream import Outgoing, ensure_stream, publish_all, stream_confi
 from nadi.io.journal import open_journal
 from nadi.io.natsclient import api, shared
 from nadi.io.natsserver import NatsServer
+from nadi.pipeline.engine import plan_app
+from nadi.pipeline.node import AppText
+from nadi.pipeline.revision.atrest import let_go
 from nadi.pipeline.revision.restore import Prepared
+from nadi.pipeline.revision.update import update
 
 SOURCE = "@source(type='file', dir.uri='{folder}/{name}', file.settle='0', @map(type='json')) define stream {name} (n int);\n"
 COUNTED = (
@@ -210,6 +214,34 @@ def test_nadis_own_inputs_keep_their_numbers_when_a_source_is_added(home: Home) 
 # ---- logs that forget ------------------------------------------------------------------------------------------------
 
 STREAMED = "@source(type='nats', destination='{name}', bootstrap.servers='{folder}', @map(type='json')) define stream {name} (n int);\n"
+
+
+def changed(home: Home, text: str) -> None:
+    """The state folder has another text from now on, as a node that starts with it makes it."""
+    update(AppText(text), plan_app(text), home.options, "")
+
+
+def test_a_text_that_changes_before_the_first_commit_behind_a_restore_keeps_what_was_restored(home: Home) -> None:
+    one, two = app(home.folder, "A"), app(home.folder, "A", "B")
+    put(home.folder, "A", 1, 2, 3)
+    home.run(one)
+    home.revise(one)
+    home.restore(one)
+    changed(home, two)
+    put(home.folder, "A", 4)
+    home.run(two)
+    assert counted(home.folder, "A") == [(1, 1), (2, 2), (3, 3), (4, 4)]
+
+
+def test_a_state_that_was_let_go_of_does_not_come_back_with_another_text(home: Home) -> None:
+    one, two = app(home.folder, "A"), app(home.folder, "A", "B")
+    put(home.folder, "A", 1, 2, 3)
+    home.run(one)
+    let_go(AppText(one), plan_app(one), home.options, lambda _apps: "")
+    changed(home, two)
+    put(home.folder, "A", 4)
+    home.run(two)
+    assert counted(home.folder, "A") == [(1, 1), (2, 2), (3, 3), (1, 4)]
 
 
 @pytest.fixture

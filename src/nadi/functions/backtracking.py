@@ -27,6 +27,8 @@ DOUBLES = (
     "it may take a time that doubles with every character of a text: something in a repetition can match the same characters in two ways; make the inner "
     "one possessive ('(a++)+'), or write what stands between two of them ('(a+,)+')"
 )
+TOO_MANY = "too many places of it may follow each other: it has too many optional parts behind each other, or too many alternatives in a repetition"
+MOST_WAYS = 300_000  # from one place to the next, over the whole pattern: a pattern may come with an event
 LARGEST_LOOP = 60  # places; the pairs of them are looked at
 FEW, MANY = 3, 20
 _SAMPLES = "\t\n\x0b\r !\"#'(),-./0123456789:;<=>@AFZ[\\]_`afz{|}~\x85\xa0éÉß\u0663\u2028\u4e2d\U0001f600"
@@ -38,6 +40,10 @@ _CATEGORIES = {
     op.CATEGORY_WORD: r"\w",
     op.CATEGORY_NOT_WORD: r"\W",
 }
+
+
+class TooManyWays(ValueError):
+    """A pattern that is too large to be looked at, which is matched no faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,7 @@ class _Automaton:
     takes: list[frozenset[str]] = field(default_factory=list)
     follows: Counter[tuple[int, int]] = field(default_factory=Counter)
     apart: list[tuple[Any, int]] = field(default_factory=list)
+    ways: int = 0
 
     # ---- building
 
@@ -67,12 +74,23 @@ class _Automaton:
         return made
 
     def _then(self, one: _Part, other: _Part) -> _Part:
+        self._follow(one, other)
+        first = one.first + other.first * one.empty
+        last = other.last + one.last * other.empty
+        self._count(len(first) * (one.empty > 0) + len(last) * (other.empty > 0))
+        return _Part(first, last, min(2, one.empty * other.empty))
+
+    def _follow(self, one: _Part, other: _Part) -> None:
+        """Any end of one may be followed by any beginning of the other."""
+        self._count(len(one.last) * len(other.first))
         for a in one.last:
             for b in other.first:
                 self.follows[a, b] += 1
-        first = one.first + other.first * one.empty
-        last = other.last + one.last * other.empty
-        return _Part(first, last, min(2, one.empty * other.empty))
+
+    def _count(self, more: int) -> None:
+        self.ways += more
+        if self.ways > MOST_WAYS:
+            raise TooManyWays(TOO_MANY)
 
     def _item(self, item: Any, flags: int) -> _Part:
         code, value = item
@@ -121,9 +139,7 @@ class _Automaton:
             part = self.sequence(inner, flags)
             made = self._then(made, _Part(part.first, part.last, min(2, part.empty + (i >= least))))
         if most > MANY:
-            for a in part.last:
-                for b in part.first:
-                    self.follows[a, b] += 1
+            self._follow(part, part)
             if part.empty:  # after the last one, one more that matches nothing
                 return _Part(made.first, made.last * 2, 2)
         return made
@@ -157,7 +173,7 @@ class _Automaton:
 
 
 def doubling(pattern: str, flags: int = 0) -> bool:
-    """Whether matching may take a time that doubles with every character. `pattern` and `flags` are Python's, and right.
+    """Whether matching may take a time that doubles with every character. `pattern` and `flags` are Python's, and right. Errors: TooManyWays.
 
     >>> [doubling(p) for p in ("(a+)+b", "(a|ab|b)*c", "([a-z]+,?)*$", "(a*)*")]
     [True, True, True, True]
@@ -247,9 +263,10 @@ def _components(nodes: Iterable[N], after: Callable[[N], Iterable[N]]) -> list[l
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == number[node]:
-                    at = stack.index(node)
-                    component = stack[at:]
-                    del stack[at:]
+                    component = [stack.pop()]
+                    while component[-1] != node:  # from its end: a long pattern has a stack as long
+                        component.append(stack.pop())
+                    component.reverse()
                     on_stack.difference_update(component)
                     if len(component) > 1 or node in after(node):
                         found.append(component)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from nadi.functions.backtracking import DOUBLES, doubling
+from nadi.functions.backtracking import DOUBLES, TooManyWays, doubling
 from nadi.functions.boundedpatterns import Found, Pattern
 from nadi.functions.javaclasses import ClassReader, Unsupported, escaped
 from nadi.functions.linearpatterns import BEFORE_END
@@ -26,6 +26,9 @@ _LINE_STOP = "(?=[\\r\\x85\\u2028\\u2029]|\\Z|(?<!\\r)\\n)"
 _NEWLINE = "(?:\\r\\n|[\\n\\x0b\\x0c\\r\\x85\\u2028\\u2029])"
 _FLAGS = frozenset("idmsuxU")
 LONGEST = 64 * 2**20  # characters of a text that a replacement makes
+
+
+SHOWN = 200  # characters of a pattern that an error repeats: it may come with an event
 
 
 class PatternError(ValueError):
@@ -51,9 +54,16 @@ def compiled(pattern: str) -> Pattern:
             raise Unsupported(DOUBLES)
         if is_misread(translated, re.ASCII):
             raise Unsupported(MISREAD)
-    except (re.error, Unsupported, OverflowError, RecursionError) as reason:
-        raise PatternError(f"the pattern {pattern!r} cannot be used: {reason}") from reason
+    except RecursionError as reason:
+        raise _unusable(pattern, "groups are nested too deep") from reason
+    except (re.error, Unsupported, TooManyWays, OverflowError) as reason:
+        raise _unusable(pattern, str(reason)) from reason
     return made
+
+
+def _unusable(pattern: str, reason: str) -> PatternError:
+    shown = pattern if len(pattern) <= SHOWN else f"{pattern[:SHOWN]}…"
+    return PatternError(f"the pattern {shown!r} cannot be used: {reason}")
 
 
 class _Translation:

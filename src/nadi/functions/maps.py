@@ -55,6 +55,8 @@ def _from_json(value: str) -> Any:
 def _from_xml(value: str) -> Any:
     if "<!DOCTYPE" in value or "<!ENTITY" in value:
         raise failed("map:createFromXML", "document types and entities are not supported")
+    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        raise failed("map:createFromXML", f"{value[:80]!r} is not XML: it has a half of a character")
     try:
         return _children(ElementTree.fromstring(value))
     except (ElementTree.ParseError, ValueError) as reason:

@@ -77,9 +77,13 @@ def _reason(parameter: Parameter, argument: Argument) -> str:
     return ""
 
 
+_WORDS = {"True": "true", "False": "false", "None": "null"}
+
+
 def _shown(argument: Argument) -> str:
     if argument.is_constant:
-        return f"the {argument.type} constant {argument.value!r}"
+        written = _WORDS.get(str(argument.value)) if isinstance(argument.value, bool | None) else repr(argument.value)
+        return f"the {argument.type} constant {written}"
     if argument.attribute is not None:
         return f"the {argument.type} attribute '{argument.attribute}'"
     return f"an expression of type {argument.type}"

@@ -8,11 +8,22 @@ from struct import Struct
 from nadi.functions.arithmetic import java_text
 from nadi.kernel.contract import KEY_GROUPS
 
-__all__ = ["COUNTER", "bucket_of_group", "flow_key_group", "java_text", "key_group", "murmur3"]
+__all__ = [
+    "COUNTER",
+    "NUMBERS",
+    "bucket_of_group",
+    "counted_group",
+    "flow_key_group",
+    "java_text",
+    "key_group",
+    "murmur3",
+]
 
 _MASK = 0xFFFFFFFF
 COUNTER = "\x00"
 """Opens the flow key of the numbers of a key-group, so that they stay in that group's segment."""
+NUMBERS = "/output"
+"""Ends the id of the element that has these numbers of an output."""
 
 
 def murmur3(data: bytes, seed: int = 0) -> int:
@@ -49,14 +60,17 @@ def key_group(text: str) -> int:
 
 
 def flow_key_group(key: str) -> int:
-    """The key-group of a flow key in an app that is sharded by key: state outside partitions ("") belongs to group 0.
-
-    >>> flow_key_group(""), flow_key_group(COUNTER + "5")
-    (0, 5)
-    """
-    if key.startswith(COUNTER):
-        return int(key[1:])
+    """The key-group of a flow key in an app that is sharded by key: state outside partitions ("") belongs to group 0."""
     return key_group(key) if key else 0
+
+
+def counted_group(element: str, key: str) -> int | None:
+    """The key-group whose numbers an element keeps under a flow key; None where it keeps something else, under a key of events, which may be any text.
+
+    >>> counted_group("Out/output", COUNTER + "5"), counted_group("Out/output", ""), counted_group("query/window", COUNTER + "5")
+    (5, 0, None)
+    """
+    return int(key.removeprefix(COUNTER) or 0) if element.endswith(NUMBERS) else None
 
 
 def bucket_of_group(group: int, buckets: int) -> int:

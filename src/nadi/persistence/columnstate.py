@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nadi.kernel.contract import Segment
-from nadi.kernel.keys import COUNTER
+from nadi.kernel.keys import COUNTER, NUMBERS
 from nadi.kernel.rows.payloads import Entry, elements_of, encode_entries, entries_of
 from nadi.kernel.segments import halves, is_flat
 from nadi.plan.columns.islands import islands
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from nadi.kernel.columns.folding import Folded
 
 CLOCK = "app/clock"
-_OUTPUT = "/output"
 Wanted = Callable[[str], bool]
 Home = Callable[[int], int]
 """Key-group → the new bucket that has it."""
@@ -100,8 +99,8 @@ class ColumnsState:
 
     def has(self, element: str) -> bool:
         """Whether an element of the new app is on columns."""
-        if element.endswith(_OUTPUT):
-            stream = element.removesuffix(_OUTPUT)
+        if element.endswith(NUMBERS):
+            stream = element.removesuffix(NUMBERS)
             if self._part.columns:
                 return stream in self._new.streams
             return self._owners.of(element) in self._part.owners and stream not in self._part.given_on
@@ -213,7 +212,7 @@ class ColumnsState:
         found: dict[str, dict[int, int]] = {}
 
         def wanted(element: str) -> bool:
-            return element.endswith(_OUTPUT) and self.has(element)
+            return element.endswith(NUMBERS) and self.has(element)
 
         for element, key, cells in self._entries(source, wanted):
             if isinstance(cells, dict):

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from nadi.kernel.contract import KEY_GROUPS, Segment
-from nadi.kernel.keys import bucket_of_group, flow_key_group
+from nadi.kernel.keys import bucket_of_group, counted_group, flow_key_group
 from nadi.kernel.rows.cells import Deque, Map, Value
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.kernel.rows.payloads import Entry, encode_entries, entries_of, is_continued
@@ -144,7 +144,7 @@ class Restored:
             first = key if first is None else first
             if self._moves and target.is_of_each(key):
                 continue
-            group = flow_key_group(key) if self._to_keys else 0
+            group = _group_of(target.id, key) if self._to_keys else 0
             if not self._moves or not self._to_keys or self._home(group) == bucket:
                 groups.setdefault(group, []).append(("", key, target.rewritten(cells)))
         for group, entries in sorted(groups.items()):
@@ -167,7 +167,7 @@ class Restored:
             return True
         if target.is_of_each(key):
             return False
-        return not self._to_keys or self._home(flow_key_group(key)) == bucket
+        return not self._to_keys or self._home(_group_of(target.id, key)) == bucket
 
     # ---- elements
 
@@ -294,6 +294,11 @@ class _Target:
 
 
 _KINDS: dict[str, type[Value] | type[Deque] | type[Map]] = {"v": Value, "d": Deque, "m": Map}
+
+
+def _group_of(element: str, key: str) -> int:
+    counted = counted_group(element, key)
+    return flow_key_group(key) if counted is None else counted
 
 
 def _no_change() -> None:

@@ -104,6 +104,7 @@ ON_ROWS = (
     "compares strings other than attributes and constants",
     "aggregators over matches in a partition have an operator only",
     "limit and offset of expired events",
+    "compares the string of another event with a constant",
 )
 """What may keep generated apps on rows: functions of texts where they are not computed ahead, and what is refused on purpose."""
 

@@ -17,7 +17,15 @@ from tests.generate.choices import SCHEMA
 from tests.generate.feeding import planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 from tests.generate.late import late_messages
-from tests.kernel.columns.comparing import CHOSEN, OF_ONE_APP, RESTARTS, everywhere, runs_on_columns, same_as_rows
+from tests.kernel.columns.comparing import (
+    CHOSEN,
+    OF_ONE_APP,
+    RESTARTS,
+    MixedFeeding,
+    everywhere,
+    runs_on_columns,
+    same_as_rows,
+)
 
 SHAPES = {
     "chains": (matching(chain), messages),
@@ -51,6 +59,15 @@ def _compare(made: Generated, sent: list[Message], parts: list[Cut], every: str)
     assume(not any("it begins to wait when a key comes" in one.why for one in islands(plan).queries.values()))
     runs_on_columns(plan)
     same_as_rows(made, plan, sent, [], parts, everywhere(sent, every))
+
+
+@pytest.mark.parametrize("value", ["e1.k != 'b'", "e1.k == 'b' and e2.b", "ifThenElse('b' == e2.k, 1, 2)"])
+def test_a_match_whose_texts_are_compared_with_constants_runs_on_rows_beside_others(value: str) -> None:
+    text = f"define stream S ({SCHEMA}); from every e1=S -> e2=S select {value} as x insert into Out1;"
+    made = Generated(text, ("Out1",), ())
+    rows = [("a", 1, 0, 0.0, 0.0, True), ("b", 2, 0, 0.0, 0.0, None), (None, 3, 0, 0.0, 0.0, False)]
+    sent = [Message(n, "S", ((n, row),)) for n, row in enumerate(rows)]
+    assert same_as_rows(made, planned(made), sent, [], on=MixedFeeding)["Out1"]
 
 
 _LATE = {

@@ -82,7 +82,7 @@ class JsonSink:
         try:
             read_json(payload)
         except msgspec.DecodeError as e:
-            _log.warning("message of %s left out, it is not JSON (%s): %r", self._stream, e, payload)
+            _log.warning("message of %s left out, it is not JSON (%s): %.200r", self._stream, e, payload)
             return False
         return True
 

@@ -184,7 +184,7 @@ class JsonSource:
         try:
             root = _walk(_open(payload), self._enclosing)
         except _BROKEN as e:
-            found.fail(Undecodable(position, f"not JSON: {e}", payload))
+            found.fail(Undecodable(position, f"not JSON: {_reason(e)}", payload))
             return
         if root is None:
             found.fail(Undecodable(position, "the enclosing element is missing", payload))
@@ -195,7 +195,7 @@ class JsonSource:
                 found.add_row(index, self._row(event, convert))
             except _BROKEN as e:
                 whole = bytes(event) if isinstance(event, msgspec.Raw) else payload
-                found.fail(Undecodable(position, str(e), whole))
+                found.fail(Undecodable(position, _reason(e), whole))
 
     def _row(self, given: _Opened | msgspec.Raw, convert: Callable[[bytes, Type], object]) -> tuple[object, ...]:
         event = _open(given) if isinstance(given, msgspec.Raw) else given
@@ -214,7 +214,11 @@ class JsonSource:
         try:
             return convert(value, leaf.column.type)
         except _BROKEN as e:
-            raise ValueError(f"attribute '{leaf.column.name}': {e}") from None
+            raise ValueError(f"attribute '{leaf.column.name}': {_reason(e)}") from None
+
+
+def _reason(broken: Exception) -> str:
+    return "it is nested too deep" if isinstance(broken, RecursionError) else str(broken)
 
 
 def _open(text: bytes | msgspec.Raw) -> _Opened:

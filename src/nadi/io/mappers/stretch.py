@@ -77,5 +77,7 @@ class Stretch:
             return Decoded(self._batches[0], self._messages[0], failures=failures)
         message = np.concatenate(self._messages)
         order = np.argsort(message, kind="stable")
-        whole = pa.concat_batches(self._batches).take(pa.array(order))
+        whole = pa.concat_batches(self._batches)
+        if len(self._schema):  # a batch without columns has no rows to take
+            whole = whole.take(pa.array(order))
         return Decoded(whole, message[order], failures=failures)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nadi.errors import NadiError, error
-from nadi.functions.backtracking import DOUBLES, doubling
+from nadi.functions.backtracking import DOUBLES, TooManyWays, doubling
 from nadi.functions.boundedpatterns import Pattern
 from nadi.io.contract import Connector, Decoded, Messages, Undecodable
 from nadi.io.mappers.columns import as_text, chunk_bounds
@@ -157,9 +157,10 @@ def _pattern(connector: Connector, options: dict[str, str], text: str) -> tuple[
         raise invalid(connector, f"'{text}' names no expression: write A or A[1], and regex.A='…' beside it")
     try:
         pattern = Pattern(expression)
-    except re.error as e:
+        doubles = doubling(expression)
+    except (re.error, TooManyWays) as e:
         raise invalid(connector, f"regex.{found.group(1)}: {e}") from None
-    if doubling(expression):
+    if doubles:
         raise invalid(connector, f"regex.{found.group(1)}: {DOUBLES}")
     group = int(found.group(2) or 1)
     if group > pattern.groups:

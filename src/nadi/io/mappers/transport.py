@@ -30,9 +30,12 @@ class Properties:
         values, reasons = self._read(schema, messages)
         keep = np.array([int(m) not in reasons for m in found.message], np.bool_)
         message = found.message[keep]
-        rest = found.batch.filter(pa.array(keep))
-        taken = pa.array(message)
-        arrays = [values[c.name].take(taken) if c.name in values else rest.column(c.name) for c in schema.columns]
+        # Column by column: where all attributes are properties the batch has none, and does not know how many rows it has.
+        taken, kept = pa.array(message), pa.array(keep)
+        arrays = [
+            values[c.name].take(taken) if c.name in values else found.batch.column(c.name).filter(kept)
+            for c in schema.columns
+        ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema))
         known = {f.position for f in found.failures}
         failures = [

@@ -20,12 +20,12 @@ from nadi.kernel.columns.outputs import numbers_of
 from nadi.kernel.columns.purging import Purging
 from nadi.kernel.columns.tables import held_table
 from nadi.kernel.contract import Segment
+from nadi.kernel.keys import NUMBERS
 from nadi.plan.elements import of_query
 from nadi.plan.nodes import App, Query
 from nadi.plan.owners import keys_id, purged
 
 _CLOCK = "app/clock"
-_OUTPUT = "/output"
 
 
 class Folded:
@@ -67,7 +67,7 @@ class Folded:
             self.clocks = Clocks(*values(block.arrays, "now", np.int64, 2).tolist())
         elif (found := self._by_element.get(block.element)) is not None:
             found.apply(block)
-        elif block.element.endswith(_OUTPUT):
+        elif block.element.endswith(NUMBERS):
             groups, following = numbers_of(block)
             self.numbers.setdefault(block.element, {}).update(zip(groups.tolist(), following.tolist(), strict=True))
         else:

@@ -14,7 +14,7 @@ from nadi.kernel.arrow import OutputBuffer, chunks
 from nadi.kernel.contract import KEY_GROUPS, Arrivals, Outputs, Segment
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.kernel.damage import fitting
-from nadi.kernel.keys import COUNTER, flow_key_group
+from nadi.kernel.keys import COUNTER, NUMBERS, flow_key_group
 from nadi.kernel.rows.assembly import assemble
 from nadi.kernel.rows.events import CURRENT, Chunk, Row
 from nadi.kernel.rows.finds import ask, matching, selected
@@ -73,7 +73,7 @@ class RowsKernel:
         if junction is None:
             raise error("STREAM_NOT_DEFINED", name=key, hint="name a stream of the app as output")
         buffer = OutputBuffer(key, self._assembly.schemas[key])
-        numbers = self.flow.store.element(f"{key}/output", {"next": Value})
+        numbers = self.flow.store.element(f"{key}{NUMBERS}", {"next": Value})
 
         flow, window = self.flow, key in self.app.windows
 

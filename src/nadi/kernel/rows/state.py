@@ -26,6 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from nadi.kernel.contract import Segment
 from nadi.kernel.damage import fitting
+from nadi.kernel.keys import counted_group
 from nadi.kernel.rows.cells import Cell, Cells, Change, Deque, MakesCell, Map, Value
 from nadi.kernel.rows.messagepack import pack, unpack
 from nadi.kernel.rows.payloads import VERSION, Block, CellChanges, decode, encode, entries_of, is_version_1
@@ -203,7 +204,8 @@ class Store:
         for element in self._elements.values():
             by_group: dict[int, list[str]] = {}
             for key in element.flow_keys():
-                if (group := groups.get(key)) is None:
+                group = counted_group(element.id, key) if key else None
+                if group is None and (group := groups.get(key)) is None:
                     group = groups[key] = self._group_of(key)
                 by_group.setdefault(group, []).append(key)
             for group, keys in sorted(by_group.items()):

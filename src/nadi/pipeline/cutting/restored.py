@@ -175,6 +175,11 @@ def begin_cut(folder: str) -> Cut:
     return Cut.from_offset(durablefiles.read_note(Path(folder) / "restored.json")["cut"])
 
 
+def begin_revision(folder: str) -> str:
+    """The name of the revision that has all of the state, "" for none."""
+    return str(durablefiles.read_note(Path(folder) / "restored.json").get("revision", ""))
+
+
 def begin_highs(folder: str) -> dict[Place, int] | None:
     """The running maxima of log times after that cut, by input and partition; None where only its messages tell."""
     told = durablefiles.read_note(Path(folder) / "restored.json").get("highs")

@@ -97,6 +97,6 @@ class Delivery:
 
     def close(self) -> None:
         """Close what is open."""
-        for target in self._open.values():
+        for target in list(self._open.values()):  # a cut that is still under way may open another one
             target.sink.close()
         self._open.clear()

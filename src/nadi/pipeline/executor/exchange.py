@@ -111,9 +111,13 @@ class Exchanges:
         self._watch = watch
         self._writers = ThreadPoolExecutor(WRITERS, "writes")
         self._adding = threading.Lock()
+        self._closed = False
 
     def take(self, order: Order, read: Callable[[], Mapping[int, Gathered]]) -> Receipt:
-        """Process a cut; `read` gives what the buckets are given, and is asked unless all of them have taken the cut. Never fails: it tells of a failure."""
+        """Process a cut; `read` gives what the buckets are given, and is asked unless all of them have taken the cut. Never fails: it tells of a failure.
+
+        The app may be let go of meanwhile, as it is updated or undeployed: what fails then fails for that, and whoever wants the cut brings the app again.
+        """
         begin, spent = time.thread_time(), Spent()
         try:
             with self._during(), self._kernels.using(order.at):
@@ -121,7 +125,7 @@ class Exchanges:
         except MemoryError:
             receipt = order.starved()
         except Exception as reason:
-            receipt = order.failed(reason)
+            receipt = order.receipt("need", need=["spec"]) if self._closed else order.failed(reason)
         worked = spent.worked + time.thread_time() - begin
         return {**receipt, "worked": worked, "computed": spent.computed, "wrote": spent.wrote}
 
@@ -211,4 +215,5 @@ class Exchanges:
 
     def close(self) -> None:
         """Let the threads go when they have done what they are at."""
+        self._closed = True
         self._writers.shutdown(wait=False)

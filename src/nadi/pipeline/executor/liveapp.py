@@ -184,7 +184,7 @@ class LiveApp:
         self.exchanges.close()
         self.kernels.close()
         self.handover.close()
-        for source in self._inputs.values():
+        for source in list(self._inputs.values()):  # a cut that is still under way may open another one
             source.log.close()
         self._inputs.clear()
         self._delivery.close()

@@ -83,7 +83,7 @@ def prepare(spec: AppSpec, stored: StoredRevision, reset: bool = False, emptied:
     restored = Restored(stored, planned.state, planned.old, planned.new, spec.buckets, meta.clock, kernel_maker(spec))
     for bucket in range(spec.buckets):
         write_bucket(fresh, bucket, restored.parts(bucket))
-    write_note(fresh, stored.revision.name, cut)
+    write_note(fresh, "" if emptied else stored.revision.name, cut)
     put_in_place(spec, Shape(planned.new.sharding.kind, spec.buckets, planned.inputs.numbers, spec.text).to_json())
     return Prepared(planned.state, planned.inputs, cut, again)
 

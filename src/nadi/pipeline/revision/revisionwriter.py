@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ import msgspec
 
 from nadi.config import Persistence
 from nadi.errors import NadiError, error
+from nadi.kernel.segments import Part
 from nadi.persistence.revisions import meta_of, read_revision, write_revision
 from nadi.persistence.stores import store_of
+from nadi.pipeline.cutting.restored import begin_parts
 from nadi.pipeline.spec import AppSpec
 from nadi.pipeline.statelog.lines import Line
 from nadi.pipeline.statelog.recovery import parts
+from nadi.pipeline.statelog.store import ObjectStore
 from nadi.pipeline.statelog.stores import open_store
 
 NICE = 15
@@ -29,7 +33,7 @@ NICE = 15
 
 class Plan(msgspec.Struct, frozen=True):
     """What to write: the state that stands after `cut`, into the store of `persistence`. The line of each bucket leads through the
-    state log `log`.
+    state log `log`; without any, it is the restored state in the folder that the app is to begin with (`spec.begin`).
 
     `base` is where relative locations begin. `highs` are the running maxima of log times after the cut (ordinal, partition, ms).
     """
@@ -67,7 +71,7 @@ def _written(plan: Plan) -> Done:
     meta = meta_of(app, plan.cut, plan.spark, plan.spec.inputs, plan.highs)
     store = store_of(plan.persistence, Path(plan.base))
     try:
-        states = (parts(log, plan.lines.get(bucket, Line()), bucket) for bucket in range(plan.spec.buckets))
+        states = (_state(plan, log, bucket) for bucket in range(plan.spec.buckets))
         keep = plan.persistence.keep if plan.persistence.alone else None
         name = write_revision(store, meta, states, time.time_ns() // 1_000_000, keep)
         if keep is None:
@@ -77,6 +81,12 @@ def _written(plan: Plan) -> Done:
         return Done(name, int(oldest["n"]))
     finally:
         store.close()
+
+
+def _state(plan: Plan, log: ObjectStore, bucket: int) -> Iterator[Part]:
+    if plan.spec.begin and not plan.lines:
+        return begin_parts(plan.spec.begin, bucket)
+    return parts(log, plan.lines.get(bucket, Line()), bucket)
 
 
 def write_aside(plan: Plan, folder: Path) -> Done:

@@ -22,7 +22,7 @@ from nadi.persistence.revisions import StoredRevision, read_revision
 from nadi.persistence.stores import store_of
 from nadi.pipeline.cutting.cutlogs import open_commit_log, open_cut_log
 from nadi.pipeline.cutting.restored import FOLDER as RESTORED
-from nadi.pipeline.cutting.restored import settle
+from nadi.pipeline.cutting.restored import begin_cut, begin_highs, begin_revision, settle
 from nadi.pipeline.engine import plan_app
 from nadi.pipeline.node import AppText, NodeOptions, spec_to_restore
 from nadi.pipeline.revision.restore import Planned, plan, prepare
@@ -96,26 +96,49 @@ def _wanted(text: AppText, app: App, options: NodeOptions, journal: str, buckets
 
 @contextmanager
 def revision_of(old: AppSpec, folder: Path, aside: bool = True) -> Iterator[StoredRevision]:
-    """A revision of what an app has committed, written by a process of its own (`aside`) or by this one. In `folder` it stays until the next one: nothing else
-    has the state of a restore before the first commit."""
+    """A revision of what an app has committed, or of the restored state that it is to begin with, written by a process of its own (`aside`) or by this one. It
+    stays in `folder` until the next one: where the text is changed again before the first commit, it has what the text in between had no use for."""
     kept = Persistence(enabled=True, keep=1, location=str(folder.resolve()))
-    found = open_commit_log(old).recovered()
-    if found is not None:
-        cut = open_cut_log(old).at(found.n)
-        if cut is None:
-            raise error("UPDATE_NOT_POSSIBLE", app=old.app, reason=f"its cut log does not have cut {found.n}")
-        lines = dict(found.lines)
-        asked = Plan(old, old.log_place, lines, cut.to_offset(), kept, str(folder), version("pyspark"))
-        if aside:
-            with TemporaryDirectory(prefix="copy-", dir=old.place.state) as told:
-                write_aside(asked, Path(told))
-        else:
-            write_here(asked)
+    asked = _committed(old, kept, folder) or _restored(old, kept, folder)
+    if asked is not None and aside:
+        with TemporaryDirectory(prefix="copy-", dir=old.place.state) as told:
+            write_aside(asked, Path(told))
+    elif asked is not None:
+        write_here(asked)
     store = store_of(kept, folder)
     try:
         yield read_revision(store, old.app, None)
     finally:
         store.close()
+
+
+def _committed(old: AppSpec, kept: Persistence, folder: Path) -> Plan | None:
+    """What makes a revision of the last commit; None before the first one. Errors: UPDATE_NOT_POSSIBLE."""
+    found = open_commit_log(old).recovered()
+    if found is None:
+        return None
+    cut = open_cut_log(old).at(found.n)
+    if cut is None:
+        raise error("UPDATE_NOT_POSSIBLE", app=old.app, reason=f"its cut log does not have cut {found.n}")
+    return Plan(old, old.log_place, dict(found.lines), cut.to_offset(), kept, str(folder), version("pyspark"))
+
+
+def _restored(old: AppSpec, kept: Persistence, folder: Path) -> Plan | None:
+    """What makes a revision of a restored state; None where there is none, or `folder` has what it was made of, with all that its text had no use for."""
+    restored = old.place.state / RESTORED
+    if not restored.exists():
+        return None
+    store = store_of(kept, folder)
+    try:
+        if begin_revision(str(restored)) in store.names(old.app):
+            return None
+    finally:
+        store.close()
+    begins = dataclasses.replace(old, begin=str(restored))
+    highs = begin_highs(begins.begin) or {}
+    told = [(ordinal, partition, high) for (ordinal, partition), high in highs.items()]
+    cut = begin_cut(begins.begin).to_offset()
+    return Plan(begins, old.log_place, {}, cut, kept, str(folder), version("pyspark"), told)
 
 
 def _begin_anew(old: AppSpec, new: AppSpec, app: App) -> None:

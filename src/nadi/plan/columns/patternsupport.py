@@ -136,8 +136,11 @@ def _of_absents(node: object, away: list[int]) -> Iterator[str]:
             yield f"{written(part)} is an event that is never there"
 
 
+_NO_SLOT = -1  # of a match all events are others
+
+
 def _of_texts(comparison: Comparison, slot: int) -> Iterator[str]:
-    """Strings are compared by number: constants have none."""
+    """Strings of events other than the one that comes (`slot`) are compared by number: constants have none."""
     for link in links(comparison):
         sides = (link.left, link.right)
         others = any(isinstance(s, Attr) and (s.slot != slot or s.index is not None) for s in sides)
@@ -173,6 +176,9 @@ def _of_selection(query: Query) -> Iterator[str]:
     counted = query.input.counted if isinstance(query.input, StateInput) else ()
     for value in selection.values:
         yield from _of_references(value, len(counted), counted)
+        for part in inside(value):
+            if isinstance(part, Comparison) and part.left.type is Type.STRING:
+                yield from _of_texts(part, _NO_SLOT)
         if value.type is Type.STRING and not isinstance(value, (Attr, Const)):
             yield failing(value) or f"{written(value)} makes a string"
     if selection.having is not None:
