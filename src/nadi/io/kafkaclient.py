@@ -14,8 +14,8 @@ from nadi.errors import NadiError, Span, error
 from nadi.io import kafkaproperties
 from nadi.io.contract import Connector
 from nadi.io.loops import Loops
-from nadi.io.options import Option
 from nadi.io.retry import failed
+from nadi.plan.options import Option
 
 Setting = str | int | float | bool
 

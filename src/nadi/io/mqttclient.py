@@ -16,7 +16,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from nadi.errors import NOWHERE, Span, error
 from nadi.io.contract import Connector, Place
-from nadi.io.options import Option, integer
+from nadi.plan.options import Option, integer
 
 SECURE = {"ssl": True, "mqtts": True, "tcp": False, "mqtt": False}
 PORTS = {True: 8883, False: 1883}

@@ -19,12 +19,12 @@ from nadi.io.contract import Address, Connector, Ingress, Log, Place, ReadBack, 
 from nadi.io.loops import Loops
 from nadi.io.mappers.columns import with_event_time
 from nadi.io.mappers.unreadable import Unreadable
-from nadi.io.options import Option, wrong_options
 from nadi.io.reach import Reach, Reached
 from nadi.io.turn import TurnCentre
 from nadi.lang.tree import Annotation, Type
 from nadi.plan.connectortraits import Shown, SinkTraits, SourceTraits
 from nadi.plan.nodes import App, Stream
+from nadi.plan.options import Option, wrong_options
 
 SOURCES: dict[str, str] = {
     "file": "nadi.io.sources.file",

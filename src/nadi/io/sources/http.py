@@ -30,7 +30,6 @@ from nadi.io.journalseen import Rules, remember
 from nadi.io.listeners import Limits, Listening
 from nadi.io.namedfiles import check_named
 from nadi.io.natsclient import shared
-from nadi.io.options import HOURS, Option, integer
 from nadi.io.postserver import PostServer
 from nadi.io.reach import Reached
 from nadi.io.refused import note
@@ -39,6 +38,7 @@ from nadi.io.seen import Bounds
 from nadi.io.sources.http_endpoint import HttpEndpoint, login
 from nadi.io.tls import KeyStore
 from nadi.plan.connectortraits import Divided, ListensAt, SourceTraits
+from nadi.plan.options import HOURS, Option, integer
 
 LISTENS = ListensAt("receiver.url", "http://127.0.0.1:9763/{app}/{stream}")
 
