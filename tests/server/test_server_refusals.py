@@ -13,9 +13,12 @@ import pytest
 
 from nadi.cli.check import deployable
 from nadi.errors import Diagnostic, NadiError
+from nadi.functions import StoreKind, default_registry
+from nadi.kernel.rows.memorystore import MemoryStore
 from nadi.pipeline.admission import Admission
 from nadi.pipeline.node import AppText, NodeOptions
 from nadi.pipeline.runnable import remarks
+from nadi.plan.options import Option
 from nadi.server.distributed.deployment import Deployment
 from nadi.server.distributed.execution import Execution
 from nadi.server.preparation import AppPreparation
@@ -235,3 +238,14 @@ def test_check_tells_all_faults_of_an_app_and_the_others_one_of_them(askers: Ask
     ]
     for ask in (askers.run, askers.worker, askers.manager):
         assert said(ask, MANY) in told
+
+
+def test_all_refuse_an_option_that_a_store_does_not_take(askers: Askers, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = default_registry()
+    registry.add(StoreKind("told", MemoryStore, options=(Option("pool", kind="int"),)))
+    for module in ("pipeline.engine", "pipeline.runnable", "server.preparation", "server.distributed.deployment"):
+        monkeypatch.setattr(f"nadi.{module}.default_registry", lambda: registry)
+    text = app("@store(type='told', pol='5', pool='x')\ndefine table T (a int);\n")
+    wanted = [("OPTION_UNKNOWN", 3, 21), ("OPTION_INVALID", 3, 30)]
+    assert askers.check(text) == wanted
+    assert [said(ask, text) for ask in (askers.run, askers.worker, askers.manager)] == wanted[:1] * 3
