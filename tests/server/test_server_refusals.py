@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from servers.keystores import write_store
 
 from nadi.cli.check import deployable
 from nadi.errors import Diagnostic, NadiError
@@ -249,3 +250,22 @@ def test_all_refuse_an_option_that_a_store_does_not_take(askers: Askers, monkeyp
     wanted = [("OPTION_UNKNOWN", 3, 21), ("OPTION_INVALID", 3, 30)]
     assert askers.check(text) == wanted
     assert [said(ask, text) for ask in (askers.run, askers.worker, askers.manager)] == wanted[:1] * 3
+
+
+@pytest.mark.parametrize(("password", "wanted"), [("secret", None), ("wrong", "CERTIFICATE_UNUSABLE")])
+def test_a_key_store_that_cannot_be_used_is_refused_where_the_folder_of_certificates_is(
+    tmp_path: Path, password: str, wanted: str | None
+) -> None:
+    file, _certificate = write_store(tmp_path, "secret")
+    given = (
+        f"type='http', receiver.url='https://h:1/x', https.keystore.file='{file}', https.keystore.password='{password}'"
+    )
+    text = source(given)
+    options = NodeOptions(tmp_path / "node", conf={"nadi.connector.files": str(tmp_path)})
+    expected = None if wanted is None else (wanted, 2, 52)
+    told = [place(d) for d in remarks(text, {}, "A.siddhi", {}, options)]
+    assert told == ([] if expected is None else [expected])
+    assert said(AppPreparation(options, {}, {}).name_of, text) == expected
+    elsewhere = NodeOptions(tmp_path / "node", conf={"nadi.connector.files": "/nowhere"})
+    nowhere = source(given.replace(str(file), "/nowhere/x.p12"))
+    assert remarks(nowhere, {}, "A.siddhi", {}, elsewhere) == ()

@@ -28,7 +28,13 @@ Further = Callable[[App, AppText], object]
 """What else those ask who are to run an app. Errors: NadiError."""
 
 KINDS = ("source", "sink")
-BEYOND_REACH = ("PATH_NOT_ALLOWED", "FILE_NOT_ALLOWED", "DATABASE_NOT_ALLOWED")
+BEYOND_REACH = (
+    "PATH_NOT_ALLOWED",
+    "FILE_NOT_ALLOWED",
+    "DATABASE_NOT_ALLOWED",
+    "CERTIFICATE_UNUSABLE",
+    "KEY_STORE_OF_JAVA",
+)
 
 
 def runnable(
@@ -38,7 +44,7 @@ def runnable(
     (None: nobody knows).
 
     Errors: those of the text, its connectors, its scripts and stores, with their places; NOT_SUPPORTED where columns are asked for and cannot be;
-    PATH_NOT_ALLOWED, FILE_NOT_ALLOWED, DATABASE_NOT_ALLOWED.
+    PATH_NOT_ALLOWED, FILE_NOT_ALLOWED, DATABASE_NOT_ALLOWED, CERTIFICATE_UNUSABLE, KEY_STORE_OF_JAVA.
     """
     try:
         app = text.planned(engine)
