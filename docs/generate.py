@@ -23,10 +23,10 @@ from nadi.functions.declare import VALUES
 from nadi.functions.entries import Aggregator, ScalarFunction, StreamFunctionSpec
 from nadi.functions.registry import default_registry
 from nadi.io import registry as connectors
-from nadi.io.options import Option
 from nadi.kernel.rows.windows import WINDOWS
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Argument, SignatureError
+from nadi.plan.options import Option
 
 HERE = Path(__file__).parent
 REGISTRY = default_registry()

@@ -18,9 +18,9 @@ from nadi.io import registry
 from nadi.io.certificate import OwnCertificate
 from nadi.io.contract import Connector, Place
 from nadi.io.listeners import Listening
-from nadi.io.options import Option, check_options, wrong_options
 from nadi.io.registry import MAPPERS, SINKS, SOURCES, examined, mapper_kind, sink_kind, source_kind
 from nadi.plan.nodes import App, Stream
+from nadi.plan.options import Option, check_options, wrong_options
 
 Options = Mapping[str, str]
 

@@ -9,6 +9,9 @@ import pytest
 from nadi.errors import NadiError
 from nadi.functions import Registry, StoreKind, StoreTable, default_registry
 from nadi.kernel.rows.memorystore import MemoryStore
+from nadi.kernel.rows.stores import wrong_store_options
+from nadi.plan import plan_app
+from nadi.plan.options import Option
 from nadi.runtime import Runtime
 
 PRICES = "define stream S (k string, v int); define stream D (k string, v int); define stream U (k string, v int);"
@@ -168,6 +171,35 @@ def test_what_a_store_raises_fails_the_event_and_nothing_else() -> None:
     runtime.start()
     runtime.send("D", [("a", 1)])
     assert [(f.stream, f.condition) for f in runtime.failures] == [("D", "QUERY_FAILED")]
+
+
+def test_a_store_that_says_its_options_is_made_with_no_other() -> None:
+    made: list[StoreTable] = []
+
+    def make(table: StoreTable) -> MemoryStore:
+        made.append(table)
+        return MemoryStore(table)
+
+    registry = default_registry()
+    registry.add(StoreKind("told", make, options=(Option("jdbc.url", required=True), Option("pool", kind="int"))))
+    start, table = "define stream D (k string); ", "define table T (k string); from D insert into T;"
+    for given, wanted in (
+        ("jdbc.url='u', pool='5'", []),
+        ("pool='5'", [("OPTION_MISSING", "@store(type='told', pool='5')")]),
+        ("jdbc.url='u', pol='5'", [("OPTION_UNKNOWN", "pol='5'")]),
+        ("jdbc.url='u', pool='x', size='1'", [("OPTION_INVALID", "pool='x'"), ("OPTION_UNKNOWN", "size='1'")]),
+    ):
+        text = f"{start}@store(type='told', {given}) {table}"
+        app = plan_app(text, registry)
+        found = [(e.condition, e.diagnostic.span) for e in wrong_store_options(app.tables["T"], registry)]
+        assert [(condition, text[at.start : at.end]) for condition, at in found] == wanted
+        if not wanted:
+            Runtime(text, registry=registry)
+            continue
+        with pytest.raises(NadiError) as caught:
+            Runtime(text, registry=registry)
+        assert caught.value.condition == wanted[0][0]
+    assert [dict(table.options) for table in made] == [{"jdbc.url": "u", "pool": "5"}]
 
 
 def test_a_kernel_without_the_type_of_store_says_so() -> None:

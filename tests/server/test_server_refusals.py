@@ -10,12 +10,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from servers.keystores import write_store
 
 from nadi.cli.check import deployable
 from nadi.errors import Diagnostic, NadiError
+from nadi.functions import StoreKind, default_registry
+from nadi.kernel.rows.memorystore import MemoryStore
 from nadi.pipeline.admission import Admission
 from nadi.pipeline.node import AppText, NodeOptions
 from nadi.pipeline.runnable import remarks
+from nadi.plan.options import Option
 from nadi.server.distributed.deployment import Deployment
 from nadi.server.distributed.execution import Execution
 from nadi.server.preparation import AppPreparation
@@ -235,3 +239,33 @@ def test_check_tells_all_faults_of_an_app_and_the_others_one_of_them(askers: Ask
     ]
     for ask in (askers.run, askers.worker, askers.manager):
         assert said(ask, MANY) in told
+
+
+def test_all_refuse_an_option_that_a_store_does_not_take(askers: Askers, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = default_registry()
+    registry.add(StoreKind("told", MemoryStore, options=(Option("pool", kind="int"),)))
+    for module in ("pipeline.engine", "pipeline.runnable", "server.preparation", "server.distributed.deployment"):
+        monkeypatch.setattr(f"nadi.{module}.default_registry", lambda: registry)
+    text = app("@store(type='told', pol='5', pool='x')\ndefine table T (a int);\n")
+    wanted = [("OPTION_UNKNOWN", 3, 21), ("OPTION_INVALID", 3, 30)]
+    assert askers.check(text) == wanted
+    assert [said(ask, text) for ask in (askers.run, askers.worker, askers.manager)] == wanted[:1] * 3
+
+
+@pytest.mark.parametrize(("password", "wanted"), [("secret", None), ("wrong", "CERTIFICATE_UNUSABLE")])
+def test_a_key_store_that_cannot_be_used_is_refused_where_the_folder_of_certificates_is(
+    tmp_path: Path, password: str, wanted: str | None
+) -> None:
+    file, _certificate = write_store(tmp_path, "secret")
+    given = (
+        f"type='http', receiver.url='https://h:1/x', https.keystore.file='{file}', https.keystore.password='{password}'"
+    )
+    text = source(given)
+    options = NodeOptions(tmp_path / "node", conf={"nadi.connector.files": str(tmp_path)})
+    expected = None if wanted is None else (wanted, 2, 52)
+    told = [place(d) for d in remarks(text, {}, "A.siddhi", {}, options)]
+    assert told == ([] if expected is None else [expected])
+    assert said(AppPreparation(options, {}, {}).name_of, text) == expected
+    elsewhere = NodeOptions(tmp_path / "node", conf={"nadi.connector.files": "/nowhere"})
+    nowhere = source(given.replace(str(file), "/nowhere/x.p12"))
+    assert remarks(nowhere, {}, "A.siddhi", {}, elsewhere) == ()

@@ -30,8 +30,8 @@ from nadi.errors import NOWHERE, Span, error
 from nadi.io import kafkaproperties
 from nadi.io.addresses import KAFKA, SERVERS, check_addresses, check_servers
 from nadi.io.contract import Connector, Place
-from nadi.io.options import Option, described, integer
 from nadi.plan.distribution.model import Strategy
+from nadi.plan.options import Option, described, integer
 
 IDLE_MS = 500
 MOST = "bytes"

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 
 from nadi.errors import NadiError
 from nadi.plan.nodes import Expr, Schema
+from nadi.plan.options import Option
 
 Row = tuple[Any, ...]
 
@@ -94,11 +95,13 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreKind:
-    """A type of store. `make` gives the store of a table without connecting it; it checks the options.
+    """A type of store. `make` gives the store of a table without connecting it; it checks what `options` cannot say.
 
-    Apps may write `name` in any case.
+    Apps may write `name` in any case. `options` are those of `@store` beside its type: all others are refused, each where it stands, before `make` is called.
+    None: `make` looks at all of them.
     """
 
     name: str
     make: Callable[[StoreTable], Store]
     doc: str = ""
+    options: tuple[Option, ...] | None = None

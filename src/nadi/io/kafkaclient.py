@@ -15,8 +15,8 @@ from nadi.io import kafkaproperties
 from nadi.io.contract import Connector
 from nadi.io.kafkatrust import brokers_of
 from nadi.io.loops import Loops
-from nadi.io.options import Option
 from nadi.io.retry import failed
+from nadi.plan.options import Option
 
 Setting = str | int | float | bool
 

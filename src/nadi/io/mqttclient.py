@@ -17,8 +17,8 @@ from paho.mqtt.reasoncodes import ReasonCode
 from nadi.errors import NOWHERE, Span, error
 from nadi.io.addresses import server
 from nadi.io.contract import Connector, Place
-from nadi.io.options import Option, integer
 from nadi.io.reach import Reached
+from nadi.plan.options import Option, integer
 
 SECURE = {"ssl": True, "mqtts": True, "tcp": False, "mqtt": False}
 PORTS = {True: 8883, False: 1883}

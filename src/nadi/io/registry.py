@@ -6,6 +6,7 @@ or `MapperKind`); it is imported when an app first names its type, so that no cl
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,12 +20,12 @@ from nadi.io.contract import Address, Connector, Ingress, Log, Place, ReadBack, 
 from nadi.io.loops import Loops
 from nadi.io.mappers.columns import with_event_time
 from nadi.io.mappers.unreadable import Unreadable
-from nadi.io.options import Option, wrong_options
 from nadi.io.reach import Reach, Reached
 from nadi.io.turn import TurnCentre
 from nadi.lang.tree import Annotation, Type
 from nadi.plan.connectortraits import Shown, SinkTraits, SourceTraits
 from nadi.plan.nodes import App, Stream
+from nadi.plan.options import Option, wrong_options
 
 SOURCES: dict[str, str] = {
     "file": "nadi.io.sources.file",
@@ -96,7 +97,8 @@ class SourceKind:
     as its options have it. `checks` say what is wrong with its options beyond their form, each for itself. `mapper` is what makes events of its
     messages where these are never mapped (None: its @map says it). `address` is where it listens, if it does. `take_over` has it keep what sources of the same
     log have noted for it in the instances of an app before (`nadi.pipeline.revision.inheritance`). `reaches` are the files, folders and databases that its
-    options name: the node's operator says which ones it may (`nadi.io.reach`). `traits`: what else is asked of it. `loops`: those that it reads messages in.
+    options name: the node's operator says which ones it may (`nadi.io.reach`). `reads` looks into certificates and keys among them before it
+    opens. `traits`: what else is asked of it. `loops`: those that it reads messages in.
     """
 
     options: tuple[Option, ...]
@@ -109,6 +111,7 @@ class SourceKind:
     address: Callable[[Connector, Place], Address] | None = None
     take_over: Callable[[Connector, Place, Before], None] = lambda _source, _place, _before: None
     reaches: Callable[[Connector], Iterable[Reached]] = lambda _source: ()
+    reads: Callable[[Connector], object] = lambda _source: None
     traits: SourceTraits = field(kw_only=True)
     loops: tuple[Loops, ...] = field(kw_only=True)
 
@@ -246,10 +249,13 @@ def open_sink(connector: Connector, place: Place) -> Sink:
 def check_reach(connector: Connector, kind: str, reach: Reach) -> None:
     """Whether a connector of one kind ("source" or "sink") names nothing outside that it may not reach; types that are not known here name nothing.
 
-    Errors: PATH_NOT_ALLOWED, FILE_NOT_ALLOWED, DATABASE_NOT_ALLOWED, HOST_NOT_ALLOWED, with their places in the text.
+    Where the operator's folder of certificates and keys is on this machine, those that it names are looked into. Errors: PATH_NOT_ALLOWED, FILE_NOT_ALLOWED,
+    DATABASE_NOT_ALLOWED, HOST_NOT_ALLOWED, CERTIFICATE_UNUSABLE, KEY_STORE_OF_JAVA, with their places in the text.
     """
     if kind == "source" and connector.type in SOURCES:
         _check_reached(connector, kind, source_kind(connector.type).reaches(connector), reach)
+        if reach.files and os.path.isdir(reach.files):
+            source_kind(connector.type).reads(connector)
     elif kind == "sink" and connector.type in SINKS:
         _check_reached(connector, kind, sink_kind(connector.type).reaches(connector), reach)
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nadi.errors import NOWHERE, Span, error
-from nadi.io.options import Option
+from nadi.plan.options import Option
 
 Ints = npt.NDArray[np.int64]
 

@@ -15,7 +15,7 @@ import msgspec
 
 from nadi.errors import Span, error
 from nadi.io.contract import Connector
-from nadi.io.options import Option
+from nadi.plan.options import Option
 
 OPTIONS = (
     Option(

@@ -15,7 +15,7 @@ from nadi.functions.registry import default_registry
 from nadi.io.reach import Reach
 from nadi.io.registry import check_reach, examined
 from nadi.kernel.columns.choosing import check_mode
-from nadi.kernel.rows.stores import made_store
+from nadi.kernel.rows.stores import made_store, wrong_store_options
 from nadi.lang import parse_collecting, settled_collecting
 from nadi.lang.refs import Refs, expanded, places_of
 from nadi.pipeline.apart import check_cluster
@@ -28,7 +28,14 @@ Further = Callable[[App, AppText], object]
 """What else those ask who are to run an app. Errors: NadiError."""
 
 KINDS = ("source", "sink")
-BEYOND_REACH = ("PATH_NOT_ALLOWED", "FILE_NOT_ALLOWED", "DATABASE_NOT_ALLOWED", "HOST_NOT_ALLOWED")
+BEYOND_REACH = (
+    "PATH_NOT_ALLOWED",
+    "FILE_NOT_ALLOWED",
+    "DATABASE_NOT_ALLOWED",
+    "HOST_NOT_ALLOWED",
+    "CERTIFICATE_UNUSABLE",
+    "KEY_STORE_OF_JAVA",
+)
 
 
 def runnable(
@@ -135,7 +142,9 @@ def _outside(app: App, reach: Reach) -> Iterator[NadiError]:
                     yield problem
     registry = default_registry()
     for table in app.tables.values():
-        if table.storage is not None:
+        unfit = list(wrong_store_options(table, registry))
+        yield from unfit
+        if table.storage is not None and not unfit:
             try:
                 made_store(app.name, table, registry)
             except NadiError as problem:

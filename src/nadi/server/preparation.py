@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from nadi.errors import NadiError, error
+from nadi.functions.registry import default_registry
+from nadi.kernel.rows.stores import wrong_store_options
 from nadi.lang import settled
 from nadi.lang.refs import Refs
 from nadi.pipeline.apart import check_apart, check_cluster
@@ -93,4 +95,7 @@ class AppPreparation:
         app = self.filled(text).planned(self._engine)
         for kind in ("source", "sink"):
             self._registry.connectors(app, kind)
+        for table in app.tables.values():
+            for problem in wrong_store_options(table, default_registry()):
+                raise problem
         return app

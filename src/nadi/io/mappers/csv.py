@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nadi.io.mappers.csv_sink import CsvSink
 from nadi.io.mappers.csv_source import CsvSource
-from nadi.io.options import Option
 from nadi.io.registry import MapperKind
+from nadi.plan.options import Option
 
 KIND = MapperKind(
     source_options=(

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from nadi.io.contract import Connector
 from nadi.io.mappers.columns import as_text, chunk_bounds
 from nadi.io.mappers.mapannotation import check_delimiter, delimiter_of, invalid, map_options, payload_annotation
-from nadi.io.options import flag
 from nadi.io.registry import sink_traits
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column
+from nadi.plan.options import flag
 
 
 class CsvSink:

@@ -32,10 +32,10 @@ from nadi.io.mappers.stretch import Stretch, is_utf8
 from nadi.io.mappers.transport import split_properties
 from nadi.io.mappers.typed_rows import decode_typed
 from nadi.io.mappers.values import from_text
-from nadi.io.options import flag
 from nadi.io.registry import source_traits
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema
+from nadi.plan.options import flag
 
 SPARE_FIELDS = 1_000
 _BOM = b"\xef\xbb\xbf"

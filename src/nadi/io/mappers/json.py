@@ -5,8 +5,8 @@ from __future__ import annotations
 from nadi.io.loops import Loops
 from nadi.io.mappers.json_sink import JsonSink
 from nadi.io.mappers.json_source import JsonSource
-from nadi.io.options import Option
 from nadi.io.registry import MapperKind
+from nadi.plan.options import Option
 
 KIND = MapperKind(
     source_options=(

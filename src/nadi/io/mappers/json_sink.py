@@ -24,8 +24,8 @@ from nadi.io.mappers.json_block import worth_it
 from nadi.io.mappers.json_lines import BlockWriter
 from nadi.io.mappers.json_paths import parse_path
 from nadi.io.mappers.mapannotation import invalid, map_options, payload_template
-from nadi.io.options import flag
 from nadi.lang.tree import Type
+from nadi.plan.options import flag
 from nadi.received import read_json
 
 _log = logging.getLogger("nadi.io.json")

@@ -33,9 +33,9 @@ from nadi.io.mappers.stretch import Stretch, decode_each, is_utf8
 from nadi.io.mappers.transport import split_properties
 from nadi.io.mappers.typed_rows import decode_typed
 from nadi.io.mappers.values import by_text, from_json
-from nadi.io.options import flag
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema
+from nadi.plan.options import flag
 
 _BROKEN = (msgspec.MsgspecError, ValueError, RecursionError)
 _INTS: dict[Type, Any] = {

@@ -27,10 +27,10 @@ from nadi.io.mappers.stretch import Stretch
 from nadi.io.mappers.transport import split_properties
 from nadi.io.mappers.typed_rows import decode_typed
 from nadi.io.mappers.values import from_text
-from nadi.io.options import Option, flag
 from nadi.io.registry import MapperKind
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema
+from nadi.plan.options import Option, flag
 
 # Possessive, and each begins where the one before ended: what was read is not read again (`a:x` and 2,000 spaces took 10 s).
 _NAME = re.compile(r"\s*+([^\s:,]++)\s*+:\s*+")

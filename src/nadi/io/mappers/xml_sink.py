@@ -20,9 +20,9 @@ from nadi.io.contract import Connector
 from nadi.io.mappers.columns import as_text, chunk_bounds
 from nadi.io.mappers.mapannotation import invalid, map_options, payload_template
 from nadi.io.mappers.xml_document import XSI, document
-from nadi.io.options import flag
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column
+from nadi.plan.options import flag
 
 _NAME = re.compile(r"[^\W\d][\w.-]*")
 _ENCLOSING = re.compile(r"<([^\s<>/&\"']+)(?:\s[^<>]*)?>")

@@ -25,9 +25,9 @@ from nadi.io.mappers.typed_rows import decode_typed
 from nadi.io.mappers.values import from_text
 from nadi.io.mappers.xml_document import document, elements, local, written
 from nadi.io.mappers.xml_paths import Content, Place, content, namespaces_of, place_of
-from nadi.io.options import flag
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema
+from nadi.plan.options import flag
 
 Find = Callable[[Element, Element], list[Content | None]]
 """(document, element of an event) → what stands there for each attribute."""

@@ -19,11 +19,11 @@ from functools import partial
 from nadi.errors import NadiError, error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Refusal, Sink
-from nadi.io.options import Option, integer
 from nadi.io.retry import Policy, failed, persist, short, succeeded
 from nadi.io.sinks import ledger
 from nadi.io.sinks.numbers import producer
 from nadi.io.sources.centre_marks import LIFE
+from nadi.plan.options import Option, integer
 
 OPTIONS = (
     Option("sequence.id", doc="by which name readers know the publisher; app, stream, number of the sink"),

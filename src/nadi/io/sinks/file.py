@@ -17,7 +17,6 @@ from nadi.errors import Span, error
 from nadi.io.block import lines_of
 from nadi.io.contract import Connector, Delivery, Place, ReadBack, Receipt
 from nadi.io.mappers.csv_sink import CsvSink
-from nadi.io.options import Option, flag, one_of
 from nadi.io.reach import Reached
 from nadi.io.registry import SinkKind, map_type
 from nadi.io.sinks import ledger
@@ -25,6 +24,7 @@ from nadi.io.sinks.appender import Appender
 from nadi.io.sinks.filereadback import FileReadBack, FolderReadBack
 from nadi.io.sinks.parts import Parts
 from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
+from nadi.plan.options import Option, flag, one_of
 
 _WHOLE = {"parquet": "parquet", "arrow": "arrow", "passthrough": "arrow"}
 _ENDINGS = {"json": "json", "csv": "csv"}

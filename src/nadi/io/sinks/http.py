@@ -28,7 +28,6 @@ from nadi.errors import NOWHERE, error
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.io.authorities import authorities
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
-from nadi.io.options import Option
 from nadi.io.reach import Reached
 from nadi.io.registry import SinkKind, map_type, mapper_kind
 from nadi.io.retry import Policy, failed, short, succeeded
@@ -37,6 +36,7 @@ from nadi.io.sinks.httptarget import Unusable, UrlTemplate, header_option, url_t
 from nadi.io.sinks.numbers import TextOption, headers, numbers, producer, text_option
 from nadi.io.sinks.refusals import Refusals
 from nadi.plan.connectortraits import AT_LEAST_ONCE, SinkTraits
+from nadi.plan.options import Option
 
 TRY_FOR = 60.0  # seconds
 ANSWER_WITHIN = 30.0  # seconds

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from nadi.errors import Span
 from nadi.io.contract import Connector, Place, Sink
-from nadi.io.options import Option
 from nadi.io.registry import SinkKind
 from nadi.io.sinks.nats import NatsSink
 from nadi.io.sinks.numbers import text_option
 from nadi.io.sources.inmemory import copied, memory, subject
 from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
+from nadi.plan.options import Option
 
 
 def _open(connector: Connector, place: Place) -> Sink:

@@ -42,7 +42,6 @@ from nadi.io.kafkaclient import (
     translated,
 )
 from nadi.io.kafkalibrary import wanted
-from nadi.io.options import Option, described
 from nadi.io.registry import SinkKind
 from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
@@ -60,6 +59,7 @@ from nadi.io.sinks.kafka_writers import (
 from nadi.io.sinks.numbers import producer, text_option
 from nadi.io.sinks.refusals import Refusals, named
 from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits, Topics
+from nadi.plan.options import Option, described
 
 TRANSACTION_WITHIN = 30.0  # seconds
 OFFSETS_WITHIN = 10.0  # a call that never returns when the broker was restarted inside the transaction: see `_in_time`

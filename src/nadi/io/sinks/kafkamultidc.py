@@ -21,7 +21,6 @@ from nadi.io import kafkaproperties
 from nadi.io.centreoptions import addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Delivery, Place, Sink
 from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS, check_settings
-from nadi.io.options import Option, described
 from nadi.io.registry import SinkKind
 from nadi.io.sinks import centres
 from nadi.io.sinks.kafka import KafkaSink, check_key, check_partition, check_topic
@@ -32,6 +31,7 @@ from nadi.io.sources.centre_marks import LIFE
 from nadi.io.turn import OPTIONS as OPTIONS_OF_TURNS
 from nadi.io.turn import Known, Standing, Turn, TurnCentre, check_turns, takes_turns, turn_key
 from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits, Topics
+from nadi.plan.options import Option, described
 
 PASSED_ON = ("optional.configuration", "topic", "partition.no", "key", "on.error", "sequence.id", "centre")
 

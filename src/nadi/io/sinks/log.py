@@ -19,13 +19,13 @@ from nadi.errors.readable import readable
 from nadi.io.block import lines_of
 from nadi.io.contract import Connector, Delivery, Place, Receipt
 from nadi.io.mappers.columns import as_text
-from nadi.io.options import Option
 from nadi.io.registry import SinkKind, map_type
 from nadi.io.sinks import ledger
 from nadi.io.sinks.appender import Appender
 from nadi.kernel.contract import TS
 from nadi.plan.connectortraits import AT_LEAST_ONCE, SinkTraits
 from nadi.plan.nodes import Schema
+from nadi.plan.options import Option
 
 LIMIT = 16 << 20
 OUTPUT, CUTS = "output.log", "cuts"

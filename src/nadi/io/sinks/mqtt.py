@@ -18,12 +18,12 @@ from paho.mqtt.reasoncodes import ReasonCode
 from nadi.errors import NadiError, Span, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.mqttclient import OPTIONS, broker, check_broker, check_texts, client_id, reaches, says_no, user_properties
-from nadi.io.options import Option, described, flag, integer
 from nadi.io.registry import SinkKind
 from nadi.io.retry import Gate, Policy
 from nadi.io.sinks.numbers import headers, numbers, producer, text_option
 from nadi.io.sinks.refusals import Refusals
 from nadi.plan.connectortraits import AT_LEAST_ONCE, SinkTraits
+from nadi.plan.options import Option, described, flag, integer
 
 ANSWER_WITHIN = 30.0  # seconds for all messages of a delivery
 REFUSED = {135: "not authorized", 144: "the topic is invalid", 149: "it is too large", 153: "the payload is invalid"}

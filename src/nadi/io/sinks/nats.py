@@ -30,7 +30,6 @@ from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.jetstream import MESSAGE_ID, Outgoing, Stream, find_stream, publish_all
 from nadi.io.natsclient import NatsClient
 from nadi.io.natsreach import reaches
-from nadi.io.options import described
 from nadi.io.registry import SinkKind
 from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
@@ -40,6 +39,7 @@ from nadi.io.sinks.refusals import Refusals
 from nadi.io.sinks.streamturn import StreamTurn, present_after
 from nadi.io.sources.nats import CONNECTION_OPTIONS, client_of, destination, stream_for
 from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
+from nadi.plan.options import described
 
 CHUNK = 2_000  # messages published in one call
 CHUNK_WITHIN = 60.0  # seconds

@@ -17,7 +17,6 @@ from nadi.io.centreoptions import addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.jetstream import MESSAGE_ID, Outgoing
 from nadi.io.natsreach import reaches_of_centres
-from nadi.io.options import Option
 from nadi.io.registry import SinkKind
 from nadi.io.sinks import centres, ledger
 from nadi.io.sinks.nats import NatsSink, checked_subject
@@ -30,6 +29,7 @@ from nadi.io.sources.nats import client_of, destination
 from nadi.io.turn import OPTIONS as OPTIONS_OF_TURNS
 from nadi.io.turn import Known, Turn, TurnCentre, check_turns, takes_turns, turn_key
 from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
+from nadi.plan.options import Option
 
 
 class CentreNatsSink(NatsSink):

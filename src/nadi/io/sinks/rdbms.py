@@ -23,7 +23,6 @@ from nadi.databases import Address, connect, make_tables, passes, translated
 from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error, placed
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.databasereach import reached
-from nadi.io.options import Option
 from nadi.io.reach import Reached
 from nadi.io.registry import SinkKind, map_type
 from nadi.io.retry import failed, succeeded
@@ -32,6 +31,7 @@ from nadi.io.sinks.numbers import producer
 from nadi.io.sinks.rdbmstable import LEDGER, Operation, Rows, made_table
 from nadi.io.sinks.refusals import Refusals, action, named
 from nadi.plan.connectortraits import EXACTLY_ONCE, SinkTraits
+from nadi.plan.options import Option
 
 NOTHING = -1
 AT_ONCE = 5_000  # rows handed to the driver in one call

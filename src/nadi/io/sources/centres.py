@@ -26,12 +26,12 @@ from nadi.io.journalmessages import Event
 from nadi.io.journalseen import JournalSeen, Rules, remember
 from nadi.io.mappers.unreadable import UNREADABLE
 from nadi.io.natsclient import shared, submit
-from nadi.io.options import HOURS, Option, flag, integer
 from nadi.io.retry import Policy, failed, short, succeeded
 from nadi.io.seen import MARK, Bounds, Outcome, PlaceMark, to_text
 from nadi.io.sources import centre_marks
 from nadi.io.sources.properties import transport_names
 from nadi.io.wakes import TRUSTED, Wakes
+from nadi.plan.options import HOURS, Option, flag, integer
 
 AT_ONCE = 5_000  # messages that are handed to the journal at a time
 LOOK = 1.0  # seconds between looks at a log that cannot ring

@@ -27,13 +27,13 @@ from nadi.errors import Span, error
 from nadi.io.contract import Connector, Messages, Place
 from nadi.io.filebell import LOOK_EVERY, FolderBell
 from nadi.io.mappers.unreadable import UNREADABLE
-from nadi.io.options import Option, check_options, flag, integer, one_of
 from nadi.io.reach import Reached
 from nadi.io.registry import Before, SourceKind
 from nadi.io.sources.file_index import NO_TIME, Index, Reader
 from nadi.io.sources.file_manifest import Entry, EntryNotes, Manifest, check_unchanged, edges_of
 from nadi.io.wakes import Tell
 from nadi.plan.connectortraits import Divided, SourceTraits
+from nadi.plan.options import Option, check_options, flag, integer, one_of
 
 _log = logging.getLogger("nadi.io.file")
 _NEVER = float("inf")

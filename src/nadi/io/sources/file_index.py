@@ -15,10 +15,10 @@ import pyarrow as pa
 from nadi.io.contract import Connector, Messages
 from nadi.io.mappers.csv_records import records
 from nadi.io.mappers.mapannotation import delimiter_of, map_options
-from nadi.io.options import flag
 from nadi.io.registry import make_source_mapper, map_type
 from nadi.io.sources.file_lines import BLOCK, COMPRESSED, STRIDE, UNREADABLE_TEXT, index_lines, lines_from, whole_file
 from nadi.io.sources.file_typed import BROKEN, TypedFile, typed_rows
+from nadi.plan.options import flag
 
 NO_TIME = -(2**63)
 WHOLE = "whole"

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from nadi.errors import Span, error
+from nadi.errors import NadiError, Span, error, placed
 from nadi.io.contract import Connector, Ingress, Log, Place
 from nadi.io.journal import EVENT_BYTES, open_journal, required
 from nadi.io.journallog import RETENTION_MS, open_journal_log
@@ -30,7 +30,6 @@ from nadi.io.journalseen import Rules, remember
 from nadi.io.listeners import Limits, Listening
 from nadi.io.namedfiles import check_named
 from nadi.io.natsclient import shared
-from nadi.io.options import HOURS, Option, integer
 from nadi.io.postserver import PostServer
 from nadi.io.reach import Reached
 from nadi.io.refused import note
@@ -39,6 +38,7 @@ from nadi.io.seen import Bounds
 from nadi.io.sources.http_endpoint import HttpEndpoint, login
 from nadi.io.tls import KeyStore
 from nadi.plan.connectortraits import Divided, ListensAt, SourceTraits
+from nadi.plan.options import HOURS, Option, integer
 
 LISTENS = ListensAt("receiver.url", "http://127.0.0.1:9763/{app}/{stream}")
 
@@ -244,6 +244,16 @@ def _reaches(connector: Connector) -> tuple[Reached, ...]:
     return () if found is None else (Reached("https.keystore.file", named=str(found.file)),)
 
 
+def _read(connector: Connector) -> None:
+    """Look into the key store. Errors: CERTIFICATE_UNUSABLE, KEY_STORE_OF_JAVA."""
+    store = address(connector, Place("", Path())).store
+    try:
+        if store is not None:
+            store.context()
+    except NadiError as reason:
+        raise placed(reason, connector.place("https.keystore.file")) from None
+
+
 KIND = SourceKind(
     (
         Option(LISTENS.option, default=LISTENS.url, doc="where it listens; `http://127.0.0.1:9763/<app>/<stream>`"),
@@ -310,6 +320,7 @@ KIND = SourceKind(
     checks=(_check_address, _check_login, _check_idle, _check_bounds),
     address=address,
     reaches=_reaches,
+    reads=_read,
     traits=SourceTraits(
         endless=True,
         divided=Divided.SENT,

@@ -21,13 +21,13 @@ from nadi.errors import NadiError, error
 from nadi.io.contract import Connector, Messages, SourceMapper
 from nadi.io.journal import EVENT_BYTES, Journal
 from nadi.io.journalmessages import Event
-from nadi.io.options import flag
 from nadi.io.postanswer import RETRY, Answer, Header, too_large
 from nadi.io.postconnection import Exchange
 from nadi.io.postserver import PostServer
 from nadi.io.seen import MARK, Outcome, to_text
 from nadi.io.sources.http_marks import NAMES, mark_of
 from nadi.io.sources.properties import transport_names
+from nadi.plan.options import flag
 
 BATCH = 2_000  # requests checked in one go …
 BATCH_BYTES = 4 * 1024 * 1024  # … and their bytes, unless it is one

@@ -12,11 +12,11 @@ from nadi.io.contract import Connector, Log, Place
 from nadi.io.jetstream import ensure_stream, stream_config, token
 from nadi.io.journal import no_journal
 from nadi.io.natsclient import NatsClient, shared
-from nadi.io.options import Option
 from nadi.io.registry import SourceKind
 from nadi.io.sources.nats import StreamLog
 from nadi.io.sources.properties import transport_names
 from nadi.plan.connectortraits import Divided, SourceTraits
+from nadi.plan.options import Option
 
 STREAM = "NADI_MEMORY"
 MAX_BYTES = 1024 * 1024 * 1024

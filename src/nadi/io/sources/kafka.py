@@ -45,7 +45,6 @@ from nadi.io.kafkaclient import (
     translated,
 )
 from nadi.io.kafkalibrary import wanted
-from nadi.io.options import LARGEST, Option, described, flag
 from nadi.io.registry import SourceKind
 from nadi.io.retention import Retention
 from nadi.io.retry import failed, succeeded
@@ -55,6 +54,7 @@ from nadi.io.sources.kafka_readers import Came, Event, MessageReader, Reader
 from nadi.io.sources.properties import transport_names
 from nadi.io.wakes import TRUSTED, Doorbell, Tell
 from nadi.plan.connectortraits import Divided, SourceTraits, Topics
+from nadi.plan.options import LARGEST, Option, described, flag
 
 END_AGE_MS = 10
 PARTITIONS_AGE_MS = 5_000

@@ -14,12 +14,12 @@ from nadi.io.addresses import check_topics
 from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Ingress, Log, Place
 from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS, check_settings
-from nadi.io.options import LARGEST, Option, described
 from nadi.io.registry import SourceKind
 from nadi.io.sources import centres
 from nadi.io.sources.centre_marks import NAMES
 from nadi.io.sources.kafka import KafkaLog, check_start
 from nadi.plan.connectortraits import Topics
+from nadi.plan.options import LARGEST, Option, described
 
 PASSED_ON = ("optional.configuration", "group.id", "enable.offsets.commit", "start.position")
 

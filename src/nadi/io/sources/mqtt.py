@@ -24,11 +24,11 @@ from nadi.io.journal import open_journal
 from nadi.io.journallog import RETENTION_MS, open_journal_log
 from nadi.io.journalmessages import Event
 from nadi.io.mqttclient import OPTIONS, broker, check_broker, check_texts, client_id, reaches, says_no
-from nadi.io.options import HOURS, Option, flag, integer
 from nadi.io.registry import SourceKind
 from nadi.io.retry import Policy, failed, succeeded
 from nadi.io.sources.properties import transport_names
 from nadi.plan.connectortraits import Divided, SourceTraits
+from nadi.plan.options import HOURS, Option, flag, integer
 
 STOP_WITHIN = 10.0  # seconds for what is being appended when the source stops
 

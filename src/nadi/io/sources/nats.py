@@ -23,7 +23,6 @@ from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, find_stream, stream_config, token
 from nadi.io.natsclient import NatsClient, shared
 from nadi.io.natsreach import reaches
-from nadi.io.options import Option
 from nadi.io.registry import SourceKind
 from nadi.io.retention import Retention
 from nadi.io.share import OPTION as SHARE
@@ -32,6 +31,7 @@ from nadi.io.sources.properties import transport_names
 from nadi.io.streamear import StreamEar
 from nadi.io.wakes import TRUSTED, Doorbell, Tell
 from nadi.plan.connectortraits import Divided, SourceTraits
+from nadi.plan.options import Option
 
 PIECE_MESSAGES = 20_000
 PIECE_BYTES = 16 * 1024 * 1024

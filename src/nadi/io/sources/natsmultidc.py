@@ -11,12 +11,12 @@ from nadi.io.addresses import check_servers
 from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Ingress, Log, Place
 from nadi.io.natsreach import reaches_of_centres
-from nadi.io.options import Option
 from nadi.io.registry import SourceKind
 from nadi.io.sources import centres
 from nadi.io.sources.centre_marks import NAMES
 from nadi.io.sources.nats import StreamLog, check_filter, check_start, client_of, destination, start_position
 from nadi.io.sources.properties import transport_names
+from nadi.plan.options import Option
 
 
 def _where(connector: Connector) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from nadi.kernel.rows.junctions import Delivery
 from nadi.kernel.rows.outputs import TableOutput
 from nadi.plan.annotations import first
 from nadi.plan.nodes import TABLE, DeleteFromTable, Expr, InsertIntoTable, Table, UpdateOrInsertTable, UpdateTable
+from nadi.plan.options import wrong_options
 from nadi.plan.stores import asked
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def made_store(app: str, table: Table, registry: Registry) -> tuple[Store, Store
         name = "" if storage is None else storage.type
         raise error("EXTENSION_NOT_FOUND", name=name, what="store", hint="register it before the app is made")
     given = StoreTable(app, table.name, table.schema, table.primary_key, table.indexes, dict(storage.options))
+    for problem in wrong_store_options(table, registry):
+        raise problem
     try:
         return kind.make(given), given
     except NadiError as problem:
@@ -108,6 +111,18 @@ def made_store(app: str, table: Table, registry: Registry) -> tuple[Store, Store
             raise
         option = str(problem.parameters.get("name", ""))
         raise placed(problem, written.place(option) if option else written.span) from problem
+
+
+def wrong_store_options(table: Table, registry: Registry) -> Iterator[NadiError]:
+    """An error for each option of @store that its type does not take, with its place; nothing where the type does not say which it takes."""
+    kind = None if table.storage is None else registry.store(table.storage.type)
+    written = first(table.annotations, "store")
+    if table.storage is None or kind is None or kind.options is None or written is None:
+        return
+    where = f"@store of {table.name} ({table.storage.type})"
+    for problem in wrong_options(where, dict(table.storage.options), kind.options, written.span):
+        missing = problem.condition == "OPTION_MISSING"
+        yield placed(problem, written.span if missing else written.place(str(problem.parameters["name"])))
 
 
 def into_store(
