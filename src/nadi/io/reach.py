@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from nadi.config.places import DataSource
 from nadi.errors import error
 from nadi.io.namedfiles import check_named
 
@@ -45,7 +46,7 @@ class Reach:
 
     `bounded`: apps reach `folders` only; else any folder. `closed` are files and folders that are closed whatever `folders` says, `home` is closed but for
     those of the `folders` that are in it. `files` is the folder of certificates and keys ("": there is none), `databases` are the servers of databases, host or
-    host:port (none: any).
+    host:port (none: any). `sources` are the node's data sources that apps may name, with all their names.
     """
 
     bounded: bool = False
@@ -54,6 +55,7 @@ class Reach:
     home: str = ""
     files: str = ""
     databases: tuple[str, ...] = ()
+    sources: tuple[DataSource, ...] = ()
 
     @classmethod
     def of(
@@ -63,6 +65,7 @@ class Reach:
         files: str = "",
         home: Path | None = None,
         closed: Sequence[Path] = (),
+        sources: Sequence[DataSource] = (),
     ) -> Reach:
         """What settings say; `folders` and `databases` have commas. A worker's `home` closes itself, and bounds its apps also where no folder is named."""
         named = [part.strip() for part in folders.split(",") if part.strip()]
@@ -75,6 +78,7 @@ class Reach:
             os.path.realpath(home) if home is not None else "",
             os.path.realpath(files) if files else "",
             tuple(part.strip().lower() for part in databases.split(",") if part.strip()),
+            tuple(sources),
         )
 
     def refused(self, path: str) -> str:

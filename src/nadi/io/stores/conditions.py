@@ -24,7 +24,7 @@ from nadi.functions.stores import Row
 from nadi.io.stores.tables import TYPES
 from nadi.io.stores.values import unfit
 from nadi.lang.tree import Type
-from nadi.plan.nodes import TABLE, Attr, Comparison, Const, Expr, Logic, Negation, NullCheck, links
+from nadi.plan.nodes import TABLE, Attr, Comparison, Const, Expr, Logic, Negation, NullCheck
 
 Clause = ColumnElement[bool]
 
@@ -117,10 +117,12 @@ class _Writer:
                 return _EVERYTHING
 
     def _chain(self, expr: Logic) -> tuple[Clause, bool]:
-        """Operators in a row may be thousands: those of one kind are one clause."""
-        chain = links(expr)
-        found = self.of(chain[0].left)
-        for link in chain:
+        """Operators in a row lean to the left, and may be thousands."""
+        chain = [expr]
+        while isinstance(left := chain[-1].left, Logic):
+            chain.append(left)
+        found = self.of(chain[-1].left)
+        for link in reversed(chain):
             right = self.of(link.right)
             join = and_ if link.op == "and" else or_
             found = join(found[0], right[0]), found[1] and right[1]

@@ -16,11 +16,13 @@ from weakref import WeakValueDictionary
 
 from sqlalchemy import Engine, event
 
-from nadi.config.places import DataSource
+from nadi.config.places import JNDI, DataSource
 from nadi.databases import Address, connect
 from nadi.errors import error
+from nadi.io.contract import Place as Where
 from nadi.io.databasereach import reached
 from nadi.io.reach import Reach
+from nadi.io.sinks import ledger
 from nadi.io.stores.options import Target
 from nadi.io.stores.transactions import Alone, CutTransaction, Entry, Session, introduce, named
 
@@ -36,12 +38,17 @@ class Place:
     option: str  # "": it is a data source of the node
 
 
+def sources_of(reach: Reach) -> dict[str, DataSource]:
+    """The data sources that apps may name, by name."""
+    return {source.name: source for source in reach.sources}
+
+
 def place_of(target: Target, sources: Mapping[str, DataSource]) -> Place:
     """Errors: OPTION_INVALID, where there is no such data source for apps; DATABASE_UNKNOWN."""
     if target.address is not None:
         address = target.address if target.bounds is None else replace(target.address, bounds=target.bounds)
         return Place(_idling(address), "jdbc.url")
-    source = sources.get(target.source.removeprefix("java:comp/env/"))
+    source = sources.get(target.source.removeprefix(JNDI))
     if source is None:
         wanted = f"a data source of the node that apps may use (there are: {', '.join(sorted(sources)) or 'none'})"
         raise error("OPTION_INVALID", where=target.where, name="datasource", value=target.source, wanted=wanted)
@@ -119,9 +126,15 @@ AT_WORK: ContextVar[Work | None] = ContextVar("nadi_stores_at_work", default=Non
 class Surroundings:
     """Of one app in a process. `run()` names the app and its run: a new state folder counts its cuts from 0 again."""
 
-    def __init__(self, reach: Reach, sources: Mapping[str, DataSource], run: Callable[[], str]) -> None:
-        self.reach, self.sources, self._run = reach, sources, run
+    def __init__(self, reach: Reach, run: Callable[[], str] = lambda: "") -> None:
+        self.reach, self._run = reach, run
+        self.sources = sources_of(reach)
         self.pools = Pools()
+
+    @classmethod
+    def of_node(cls, reach: Reach, place: Where) -> Surroundings:
+        """Those of an app that a node runs."""
+        return cls(reach, lambda: f"{place.identity}/{ledger.run(ledger.shared(ledger.STORES, place))}")
 
     @contextmanager
     def cut(self, bucket: int, cut: int, epoch: int, trial: bool = False) -> Iterator[None]:
