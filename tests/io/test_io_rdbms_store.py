@@ -26,11 +26,20 @@ K, S, L, F, D, B = (Attr(TABLE, n, column.type) for n, column in enumerate(COLUM
 Row = tuple[Any, ...]
 
 
-def row(k: int | None, s: str | None = "a", number: int | None = 1, f: float | None = 0.5, d: float | None = 0.1, b: bool | None = True) -> Row:
+def row(
+    k: int | None,
+    s: str | None = "a",
+    number: int | None = 1,
+    f: float | None = 0.5,
+    d: float | None = 0.1,
+    b: bool | None = True,
+) -> Row:
     return (k, s, number, f, d, b)
 
 
-def table(at: EmptyDatabase, key: tuple[int, ...] = (0,), columns: tuple[Column, ...] = COLUMNS, **options: str) -> StoreTable:
+def table(
+    at: EmptyDatabase, key: tuple[int, ...] = (0,), columns: tuple[Column, ...] = COLUMNS, **options: str
+) -> StoreTable:
     given = {"jdbc.url": at.address.url, "username": at.address.user, "password": at.address.password}
     given |= {name.replace("_", "."): value for name, value in options.items()}
     return StoreTable("App", "T", Schema(columns), key, (), given)
@@ -90,10 +99,17 @@ def test_a_row_that_the_database_cannot_hold_is_refused_by_name(database: EmptyD
     assert [each[0] for each in everything(store)] == [7]
 
 
-def test_numbers_that_are_none_go_in_where_the_database_has_them_and_are_refused_elsewhere(database: EmptyDatabase) -> None:
+def test_numbers_that_are_none_go_in_where_the_database_has_them_and_are_refused_elsewhere(
+    database: EmptyDatabase,
+) -> None:
     store = opened(table(database))
     kind = database.engine.dialect.name
-    refused = {n for n, _why in store.add([row(1, d=float("nan")), row(2, d=float("inf")), row(3, d=-float("inf")), row(4, "a\0b")])}
+    refused = {
+        n
+        for n, _why in store.add(
+            [row(1, d=float("nan")), row(2, d=float("inf")), row(3, d=-float("inf")), row(4, "a\0b")]
+        )
+    }
     assert refused == {"sqlite": {0}, "postgresql": {3}, "mysql": {0, 1, 2}}[kind]
     above = store.compile(Comparison(">", D, value(Type.DOUBLE), Type.DOUBLE))
     assert [each[0] for each in store.find(above, (1e300,))] == ([] if kind == "mysql" else [2])
@@ -130,7 +146,7 @@ def test_texts_are_compared_character_by_character(database: EmptyDatabase) -> N
 def test_nothing_in_a_name_or_a_value_is_sql(database: EmptyDatabase) -> None:
     bad = "x\"; drop table t; -- ' ` :a %s"
     columns = (Column("order", Type.INT), Column("select", Type.STRING))
-    store = opened(table(database, (0,), columns, table_name="T \"q\" ' `x"))
+    store = opened(table(database, (0,), columns, table_name='T "q" \' `x'))
     assert list(store.add([(1, bad)])) == []
     assert found(store, Comparison("==", Attr(TABLE, 1, Type.STRING), value(Type.STRING)), bad) == [1]
     assert found(store, Comparison("==", Attr(TABLE, 1, Type.STRING), Const(bad, Type.STRING))) == [1]
@@ -141,13 +157,18 @@ def test_an_update_computes_from_the_row_and_all_of_it_sees_the_row_as_it_was(da
     store.add([row(1, "a", 5), row(2, "b", 6)])
     more = store.compile(
         Comparison("==", K, value(Type.INT), Type.INT),
-        ((2, Arithmetic("+", L, value(Type.LONG, 1), Type.LONG)), (3, Arithmetic("/", F, Const(2.0, Type.FLOAT), Type.FLOAT))),
+        (
+            (2, Arithmetic("+", L, value(Type.LONG, 1), Type.LONG)),
+            (3, Arithmetic("/", F, Const(2.0, Type.FLOAT), Type.FLOAT)),
+        ),
     )
     assert list(store.update(more, [(1, 10), (9, 10)])) == []
     assert [(each[0], each[2], each[3]) for each in everything(store)] == [(1, 15, 0.25), (2, 6, 0.5)]
 
 
-def test_an_update_that_takes_the_key_of_another_row_is_refused_and_one_that_is_free_is_not(database: EmptyDatabase) -> None:
+def test_an_update_that_takes_the_key_of_another_row_is_refused_and_one_that_is_free_is_not(
+    database: EmptyDatabase,
+) -> None:
     store = opened(table(database))
     store.add([row(1), row(2)])
     rename = store.compile(Comparison("==", K, value(Type.INT), Type.INT), ((0, value(Type.INT, 1)),))
@@ -160,7 +181,9 @@ def test_rows_without_a_key_are_changed_and_removed_by_what_they_are(database: E
     store = opened(table(database, ()))
     store.add([row(1, "a", 1), row(1, "a", 1), row(1, "A", 1), row(2, None, 3)])
     odd = Comparison("==", Arithmetic("%", L, Const(2, Type.LONG), Type.LONG), Const(1, Type.LONG), Type.LONG)
-    more = store.compile(Logic("and", odd, Comparison("==", S, value(Type.STRING))), ((2, Arithmetic("+", L, L, Type.LONG)),))
+    more = store.compile(
+        Logic("and", odd, Comparison("==", S, value(Type.STRING))), ((2, Arithmetic("+", L, L, Type.LONG)),)
+    )
     assert list(store.update(more, [("a",)])) == []
     assert [(each[1], each[2]) for each in everything(store)] == [("A", 1), ("a", 2), ("a", 2), (None, 3)]
     store.delete(store.compile(odd), [()])

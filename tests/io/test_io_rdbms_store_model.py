@@ -77,9 +77,7 @@ conditions = st.recursive(
         st.builds(NullCheck, st.sampled_from(KINDS).map(lambda kind: Attr(TABLE, KINDS.index(kind), kind))),
         st.sampled_from([Attr(TABLE, 5, Type.BOOL), Attr(0, 5, Type.BOOL)]),
     ),
-    lambda inner: st.one_of(
-        st.builds(Negation, inner), st.builds(Logic, st.sampled_from(["and", "or"]), inner, inner)
-    ),
+    lambda inner: st.one_of(st.builds(Negation, inner), st.builds(Logic, st.sampled_from(["and", "or"]), inner, inner)),
     max_leaves=5,
 )
 

@@ -17,7 +17,9 @@ plan_app = engine.plan_app
 plan_on_demand = engine.plan_on_demand
 
 
-def make_kernel(app: App, outputs: tuple[str, ...], bucket: int = 0, properties: dict[str, str] | None = None) -> Kernel:
+def make_kernel(
+    app: App, outputs: tuple[str, ...], bucket: int = 0, properties: dict[str, str] | None = None
+) -> Kernel:
     kernel = engine.make_kernel(app, outputs, bucket, properties)
     mark, delta = Path((properties or {})["mark"]), kernel.delta
 

@@ -1,4 +1,4 @@
-"""The types of store that nadi brings. What they are lies in `nadi.io.stores`, and is imported when an app first names one: with it come clients of databases."""
+"""The types of store that nadi brings. They lie in `nadi.io.stores`, and are imported when an app first names one: with them come clients of databases."""
 
 from __future__ import annotations
 

@@ -98,7 +98,8 @@ class NodeOptions:
     has changed goes on as far as it fits (`nadi.pipeline.revision.update`). `levels` says at any moment how much hosts are
     to measure of each app. `certificate` is what https sources show; None: one that is made in the state folder. `home` is the folder that a worker lives in:
     its apps reach nothing of it but what its operator says; None: apps are those of who runs the node, and reach what that user does. `closed` are files
-    that apps do not reach, either; `sources` are the data sources that stores of apps may name. `token` is what the processes of this run know each other by on a cluster."""
+    that apps do not reach, either; `sources` are the data sources that stores of apps may name.
+    `token` is what the processes of this run know each other by on a cluster."""
 
     state: Path = Path(".nadi")
     master: str = "local[*,4]"

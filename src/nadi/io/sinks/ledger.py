@@ -23,7 +23,6 @@ from nadi.lang.tree import Annotation
 from nadi.plan.nodes import Schema
 from nadi.replica.address import replica_of
 
-
 STORES = Connector("", Schema(()), "store", {}, Annotation("map"), ordinal=-1)
 """Stands for all tables of an app that are in stores: their transactions are those of one run, as those of a sink are."""
 

@@ -17,7 +17,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Table, and_, bindparam, false, func, literal, literal_column, not_, or_, true
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Table,
+    and_,
+    bindparam,
+    false,
+    func,
+    literal,
+    literal_column,
+    not_,
+    or_,
+    true,
+)
 
 from nadi.functions.arithmetic import number_as
 from nadi.functions.stores import Row
@@ -185,5 +198,3 @@ def _compared_as(column: Attr, value: Const | Attr, common: Type | None) -> Type
 def _sure(clause: Clause) -> Clause:
     """A clause in which null counts as false."""
     return func.coalesce(clause, literal(False, Boolean()))
-
-

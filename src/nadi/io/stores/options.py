@@ -17,7 +17,10 @@ LENGTH = 254
 """Characters of a text where `field.length` says nothing, as with the reference's databases."""
 
 OPTIONS: tuple[tuple[Option, str], ...] = (
-    (Option("jdbc.url"), "the database: `jdbc:postgresql://…`, `jdbc:mysql://…`, `jdbc:mariadb://…`, `jdbc:sqlite:file`"),
+    (
+        Option("jdbc.url"),
+        "the database: `jdbc:postgresql://…`, `jdbc:mysql://…`, `jdbc:mariadb://…`, `jdbc:sqlite:file`",
+    ),
     (Option("username"), "the user of the database"),
     (Option("password"), "the user's password"),
     (Option("jdbc.driver.name"), "Siddhi's; the URL decides here"),

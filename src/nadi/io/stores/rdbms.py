@@ -13,7 +13,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, LargeBinary, Select, Table, and_, bindparam, cast, delete, func, insert, select, update
+from sqlalchemy import (
+    Connection,
+    LargeBinary,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from nadi.databases import passes, translated
@@ -24,12 +37,11 @@ from nadi.functions.stores import Changes, Refused, Row, StoreKind, StoreTable
 from nadi.io.stores.conditions import Clause, Where, where
 from nadi.io.stores.options import target_of
 from nadi.io.stores.surroundings import Access
-from nadi.io.stores.tables import TYPES, Known, prepare, table_of
+from nadi.io.stores.tables import Known, prepare, table_of
 from nadi.io.stores.transactions import Session
 from nadi.io.stores.values import as_language, check_row, fitting
 from nadi.kernel.rows.compile import compile_condition
 from nadi.kernel.rows.flow import Flow
-from nadi.lang.tree import Type
 from nadi.plan.nodes import TABLE, Attr, Call, Expr
 from nadi.plan.walk import inside
 
@@ -291,7 +303,7 @@ class RdbmsStore:
         return None
 
     def _remove(self, connection: Connection, made: _Made, who: str, rows: Sequence[Row]) -> None:
-        """Rows that were read are removed. Without a primary key they are found by all their values: rows that are equal are equal in what is done with them."""
+        """Rows that were read are removed. Without a primary key they are found by all their values: with equal rows the same is done."""
         by = self._given.primary_key or tuple(range(len(self._columns)))
         counts: dict[Row, int] = {}
         for row in rows:
@@ -358,7 +370,9 @@ def _insert(connection: Connection, made: _Made, rows: Sequence[Row]) -> None:
 
 def _change(connection: Connection, made: _Made, key: Sequence[int], before: Row, after: Row) -> None:
     """Give a row its other values."""
-    assigned = {n: value for n, (old, value) in enumerate(zip(before, after, strict=True)) if n not in key and old is not value}
+    assigned = {
+        n: value for n, (old, value) in enumerate(zip(before, after, strict=True)) if n not in key and old is not value
+    }
     if assigned:
         statement, parameters = _assignment(made.table, assigned)
         asked = and_(*(list(made.table.columns)[i] == _parameter(made, i) for i in key))

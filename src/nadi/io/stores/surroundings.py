@@ -221,4 +221,3 @@ class Access:
             begun = partial(around.pools.introduced, address, engine, work.entry.producer, who)
             found = work.transactions[address] = CutTransaction(engine, work.entry, begun)
         return found
-

@@ -100,7 +100,7 @@ def prepare(connection: Connection, table: Table, target: Target, who: str) -> K
     keys = {column.name for column in table.primary_key}
     return Known(
         {each["name"]: getattr(each["type"], "length", None) for each in ours},
-        frozenset(c["name"] for c in ours if not c["nullable"] and c.get("default") is None or c["name"] in keys)
+        frozenset(c["name"] for c in ours if (not c["nullable"] and c.get("default") is None) or c["name"] in keys)
         | (frozenset() if target.nulls else frozenset(column.name for column in table.columns)),
     )
 

@@ -97,7 +97,7 @@ class Entry:
 
 
 class CutTransaction:
-    """All that one cut of a bucket does in one database. `begin` gives the bucket its row in the ledger. Whoever made it ends it with `commit` or `rollback`."""
+    """All that one cut of a bucket does in one database. `begin` gives the bucket its row in the ledger. It is ended with `commit` or `rollback`."""
 
     def __init__(self, engine: Engine, entry: Entry, begin: Callable[[], None]) -> None:
         self._engine = engine
@@ -221,7 +221,7 @@ def introduce(engine: Engine, producer: str) -> None:
 
 def begin_writing(connection: Connection) -> None:
     """SQLite: have the lock of who writes from the beginning, which is waited for; it is not where somebody has read before."""
-    driver = connection.connection.dbapi_connection
+    driver: object = connection.connection.dbapi_connection
     if type(driver) is sqlite3.Connection and not driver.in_transaction:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 

@@ -42,7 +42,12 @@ def fitting(value: object, kind: Type) -> object:
 
 
 def check_row(
-    table: str, columns: Sequence[Column], row: Row, lengths: Mapping[str, int | None], required: frozenset[str], dialect: str
+    table: str,
+    columns: Sequence[Column],
+    row: Row,
+    lengths: Mapping[str, int | None],
+    required: frozenset[str],
+    dialect: str,
 ) -> NadiError | None:
     """What keeps a database from holding a row. `lengths` bound texts, `required` are the columns that take no null."""
     for column, value in zip(columns, row, strict=True):

@@ -128,7 +128,8 @@ class Step:
 
 class LiveKernels:
     """Makes, loads and keeps them. `make` makes a kernel without state, `start(kernel, bucket, started)` gives it what it begins with; bases are made by
-    children that tell of it in `scratch`; `probe` measures cuts, where that is asked for; `stores` are there where the app has tables in stores. Every method but `using` and `user` is called within one of these."""
+    children that tell of it in `scratch`; `probe` measures cuts, where that is asked for; `stores` are what tables in stores have
+    around them. Every method but `using` and `user` is called within one of these."""
 
     def __init__(
         self,
