@@ -10,6 +10,7 @@ import pytest
 from servers.emptydatabase import EmptyDatabase
 from sqlalchemy import text
 
+from nadi.config import DataSource
 from nadi.errors import NadiError
 from nadi.functions.stores import Store, StoreTable
 from nadi.io.reach import Reach
@@ -148,3 +149,27 @@ def test_the_operator_says_which_databases_tables_may_be_in(database: EmptyDatab
         count(table(database))
     wanted = "PATH_NOT_ALLOWED" if database.engine.dialect.name == "sqlite" else "DATABASE_NOT_ALLOWED"
     assert caught.value.condition == wanted
+
+
+def test_a_data_source_of_the_node_is_where_the_operator_says_and_apps_name_only_those_for_them(
+    database: EmptyDatabase,
+) -> None:
+    at = database.address
+    source = DataSource("jdbc/Orders", at.url, at.user, at.password)
+    around = Surroundings(Reach.of(folders="/nowhere", databases="elsewhere", sources=[source]), lambda: "App/run")
+    for option, name, fine in (
+        ("datasource", "jdbc/Orders", True),
+        ("jndi.resource", "java:comp/env/jdbc/Orders", True),
+        ("datasource", "WSO2_PERMISSIONS_DB", False),
+    ):
+        store = KIND.make(StoreTable("App", "T", SCHEMA, (0,), (), {option: name}))
+        if fine:
+            with around.asking():
+                count(store)
+        else:
+            with pytest.raises(NadiError) as caught, around.asking():
+                count(store)
+            assert (caught.value.condition, caught.value.parameters["name"]) == ("OPTION_INVALID", "datasource")
+            assert "there are: jdbc/Orders" in caught.value.diagnostic.message
+    around.close()
+    assert rows(database) == [(1, 2)]

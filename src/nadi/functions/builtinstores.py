@@ -15,7 +15,7 @@ def _kind(name: str) -> StoreKind:
         kind: StoreKind = import_module(STORES[name]).KIND
         return kind.make(table)
 
-    return StoreKind(name, make, f"rows in the tables of a relational database, see `{STORES[name]}`")
+    return StoreKind(name, make, f"rows in the tables of a relational database, see `{STORES[name]}`", once=True)
 
 
 ENTRIES = tuple(map(_kind, STORES))

@@ -94,7 +94,8 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreKind:
-    """A type of store. `make` gives the store of a table without connecting it; it checks the options.
+    """A type of store. `make` gives the store of a table without connecting it; it checks the options. `once`: what a batch of a node writes counts once, however
+    often it is taken.
 
     Apps may write `name` in any case.
     """
@@ -102,3 +103,4 @@ class StoreKind:
     name: str
     make: Callable[[StoreTable], Store]
     doc: str = ""
+    once: bool = False

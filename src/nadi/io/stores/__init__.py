@@ -1,4 +1,4 @@
-"""Stores that nadi brings itself: where the rows of `@store` tables live (`nadi.functions.stores` says what a store is).
+"""The types of `@store` that nadi brings: where the rows of tables live that are not in the app's state.
 
-`rdbms` is the one of relational databases.
+Start with `rdbms.RdbmsStore`, a table in a relational database; `transactions` says what a cut writes there, and how often.
 """
