@@ -16,8 +16,9 @@ from nadi.functions.stores import Store, StoreTable
 from nadi.io.reach import Reach
 from nadi.io.stores.rdbms import KIND
 from nadi.io.stores.surroundings import Surroundings
+from nadi.kernel.rows.cache import CachedStore
 from nadi.lang.tree import Type
-from nadi.plan.nodes import TABLE, Arithmetic, Attr, Column, Comparison, Const, Schema
+from nadi.plan.nodes import TABLE, Arithmetic, Attr, Cache, Column, Comparison, Const, Schema
 
 SCHEMA = Schema((Column("k", Type.INT), Column("n", Type.INT)))
 K, N = (Attr(TABLE, n, Type.INT) for n in range(2))
@@ -132,6 +133,20 @@ def test_a_database_that_goes_away_in_a_cut_undoes_it_and_the_cut_is_taken_again
     with around.cut(0, 1, epoch=1):
         count(store)
     assert rows(database) == [(1, 2)]
+
+
+def test_a_cache_in_front_has_what_a_cut_has_written_once(database: EmptyDatabase, around: Surroundings) -> None:
+    for attempt in range(2):
+        given = table(database)
+        cached = CachedStore(given, given._given, Cache(10), lambda: 0)  # type: ignore[attr-defined]
+        with around.asking():
+            cached.connect()
+        with around.cut(0, 0, epoch=1):
+            before = attempt * 2
+            assert list(cached.find(cached.compile(None), ())) == ([(1, before)] if before else [])
+            count(cached)
+            count(cached)
+            assert list(cached.find(cached.compile(None), ())) == [(1, 2)]
 
 
 def test_another_state_folder_counts_its_cuts_anew(database: EmptyDatabase, around: Surroundings) -> None:

@@ -14,6 +14,9 @@ Conditions reach a store as expressions of the plan over two rows: slot 0 is a r
 `TABLE` is the table's row. `T.price > S.price * 2 and T.k == 'a'` comes as `T.price > value 0 and T.k == 'a'`, with `S.price * 2` as value 0. A store
 translates such an expression once, in `compile`, and is given back what it made of it with each row of values.
 
+A store that knows a write of a batch that is taken again, and does not do it once more, may have an attribute `written_before`: whether that was so with the
+last write. A cache in front of it then reads the rows anew.
+
 What a store reads may have been changed by others, so that no replay can repeat it: `nadi explain` tells which sinks are only at-least-once for it.
 """
 
@@ -94,8 +97,8 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreKind:
-    """A type of store. `make` gives the store of a table without connecting it; it checks the options. `once`: what a batch of a node writes counts once, however
-    often it is taken.
+    """A type of store. `make` gives the store of a table without connecting it; it checks the options. `once`: what a batch of a node writes counts
+    once, however often it is taken.
 
     Apps may write `name` in any case.
     """

@@ -120,6 +120,11 @@ class RdbmsStore:
             what = f"{call.function}() of an attribute of '{self._given.name}' in a condition on a store"
             raise error("NOT_SUPPORTED", what=what, alternative="compute it in a query behind the join")
 
+    @property
+    def written_before(self) -> bool:
+        """Whether the cut at hand is taken again, and its writes are there."""
+        return self._access.session()[0].repeats
+
     # ---- reading
 
     def find(self, compiled: Compiled, values: Row) -> Iterable[Row]:

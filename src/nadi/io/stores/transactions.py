@@ -46,6 +46,11 @@ Write = Callable[[Connection], Refused]
 class Session(Protocol):
     """How a store gets at its database. `who` names the store in errors, which are CONNECTION_UNAVAILABLE and REFUSED."""
 
+    @property
+    def repeats(self) -> bool:
+        """Whether what is written now had been written before, so that writes have no effect."""
+        ...
+
     def prepare(self, who: str, do: Callable[[Connection], None]) -> None:
         """Make tables, which stay whatever becomes of a cut."""
         ...
@@ -64,6 +69,10 @@ class Alone:
     """Each call for itself."""
 
     engine: Engine
+
+    @property
+    def repeats(self) -> bool:
+        return False
 
     def prepare(self, who: str, do: Callable[[Connection], None]) -> None:
         with named(who), self.engine.connect() as connection:
@@ -109,6 +118,10 @@ class CutTransaction:
         self._refused: list[tuple[int, int, str, dict[str, Any]]] = []
         self._calls = 0
         self._broken: NadiError | None = None
+
+    @property
+    def repeats(self) -> bool:
+        return self._known is not None
 
     def prepare(self, who: str, do: Callable[[Connection], None]) -> None:
         with self._guarded(who) as connection:
