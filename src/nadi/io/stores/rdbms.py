@@ -177,7 +177,7 @@ class RdbmsStore:
 
     def add(self, rows: Sequence[Row]) -> Refused:
         session, made, who = self._reach()
-        return session.write(who, lambda connection: self._add(connection, made, who, rows))
+        return session.write(who, lambda connection: self._add(connection, made, who, rows), careful=False)
 
     def delete(self, compiled: Compiled, values: Sequence[Row]) -> None:
         session, made, who = self._reach()
@@ -196,7 +196,7 @@ class RdbmsStore:
             told_of = ((n, self._update(connection, made, who, compiled, given)[1]) for n, given in enumerate(values))
             return [(n, why) for n, why in told_of if why is not None]
 
-        return session.write(who, do)
+        return session.write(who, do, self._looks_at_rows(made, compiled, values))
 
     def update_or_add(self, compiled: Compiled, values: Sequence[Row], rows: Sequence[Row]) -> Refused:
         session, made, who = self._reach()
@@ -206,7 +206,13 @@ class RdbmsStore:
             told_of = ((n, self._update_or_add(connection, made, who, compiled, *pair)) for n, pair in pairs)
             return [(n, why) for n, why in told_of if why is not None]
 
-        return session.write(who, do)
+        return session.write(who, do, self._looks_at_rows(made, compiled, values))
+
+    def _looks_at_rows(self, made: _Made, compiled: Compiled, values: Sequence[Row]) -> bool:
+        """Whether an update is more than one statement for each row of values."""
+        asked = self._where(made, compiled)
+        alike = bool(compiled.set) and compiled.alike and asked.exact
+        return not alike or any(asked.bound(given) is None for given in values)
 
     def _update_or_add(
         self, connection: Connection, made: _Made, who: str, compiled: Compiled, values: Row, row: Row
@@ -262,7 +268,8 @@ class RdbmsStore:
         assigned = {column: self._fitted(column, value(values, ())) for column, value in compiled.set}
         why = self._check_some(made, assigned)
         if why is not None or not assigned:
-            return bool(self._matching(connection, made, compiled, values)), why
+            found_any = select(made.table.c[0]).where(asked.clause).limit(1)
+            return connection.execute(found_any, bound).first() is not None, why
         statement, parameters = _assignment(made.table, assigned)
         found = [0]
 

@@ -19,7 +19,7 @@ from sqlalchemy import Engine, event
 from nadi.config.places import JNDI, DataSource
 from nadi.databases import Address, connect
 from nadi.errors import error
-from nadi.io.contract import Place as Where
+from nadi.io.contract import Place
 from nadi.io.databasereach import reached
 from nadi.io.reach import Reach
 from nadi.io.sinks import ledger
@@ -31,7 +31,7 @@ IDLE = 60.0  # seconds after which a connection that nobody uses is closed
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Site:
     """Where a table's database is, and whether the app's author has said so, and not the node's operator."""
 
     address: Address
@@ -43,16 +43,16 @@ def sources_of(reach: Reach) -> dict[str, DataSource]:
     return {source.name: source for source in reach.sources}
 
 
-def place_of(target: Target, sources: Mapping[str, DataSource]) -> Place:
+def place_of(target: Target, sources: Mapping[str, DataSource]) -> Site:
     """Errors: OPTION_INVALID, where there is no such data source for apps; DATABASE_UNKNOWN."""
     if target.address is not None:
         address = target.address if target.bounds is None else replace(target.address, bounds=target.bounds)
-        return Place(_idling(address), "jdbc.url")
+        return Site(_idling(address), "jdbc.url")
     source = sources.get(target.source.removeprefix(JNDI))
     if source is None:
         wanted = f"a data source of the node that apps may use (there are: {', '.join(sorted(sources)) or 'none'})"
         raise error("OPTION_INVALID", where=target.where, name="datasource", value=target.source, wanted=wanted)
-    return Place(_idling(Address.of(source)), "")
+    return Site(_idling(Address.of(source)), "")
 
 
 def _idling(address: Address) -> Address:
@@ -60,7 +60,7 @@ def _idling(address: Address) -> Address:
     return address if bounds.idle is not None else replace(address, bounds=replace(bounds, idle=IDLE))
 
 
-def check_place(target: Target, place: Place, reach: Reach) -> None:
+def check_place(target: Target, place: Site, reach: Reach) -> None:
     """Whether apps may have a table there. What the operator has named as a data source for them, they may. Errors: PATH_NOT_ALLOWED, DATABASE_NOT_ALLOWED."""
     if place.option:
         for one in reached(place.address, place.option):
@@ -132,7 +132,7 @@ class Surroundings:
         self.pools = Pools()
 
     @classmethod
-    def of_node(cls, reach: Reach, place: Where) -> Surroundings:
+    def of_node(cls, reach: Reach, place: Place) -> Surroundings:
         """Those of an app that a node runs."""
         return cls(reach, lambda: f"{place.identity}/{ledger.run(ledger.shared(ledger.STORES, place))}")
 
@@ -184,40 +184,58 @@ class _Shared:
         self.engine.dispose()
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a table has found of its database, in these surroundings."""
+
+    around: Surroundings | None
+    place: Site
+    dialect: str
+    who: str
+
+
 class Access:
     """The way of one table to its database."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self._alone: _Shared | None = None
+        self._known: _Known | None = None
 
     def session(self) -> tuple[Session, str, str]:
         """How to get at the database now; its dialect, and the name of the table's store for errors.
 
         Errors: OPTION_INVALID, PATH_NOT_ALLOWED, DATABASE_NOT_ALLOWED; CONNECTION_UNAVAILABLE, REFUSED.
         """
-        work, target = AT_WORK.get(), self.target
-        place = place_of(target, {} if work is None else work.surroundings.sources)
-        address = place.address
-        who = f"{address.shown} ({target.where})"
-        dialect = address.parsed.get_backend_name()
+        work = AT_WORK.get()
+        around = None if work is None else work.surroundings
+        known = self._known
+        if known is None or known.around is not around:
+            known = self._known = self._look(around)
         if work is None:
-            return Alone(self._shared(address).engine), dialect, who
-        return self._of_node(work, place, who), dialect, who
+            return Alone(self._shared(known.place.address).engine), known.dialect, known.who
+        return self._of_node(work, known), known.dialect, known.who
+
+    def _look(self, around: Surroundings | None) -> _Known:
+        """Where the table is, and whether it may be there: each connection asks that again."""
+        place = place_of(self.target, {} if around is None else around.sources)
+        if around is not None:
+            check_place(self.target, place, around.reach)
+        address = place.address
+        return _Known(around, place, address.parsed.get_backend_name(), f"{address.shown} ({self.target.where})")
 
     def _shared(self, address: Address) -> _Shared:
         if self._alone is None:
             self._alone = _POOLS.get(address) or _POOLS.setdefault(address, _Shared(address))
         return self._alone
 
-    def _of_node(self, work: Work, place: Place, who: str) -> Session:
-        around, address = work.surroundings, place.address
-        check_place(self.target, place, around.reach)
+    def _of_node(self, work: Work, known: _Known) -> Session:
+        around, place, address = work.surroundings, known.place, known.place.address
+        if work.entry is not None and address in work.transactions:
+            return work.transactions[address]
         engine = around.pools.engine(address, lambda: check_place(self.target, place, around.reach))
         if work.entry is None:
             return Alone(engine)
-        found = work.transactions.get(address)
-        if found is None:
-            begun = partial(around.pools.introduced, address, engine, work.entry.producer, who)
-            found = work.transactions[address] = CutTransaction(engine, work.entry, begun)
+        begun = partial(around.pools.introduced, address, engine, work.entry.producer, known.who)
+        found = work.transactions[address] = CutTransaction(engine, work.entry, begun)
         return found

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -59,8 +59,8 @@ class Session(Protocol):
         """What reading gives."""
         ...
 
-    def write(self, who: str, do: Write) -> Refused:
-        """Write something, all or nothing; what was refused."""
+    def write(self, who: str, do: Write, careful: bool = True) -> Refused:
+        """Write something, all or nothing; what was refused. Without `careful` each of its statements is behind a savepoint of its own already."""
         ...
 
 
@@ -83,7 +83,7 @@ class Alone:
         with named(who), self.engine.connect() as connection:
             return do(connection)
 
-    def write(self, who: str, do: Write) -> Refused:
+    def write(self, who: str, do: Write, careful: bool = True) -> Refused:
         with named(who), self.engine.connect() as connection:
             begin_writing(connection)
             try:
@@ -139,13 +139,13 @@ class CutTransaction:
             with connection.begin_nested():  # there an error undoes all else
                 return do(connection)
 
-    def write(self, who: str, do: Write) -> Refused:
+    def write(self, who: str, do: Write, careful: bool = True) -> Refused:
         with self._guarded(who) as connection:
             call, self._calls = self._calls, self._calls + 1
             self._enter(connection)
             if self._known is not None:
                 return self._known.get(call, ())
-            with connection.begin_nested():
+            with connection.begin_nested() if careful else nullcontext():
                 refused = do(connection)
             self._refused += [(call, n, why.condition, _plain(why)) for n, why in refused if isinstance(why, NadiError)]
             return refused
@@ -204,6 +204,10 @@ class CutTransaction:
                     packed = msgspec.json.encode(self._refused).decode()
                     mine = LEDGER.update().where(LEDGER.c.producer == self._entry.producer)
                     self._connection.execute(mine.values(refused=packed))
+                if is_aborted(self._connection):
+                    raise error(
+                        "REFUSED", connector=self._entry.producer, reason="the transaction was given up in between"
+                    )
                 self._connection.commit()
         finally:
             self.rollback()
@@ -237,6 +241,13 @@ def begin_writing(connection: Connection) -> None:
     driver: object = connection.connection.dbapi_connection
     if type(driver) is sqlite3.Connection and not driver.in_transaction:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def is_aborted(connection: Connection) -> bool:
+    """PostgreSQL: whether an error has ended the transaction. Its commit would be a rollback, and nobody would be told."""
+    info = getattr(connection.connection.dbapi_connection, "info", None)
+    status = getattr(info, "transaction_status", None)
+    return getattr(status, "name", "") == "INERROR"
 
 
 @contextmanager
