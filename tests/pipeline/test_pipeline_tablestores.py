@@ -12,8 +12,12 @@ import pytest
 from pipeline_bucket import hosts_of_this_process
 from pipeline_work import Process, Rig, Within, cuts_of, sides, spec_of
 
+from nadi.functions import default_registry
+from nadi.io import registry as connectors
+from nadi.pipeline.engine import plan_app
 from nadi.pipeline.executor.livekernels import LiveKernels
 from nadi.pipeline.hosting.hostclient import Hosts
+from nadi.plan.distribution import distribute
 
 TEXT = """@app:name('Work')
 @source(type='test', file='{folder}/in') define stream In (k string);
@@ -112,3 +116,27 @@ def test_a_host_killed_behind_its_writes_does_not_write_twice(tmp_path: Path, as
         rig.step(Process(ask, 0))
     assert rows(tmp_path, "T") == [("a", 3), ("b", 2), ("c", 1)]
     assert len(rows(tmp_path, "Log")) == 6
+
+
+PARTS = """@app:name('W1')
+@source(type='http') define stream Temp (dev string, t double);
+@sink(type='log') define stream Alert (dev string, peak double);
+@store(type='rdbms', jdbc.url='jdbc:postgresql://db/hist', username='u', password='p', field.length='dev:40', @cache(size='9'))
+@primaryKey('dev') @index('peak') define table Hist (dev string, peak double);
+@dist(execGroup='keep', parallel='2') from Temp select dev, t as peak update or insert into Hist set Hist.peak = peak on Hist.dev == dev;
+@dist(execGroup='look', parallel='3') from Temp join Hist on Temp.dev == Hist.dev select Temp.dev, Hist.peak as peak insert into Alert;
+"""
+
+
+def test_each_partial_app_has_the_table_as_the_app_has_it() -> None:
+    topology = distribute(PARTS, default_registry(), connectors, transport="nats")
+    using = {group.name.rpartition("-")[2]: len(group.instances) for group in topology.groups}
+    assert (using["keep"], using["look"]) == (2, 3)
+    whole = plan_app(PARTS).tables["Hist"]
+    for group in topology.groups:
+        for instance in group.instances:
+            table = plan_app(instance.text).tables.get("Hist")
+            if table is None:
+                assert group.name.rpartition("-")[2] not in ("keep", "look")
+            else:
+                assert (table.storage, table.primary_key, table.indexes) == (whole.storage, (0,), (1,))
