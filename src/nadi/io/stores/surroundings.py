@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from weakref import WeakValueDictionary
 
 from sqlalchemy import Engine, event
@@ -127,7 +127,7 @@ class Surroundings:
     """Of one app in a process. `run()` names the app and its run: a new state folder counts its cuts from 0 again."""
 
     def __init__(self, reach: Reach, run: Callable[[], str] = lambda: "") -> None:
-        self.reach, self._run = reach, run
+        self.reach, self._run = reach, cache(run)
         self.sources = sources_of(reach)
         self.pools = Pools()
 
