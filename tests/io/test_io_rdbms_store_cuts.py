@@ -34,6 +34,7 @@ def around() -> Iterator[Surroundings]:
 
 def table(at: EmptyDatabase, name: str = "T") -> Store:
     given = {"jdbc.url": at.address.url, "username": at.address.user, "password": at.address.password}
+    given["pool.properties"] = "maximumPoolSize:1, connectionTimeout:2000, poolName:p"
     return KIND.make(StoreTable("App", name, SCHEMA, (0,), (), given))
 
 

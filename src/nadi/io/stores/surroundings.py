@@ -27,6 +27,7 @@ from nadi.io.stores.options import Target
 from nadi.io.stores.transactions import Alone, CutTransaction, Entry, Session, introduce, named
 
 ANSWERS_WITHIN = 30.0  # seconds for a statement
+LEAST = 2  # connections of a pool
 IDLE = 60.0  # seconds after which a connection that nobody uses is closed
 
 
@@ -47,17 +48,19 @@ def place_of(target: Target, sources: Mapping[str, DataSource]) -> Site:
     """Errors: OPTION_INVALID, where there is no such data source for apps; DATABASE_UNKNOWN."""
     if target.address is not None:
         address = target.address if target.bounds is None else replace(target.address, bounds=target.bounds)
-        return Site(_idling(address), "jdbc.url")
+        return Site(_pooled(address), "jdbc.url")
     source = sources.get(target.source.removeprefix(JNDI))
     if source is None:
         wanted = f"a data source of the node that apps may use (there are: {', '.join(sorted(sources)) or 'none'})"
         raise error("OPTION_INVALID", where=target.where, name="datasource", value=target.source, wanted=wanted)
-    return Site(_idling(Address.of(source)), "")
+    return Site(_pooled(Address.of(source)), "")
 
 
-def _idling(address: Address) -> Address:
+def _pooled(address: Address) -> Address:
+    """With the bounds of a pool for tables: a cut has a connection, and makes tables and its row in the ledger with another one."""
     bounds = address.bounds
-    return address if bounds.idle is not None else replace(address, bounds=replace(bounds, idle=IDLE))
+    idle = IDLE if bounds.idle is None else bounds.idle
+    return replace(address, bounds=replace(bounds, size=max(LEAST, bounds.size), idle=idle))
 
 
 def check_place(target: Target, place: Site, reach: Reach) -> None:
