@@ -557,5 +557,5 @@ def test_19_partial_apps_with_an_aggregation_in_a_store_say_that_nodes_do_not_ru
     )
     topology = distribute(text, default_registry(), connectors, transport=transport)
     assert topology.notes[-1].startswith("'A1' is an aggregation with a @store, which nodes do not run yet")
-    with pytest.raises(NadiError, match=r"EXTENSION_NOT_FOUND.*'rdbms' is not a type of store"):
+    with pytest.raises(NadiError, match=r"NOT_SUPPORTED.*@store on an aggregation"):
         plan_app(topology.instances[0].text, default_registry())

@@ -168,3 +168,39 @@ def test_what_is_shown_has_no_passwords():
     assert "aHVzaA==" not in shown
     assert MASKED in shown
     assert "intervalInMin" in shown
+
+
+def test_apps_may_name_the_data_sources_that_the_node_does_not_use_itself() -> None:
+    urls = {
+        "ORDERS_DB": "jdbc:postgresql://db/orders",
+        "WSO2_PERMISSIONS_DB": "jdbc:postgresql://db/permissions",
+        "OF_PERMISSIONS_TOO": "jdbc:postgresql://nadi:secret@DB/permissions?x=1",
+        "REVISIONS_DB": "jdbc:sqlite:/n/revisions.db",
+        "Metrics": "jdbc:sqlite:/n/metrics.db",
+        "CUTS_DB": "jdbc:postgresql://db/cuts",
+    }
+    found = deployment_of(
+        {
+            "wso2.datasources": {
+                "dataSources": [
+                    {
+                        "name": name,
+                        "jndiConfig": {"name": f"jdbc/{name}"},
+                        "definition": {"configuration": {"jdbcUrl": url, "username": "u", "password": "p"}},
+                    }
+                    for name, url in urls.items()
+                ]
+            },
+            "state.persistence": {
+                "enabled": True,
+                "persistenceStore": "org.wso2.carbon.stream.processor.core.persistence.DBPersistenceStore",
+                "config": {"datasource": "REVISIONS_DB"},
+            },
+            "wso2.metrics.jdbc": {"dataSource": [{"dataSourceName": "java:comp/env/jdbc/Metrics"}]},
+            "nadi": {"cuts": {"url": "postgresql://u:p@db/cuts"}},
+        }
+    )
+    assert [(s.name, s.jdbc_url, s.password) for s in found.sources_of_apps] == [
+        ("ORDERS_DB", urls["ORDERS_DB"], "p"),
+        ("jdbc/ORDERS_DB", urls["ORDERS_DB"], "p"),
+    ]

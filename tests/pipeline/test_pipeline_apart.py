@@ -27,6 +27,7 @@ from nadi.lang.tree import Annotation
 from nadi.pipeline import engine
 from nadi.pipeline.apart import check_apart
 from nadi.pipeline.coordinator.group import Group
+from nadi.pipeline.coordinator.supplies import ready
 from nadi.pipeline.cutting.restored import fresh_folder, write_bucket
 from nadi.pipeline.cutting.seeds import drop_seeds, give_seed, seed_parts
 from nadi.pipeline.executor.liveapp import LiveApp
@@ -147,6 +148,15 @@ def test_the_run_of_a_sink_is_the_one_that_the_node_knows(tmp_path: Path):
     ledger.give_run(sink, node)
     hosts = [spec.place_in(tmp_path / name) for name in "ab"]
     assert {ledger.run(ledger.shared(sink, place)) for place in hosts} == {ledger.run(ledger.folder(sink, spec.place))}
+
+
+def test_the_run_of_tables_in_stores_is_the_one_that_the_node_knows(tmp_path: Path):
+    spec = replace(apart(tmp_path), state=str(tmp_path / "state"))
+    stored = "@store(type='rdbms', jdbc.url='jdbc:postgresql://h/d') define table T (k string);"
+    ready(replace(spec, text=spec.text.replace("partition with", f"{stored}\npartition with", 1)))
+    hosts = [spec.place_in(tmp_path / name) for name in "ab"]
+    known = ledger.run(ledger.folder(ledger.STORES, spec.place))
+    assert {ledger.run(ledger.shared(ledger.STORES, place)) for place in hosts} == {known}
 
 
 # ---- what is refused

@@ -203,8 +203,38 @@ CASES = {
     ),
     "no type at all": ("@source(topic='t')", [("INVALID_ANNOTATION", "@source(topic='t')", "it needs a type")]),
     "a type of store that nobody has": (
-        "@sink(type='log') define stream U (a int); @store(type='rdbms', jdbc.url='u') define table T (a int); @sink(type='log')",
-        [("EXTENSION_NOT_FOUND", "type='rdbms'", "of store")],
+        "@sink(type='log') define stream U (a int); @store(type='mongodb', uri='u') define table T (a int); @sink(type='log')",
+        [("EXTENSION_NOT_FOUND", "type='mongodb'", "of store")],
+    ),
+    "a database that nadi does not reach": (
+        "@store(type='rdbms', jdbc.url='jdbc:h2:./x') define table T (a int); @sink(type='log')",
+        [
+            (
+                "DATABASE_UNKNOWN",
+                "@store(type='rdbms', jdbc.url='jdbc:h2:./x')",
+                "postgresql, postgres, mysql, mariadb, sqlite",
+            )
+        ],
+    ),
+    "an option of a store that is none": (
+        "@store(type='rdbms', jdbc.ulr='jdbc:sqlite:x') define table T (a int); @sink(type='log')",
+        [("OPTION_UNKNOWN", "jdbc.ulr='jdbc:sqlite:x'", "did you mean 'jdbc.url'?")],
+    ),
+    "a store without a database": (
+        "@store(type='rdbms') define table T (a int); @sink(type='log')",
+        [("OPTION_MISSING", "@store(type='rdbms')", "'jdbc.url'")],
+    ),
+    "a length of what is no text": (
+        "@store(type='rdbms', jdbc.url='jdbc:sqlite:x', field.length='b:5') define table T (a int, bb string); @sink(type='log')",
+        [("OPTION_INVALID", "field.length='b:5'", "did you mean 'bb'?")],
+    ),
+    "an object in a store": (
+        "@store(type='rdbms', jdbc.url='jdbc:sqlite:x') define table T (a object); @sink(type='log')",
+        [("NOT_SUPPORTED", "@store(type='rdbms', jdbc.url='jdbc:sqlite:x')", "an object")],
+    ),
+    "a data source that the node does not have": (
+        "@store(type='rdbms', datasource='ORDERS_DB') define table T (a int); @sink(type='log')",
+        [("OPTION_INVALID", "datasource='ORDERS_DB'", "there are: none")],
     ),
 }
 
@@ -236,7 +266,7 @@ def test_errors_of_queries_and_of_connectors_are_told_together_in_the_order_of_t
     ]
 
 
-T = "@store(type='rdbms', jdbc.url='u') define table T (k int, v int);\n"
+T = "@store(type='mongodb', uri='u') define table T (k int, v int);\n"
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,7 @@ STORES = ("rdbms", "teststorecontaininginmemorytable", "teststoredummyforcache")
 @dataclass(frozen=True)
 class Named:
     name: str
+    once: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nadi.errors import NadiError
@@ -168,3 +170,16 @@ def test_sources_and_sinks_are_not_opened():
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(NadiError, match=r"TEST_TIME|TEST_CLOCK"):
         AppUnderTest(SUMS).at(text)
+
+
+def test_tables_in_a_database_are_in_memory_so_that_a_test_changes_no_database(tmp_path: Path):
+    app = AppUnderTest(
+        "define stream S (k string, n int); "
+        f"@store(type='rdbms', jdbc.url='jdbc:sqlite:{tmp_path}/real.db') @primaryKey('k') define table T (k string, n int); "
+        "from S update or insert into T set T.n = T.n + n on T.k == k;"
+    )
+    app.send("S", [["a", 1], ["a", 2]])
+    assert [event.row for event in app.runtime.query("from T select k, n") or ()] == [("a", 3)]
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(NadiError, match="OPTION_UNKNOWN"):
+        AppUnderTest("@store(type='rdbms', jdbc.ulr='jdbc:sqlite:x') define table T (k string);")

@@ -96,7 +96,7 @@ def _node(config: Path | None, conf: dict[str, str], home: Path | None) -> tuple
     found = Deployment() if config is None else read_deployment(config, lookups)
     if home is None:
         bounds = {name: value for name, value in found.conf.items() if name.startswith(REACH)}
-        return found.refs, NodeOptions(conf=bounds | conf)
+        return found.refs, NodeOptions(conf=bounds | conf, sources=found.sources_of_apps)
     from nadi.server.home import open_home
 
     place = open_home(home, found.sections.deployment.repository_location)
@@ -108,6 +108,7 @@ def _node(config: Path | None, conf: dict[str, str], home: Path | None) -> tuple
         error_store=found.error_store,
         home=place.folder,
         closed=place.closed(found),
+        sources=found.sources_of_apps,
     )
     return found.refs, options
 

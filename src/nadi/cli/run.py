@@ -54,7 +54,9 @@ def run(
     deployment = Deployment() if config is None else read_deployment(config, state_lookups(state))
     texts = [read_app(path, env, deployment.refs) for path in apps]
     kept = deployment.persistence, deployment.error_store
-    options = NodeOptions(state, master, settings(conf), until_end, *kept, profile=profile)
+    options = NodeOptions(
+        state, master, settings(conf), until_end, *kept, profile=profile, sources=deployment.sources_of_apps
+    )
     shown = screen()
     try:
         with shown:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from nadi.config.places import Bounds, DataSource
+from nadi.config.places import JNDI, Bounds, DataSource
 from nadi.config.section import Section, unused
 from nadi.errors import error
 
@@ -77,6 +77,11 @@ class DataSourceEntry(Section):
     definition: Definition = Definition()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Its name, and that of `jndiConfig`, if there is one."""
+        return tuple(dict.fromkeys(name for name in (self.name, self.jndi.name) if name))
+
+    @property
     def source(self) -> DataSource:
         """As nadi uses it."""
         given = self.definition.configuration
@@ -90,7 +95,7 @@ class DataSources(Section):
 
     def find(self, name: str) -> DataSource | None:
         """The one of a name, if there is one; `java:comp/env/<JNDI name>` and the JNDI name itself are names, too."""
-        bare = name.removeprefix("java:comp/env/")
+        bare = name.removeprefix(JNDI)
         return next((entry.source for entry in self.entries if bare in (entry.name, entry.jndi.name)), None)
 
     def source(self, name: str, wanted_by: str) -> DataSource:

@@ -10,8 +10,9 @@ Names and defaults are those of WSO2 Stream Processor 4.x; what is nadi's own st
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ from nadi.config.extensions import ExtensionEntry, RefEntry, properties_of
 from nadi.config.metrics import Jdbc, JdbcReporter, JdbcSource, Metrics, Otlp
 from nadi.config.persistence import ErrorStoreSection, StatePersistence
 from nadi.config.placeholders import Lookup, fill
-from nadi.config.places import DataSource, ErrorStoring, Persistence
+from nadi.config.places import JNDI, DataSource, ErrorStoring, Persistence
 from nadi.config.secrets import secret_lookup
 from nadi.config.section import Section, invalid, is_secret, notices_of, unknown, unused
 from nadi.config.settings import read_settings
@@ -37,6 +38,8 @@ MANAGER_HTTP, MANAGER_HTTPS = 9190, 9543
 QUERY_HTTP, QUERY_HTTPS = 7070, 7443
 LARGEST = 1_000_000  # bytes of a file
 LOOPBACK = "127.0.0.1"
+
+_NAMES_SOURCE = re.compile(r"data_?source(_?name)?$", re.IGNORECASE)
 
 UNUSED = {
     "databridge.config": "nadi has no Thrift and binary receivers",
@@ -201,11 +204,46 @@ class Deployment:
         """What `ref='name'` in a source, a sink or a store stands for: a type and options."""
         return {one.ref.name: (one.ref.type, one.ref.texts) for one in self.sections.refs}
 
+    @property
+    def sources_of_apps(self) -> tuple[DataSource, ...]:
+        """The data sources that stores of apps may name: those that the node does not use itself. One with two names is there twice."""
+        entries = self.sections.datasources.entries
+        used = set(_named_sources(self.sections.model_dump(by_alias=True, exclude={"datasources"})))
+        own = {_database(entry.source.jdbc_url) for entry in entries if used & {*entry.names}}
+        own |= set(map(_database, self.conf.values()))  # such as nadi.cuts.url
+        return tuple(
+            replace(entry.source, name=name)
+            for entry in entries
+            if _database(entry.source.jdbc_url) not in own
+            for name in entry.names
+        )
+
     def _listeners(self, transport: Transport, http: int, https: int) -> tuple[Listener, ...]:
         given = transport.listeners
         if given is None:
             given = (Listener(id="default", port=http), Listener(id="default-https", port=https, scheme="https"))
         return tuple(listener.at(self.sections.carbon.ports.offset) for listener in given)
+
+
+def _named_sources(section: Any) -> Iterator[str]:
+    """The data sources that sections name, also where a default does: under keys such as `datasource` and `dataSourceName`."""
+    if isinstance(section, Mapping):
+        for key, value in section.items():
+            if isinstance(value, str) and _NAMES_SOURCE.search(str(key)):
+                yield value.removeprefix(JNDI)
+            yield from _named_sources(value)
+    elif isinstance(section, (list, tuple)):
+        for part in section:
+            yield from _named_sources(part)
+
+
+def _database(url: str) -> str:
+    """What two URLs of one database have in common.
+
+    >>> _database("jdbc:mysql://DB/orders?useSSL=false") == _database("mysql://nadi:secret@db/orders")
+    True
+    """
+    return re.sub(r"[?;].*$|^jdbc:|(?<=//)[^/@]*@", "", url.strip().lower())
 
 
 def read_deployment(path: Path, lookups: Mapping[str, Lookup] | None = None) -> Deployment:

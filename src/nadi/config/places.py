@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FILES, DATABASE = "FileSystemPersistenceStore", "DBPersistenceStore"
+JNDI = "java:comp/env/"
+"""What a JNDI name of a data source may begin with."""
+
 ERRORS_TABLE = "ERROR_STORE_TABLE"
 
 

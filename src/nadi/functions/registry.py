@@ -18,6 +18,7 @@ from functools import cache
 
 from nadi.functions import (
     aggregators,
+    builtinstores,
     coordination,
     core,
     environment,
@@ -129,6 +130,7 @@ BUILT_IN: tuple[tuple[Entry, ...], ...] = (
     reorder.ENTRIES,
     stats.ENTRIES,
     throttler.ENTRIES,
+    builtinstores.ENTRIES,
 )
 """The table of modules: what each adds to a new registry."""
 

@@ -14,6 +14,9 @@ Conditions reach a store as expressions of the plan over two rows: slot 0 is a r
 `TABLE` is the table's row. `T.price > S.price * 2 and T.k == 'a'` comes as `T.price > value 0 and T.k == 'a'`, with `S.price * 2` as value 0. A store
 translates such an expression once, in `compile`, and is given back what it made of it with each row of values.
 
+A store that knows a write of a batch that is taken again, and does not do it once more, may have an attribute `written_before`: whether that was so with the
+last write. A cache in front of it then reads the rows anew.
+
 What a store reads may have been changed by others, so that no replay can repeat it: `nadi explain` tells which sinks are only at-least-once for it.
 """
 
@@ -95,7 +98,8 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreKind:
-    """A type of store. `make` gives the store of a table without connecting it; it checks what `options` cannot say.
+    """A type of store. `make` gives the store of a table without connecting it; it checks what `options` cannot say. `once`: what a batch of a node writes
+    counts once, however often it is taken.
 
     Apps may write `name` in any case. `options` are those of `@store` beside its type: all others are refused, each where it stands, before `make` is called.
     None: `make` looks at all of them.
@@ -105,3 +109,4 @@ class StoreKind:
     make: Callable[[StoreTable], Store]
     doc: str = ""
     options: tuple[Option, ...] | None = None
+    once: bool = False

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from nadi.config.places import DataSource
 from nadi.errors import error
 from nadi.io.namedfiles import check_named
 
@@ -47,6 +48,7 @@ class Reach:
     `bounded`: apps reach `folders` only; else any folder. `closed` are files and folders that are closed whatever `folders` says, `home` is closed but for
     those of the `folders` that are in it. `files` is the folder of certificates and keys ("": there is none), `databases` are the servers of databases, `hosts`
     those of http, MQTT, Kafka and NATS, host or host:port (none: any).
+    `sources` are the node's data sources that apps may name, with all their names.
     """
 
     bounded: bool = False
@@ -56,6 +58,7 @@ class Reach:
     files: str = ""
     databases: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    sources: tuple[DataSource, ...] = ()
 
     @classmethod
     def of(
@@ -66,6 +69,7 @@ class Reach:
         home: Path | None = None,
         closed: Sequence[Path] = (),
         hosts: str = "",
+        sources: Sequence[DataSource] = (),
     ) -> Reach:
         """What settings say; `folders`, `databases` and `hosts` have commas. A worker's `home` closes itself, and bounds its apps where no folder
         is named, too."""
@@ -80,6 +84,7 @@ class Reach:
             os.path.realpath(files) if files else "",
             _servers(databases),
             _servers(hosts),
+            tuple(sources),
         )
 
     def refused(self, path: str) -> str:

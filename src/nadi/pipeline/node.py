@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 
 from nadi.channels.options import MOST
-from nadi.config import ErrorStoring, Persistence, Settings, read_settings
+from nadi.config import DataSource, ErrorStoring, Persistence, Settings, read_settings
 from nadi.config.ownership import make_folders, make_private, own_file
 from nadi.errors import NadiError, error
 from nadi.io.certificate import OwnCertificate
@@ -98,7 +98,8 @@ class NodeOptions:
     has changed goes on as far as it fits (`nadi.pipeline.revision.update`). `levels` says at any moment how much hosts are
     to measure of each app. `certificate` is what https sources show; None: one that is made in the state folder. `home` is the folder that a worker lives in:
     its apps reach nothing of it but what its operator says; None: apps are those of who runs the node, and reach what that user does. `closed` are files
-    that apps do not reach, either. `token` is what the processes of this run know each other by on a cluster."""
+    that apps do not reach, either; `sources` are the data sources that stores of apps may name.
+    `token` is what the processes of this run know each other by on a cluster."""
 
     state: Path = Path(".nadi")
     master: str = "local[*,4]"
@@ -116,6 +117,7 @@ class NodeOptions:
     certificate: OwnCertificate | None = None
     home: Path | None = None
     closed: tuple[Path, ...] = ()
+    sources: tuple[DataSource, ...] = field(default=(), repr=False)
     token: str = field(default_factory=new_token, repr=False)
 
     def settings(self) -> Settings:
@@ -150,7 +152,8 @@ class NodeOptions:
             own.connector_files,
             self.home,
             (*([self.state] if self.home or own.connector_folders else []), *kept, *self.closed),
-            own.connector_hosts,
+            hosts=own.connector_hosts,
+            sources=self.sources,
         )
 
     @property

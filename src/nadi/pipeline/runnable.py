@@ -14,6 +14,7 @@ from nadi.errors import NOWHERE, Diagnostic, NadiError, Span, placed
 from nadi.functions.registry import default_registry
 from nadi.io.reach import Reach
 from nadi.io.registry import check_reach, examined
+from nadi.io.stores.checks import beyond_reach
 from nadi.kernel.columns.choosing import check_mode
 from nadi.kernel.rows.stores import made_store, wrong_store_options
 from nadi.lang import parse_collecting, settled_collecting
@@ -56,6 +57,8 @@ def runnable(
         check_mode(app, properties.get(KERNEL, "rows"))
         # columns have loops to compile
         engine.make_kernel(app, needed_outputs(app), 0, {**properties, KERNEL: "rows"})
+        for refusal in () if reach is None else beyond_reach(app, reach):
+            raise refusal
     except NadiError as problem:
         told = placed(problem, source=text.text, file=text.file)
         if told is problem:
@@ -132,15 +135,15 @@ def _collected(text: AppText, reach: Reach, further: Further) -> tuple[Diagnosti
 def _outside(app: App, reach: Reach) -> Iterator[NadiError]:
     """What is wrong with what an app says of the world around it."""
     for kind in KINDS:
-        right, wrong = examined(app, kind)
-        yield from wrong
-        for connector in right:
+        connectors, faults = examined(app, kind)
+        yield from faults
+        for connector in connectors:
             try:
                 check_reach(connector, kind, reach)
             except NadiError as problem:
                 if problem.condition in BEYOND_REACH:  # what else is wrong with it was told
                     yield problem
-    registry = default_registry()
+    registry, wrong = default_registry(), set()
     for table in app.tables.values():
         unfit = list(wrong_store_options(table, registry))
         yield from unfit
@@ -148,4 +151,7 @@ def _outside(app: App, reach: Reach) -> Iterator[NadiError]:
             try:
                 made_store(app.name, table, registry)
             except NadiError as problem:
+                wrong.add(table.name)
                 yield problem
+    right = {name: table for name, table in app.tables.items() if name not in wrong}
+    yield from beyond_reach(replace(app, tables=right), reach)

@@ -87,10 +87,12 @@ class StreamFunctionEntry(Protocol):
 
 
 class StoreEntry(Protocol):
-    """A type of store for `@store` tables."""
+    """A type of store for `@store` tables. `once`: what a batch of a node writes counts once, however often it is taken."""
 
     @property
     def name(self) -> str: ...
+    @property
+    def once(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,9 +211,8 @@ def _store(table: Table) -> dict[str, Any]:
     storage = table.storage
     assert storage is not None  # the caller asks for tables that have one
     cache = None if storage.cache is None else f"{storage.cache.policy}, {storage.cache.size} rows"
-    why = (
-        "the rows are not state of the app: reads of them cannot be repeated, and a batch that is retried writes again"
-    )
+    retried = "does not write again" if storage.once else "writes again"
+    why = f"the rows are not state of the app: reads of them cannot be repeated, and a batch that is retried {retried}"
     return {"table": table.name, "type": storage.type, "cache": cache, "why": why}
 
 

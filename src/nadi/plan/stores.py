@@ -64,11 +64,12 @@ def storage_of(context: Context, annotations: tuple[Annotation, ...]) -> Storage
         if caches:
             _cache(context, caches[0])
         return None
-    if context.catalog.store(kind) is None:
+    known = context.catalog.store(kind)
+    if known is None:
         hint = did_you_mean(kind, [*context.catalog.names("store"), IN_STATE[0]])
         raise context.fail("EXTENSION_NOT_FOUND", store.place("type"), name=kind, what="store", hint=hint)
     options = tuple((e.key.lower(), e.value) for e in store.elements if e.key.lower() != "type")
-    return Storage(kind, options, _cache(context, caches[0]) if caches else None)
+    return Storage(kind, options, _cache(context, caches[0]) if caches else None, known.once)
 
 
 def _cache(context: Context, given: Annotation) -> Cache:

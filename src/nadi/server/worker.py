@@ -64,6 +64,7 @@ class Worker:
             certificate=self._door.certificate,
             home=home.folder,
             closed=home.closed(deployment),
+            sources=deployment.sources_of_apps,
         )
         self._statistics = statistics_for(deployment, options, home.folder)
         self._preparation = preparation = AppPreparation(options, sections.own.variables, deployment.refs)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from nadi.errors import did_you_mean, error
+from nadi.functions.builtinstores import STORES
 from nadi.functions.registry import default_registry
+from nadi.functions.stores import Store, StoreKind, StoreTable
 from nadi.kernel.contract import Failure
 from nadi.kernel.rows.events import CURRENT, Chunk
+from nadi.kernel.rows.memorystore import MemoryStore
 from nadi.lang import parse_on_demand, substitute
 from nadi.plan.nodes import Schema
 from nadi.plan.on_demand import bind_on_demand
@@ -55,6 +58,21 @@ class _Heard:
     expected: bool = False
 
 
+def _without_databases() -> Registry:
+    """What is built in. A test begins with empty tables, and changes none of a database."""
+    registry = default_registry()
+    registry.add(*map(_in_memory, filter(None, map(registry.store, STORES))))
+    return registry
+
+
+def _in_memory(kind: StoreKind) -> StoreKind:
+    def make(table: StoreTable) -> Store:
+        kind.make(table)  # it checks the options
+        return MemoryStore(table)
+
+    return replace(kind, make=make)
+
+
 class AppUnderTest:
     """One app on a virtual clock. Its sources and sinks are not opened.
 
@@ -90,7 +108,7 @@ class AppUnderTest:
             start: where the clock begins: ms since 1970, or `2013-01-01T06:00:00Z`.
             variables: for `${name}`.
             tolerance: by how much floats may differ from expected ones, times their size where that is above 1.
-            registry: functions and windows; the built-in ones if None.
+            registry: functions and windows; if None the built-in ones, and tables that are in databases are in memory.
 
         Raises:
             NadiError: no app can be made of the text.
@@ -98,7 +116,7 @@ class AppUnderTest:
         self.text = substitute(text, variables or {}, file=file)
         self.file = file
         self.tolerance = tolerance
-        self._registry = registry or default_registry()
+        self._registry = registry or _without_databases()
         self.start = instant(start, 0)
         self.runtime = Runtime(self.text, registry=self._registry, now=self.start, connected=False)
         self._time = self.start

@@ -19,7 +19,12 @@ from nadi.io.contract import Connector, Place
 from nadi.io.durablefiles import make_folder, read_note, sync_folder
 from nadi.io.remotefiles import is_remote
 from nadi.io.sinks.notes import Note, NoteFolder
+from nadi.lang.tree import Annotation
+from nadi.plan.nodes import Schema
 from nadi.replica.address import replica_of
+
+STORES = Connector("", Schema(()), "store", {}, Annotation("map"), ordinal=-1)
+"""Stands for all tables of an app that are in stores: their transactions are those of one run, as those of a sink are."""
 
 
 def folder(connector: Connector, place: Place) -> Path:

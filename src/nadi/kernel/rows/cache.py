@@ -109,6 +109,8 @@ class CachedStore:
     def add(self, rows: Sequence[Row]) -> Refused:
         self._purge()
         refused = self._store.add(rows)
+        if self._read_anew():
+            return refused
         bad = {n for n, _why in refused}
         self._keep([row for n, row in enumerate(rows) if n not in bad])
         return refused
@@ -116,6 +118,8 @@ class CachedStore:
     def delete(self, compiled: _Both, values: Sequence[Row]) -> None:
         self._purge()
         self._store.delete(compiled.store, values)
+        if self._read_anew():
+            return
         for given in values:
             for number, _row in self._here.matching(compiled.here, given):
                 self._let_go(number)
@@ -123,6 +127,8 @@ class CachedStore:
     def update(self, compiled: _Both, values: Sequence[Row]) -> Refused:
         self._purge()
         refused = self._store.update(compiled.store, values)
+        if self._read_anew():
+            return refused
         bad = {n for n, _why in refused}
         self._here.update(compiled.here, [given for n, given in enumerate(values) if n not in bad])
         return refused
@@ -130,6 +136,8 @@ class CachedStore:
     def update_or_add(self, compiled: _Both, values: Sequence[Row], rows: Sequence[Row]) -> Refused:
         self._purge()
         refused = self._store.update_or_add(compiled.store, values, rows)
+        if self._read_anew():
+            return refused
         bad = {n for n, _why in refused}
         for n, (given, row) in enumerate(zip(values, rows, strict=True)):
             if n in bad:
@@ -142,6 +150,15 @@ class CachedStore:
         return refused
 
     # ---- what is kept
+
+    def _read_anew(self) -> bool:
+        """Whether a store says that it had done its last write before: then it has what this batch is still to write, too, and all of it is read."""
+        if not getattr(self._store, "written_before", False):
+            return False
+        for number in list(self._uses):
+            self._let_go(number)
+        self._fill()
+        return True
 
     def _fill(self) -> None:
         """Everything, where there is room for it; else the first rows."""

@@ -11,6 +11,7 @@ from nadi.pipeline.coordinator.tasks import ranges_of
 from nadi.pipeline.cutting.cutmaker import CutMaker
 from nadi.pipeline.cutting.cuts import Cut
 from nadi.pipeline.cutting.seeds import give_seed
+from nadi.pipeline.executor.tablestores import has_stores
 from nadi.pipeline.inputs.brought import TYPES, pack_brought
 from nadi.pipeline.lives import give_shape
 from nadi.pipeline.spec import AppSpec
@@ -29,8 +30,11 @@ def ready(spec: AppSpec) -> AppSpec:
         spec.open_notes().begin()
         give_shape(spec)
     place = replace(spec.place, notes=spec.place_in(spec.place.state).notes)
-    for sink in spec.load_connectors().connectors(spec.plan(), "sink"):
+    app = spec.plan()
+    for sink in spec.load_connectors().connectors(app, "sink"):
         ledger.give_run(sink, place)
+    if has_stores(app):
+        ledger.give_run(ledger.STORES, place)
     return give_seed(spec) if spec.apart else spec
 
 

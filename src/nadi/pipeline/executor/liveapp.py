@@ -23,6 +23,7 @@ from nadi.pipeline.executor.handover import Handover, Neighbours
 from nadi.pipeline.executor.livekernels import LiveKernels
 from nadi.pipeline.executor.probe import AppProbe
 from nadi.pipeline.executor.stopwatch import Stopwatch
+from nadi.pipeline.executor.tablestores import open_stores
 from nadi.pipeline.hosting.protocol import Frame, Part
 from nadi.pipeline.inputs.brought import unpack_brought
 from nadi.pipeline.inputs.fatrows import FatRow, unpack
@@ -82,7 +83,8 @@ class LiveApp:
         host = 0 if near is None else near.index
         policy = getattr(self._engine, "LOG_POLICY", POLICY)  # that of a test has pieces of some bytes
         probe = AppProbe(self._app, self._sources)
-        self.kernels = LiveKernels(self._make_kernel, self._start, spec, scratch, host, policy, probe)
+        self._stores = open_stores(spec, self._app, self._place)
+        self.kernels = LiveKernels(self._make_kernel, self._start, spec, scratch, host, policy, probe, self._stores)
         self._delivery = Delivery(spec, self._app, self._sources, self._place)
         delivery = self._delivery
         self.exchanges = Exchanges(
@@ -163,7 +165,7 @@ class LiveApp:
                 return Frame({"need": "kernel"}, [])
             question = self._engine.plan_on_demand(self._app, head["text"])
             given = [tuple(row) for row in unpack(parts[0])] if parts else None
-            with _in_time(self.spec):
+            with _in_time(self.spec), nullcontext() if self._stores is None else self._stores.asking():
                 rows = live.kernel.find(question) if given is None else live.kernel.select(question, given)
         return Frame({"ok": True}, [memoryview(ROWS.encode(rows))])
 
@@ -188,6 +190,8 @@ class LiveApp:
             source.log.close()
         self._inputs.clear()
         self._delivery.close()
+        if self._stores is not None:
+            self._stores.close()
         if self.watch is not None:
             self.watch.write()
         if self.spec.apart:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import structlog
 
@@ -38,6 +38,9 @@ from nadi.pipeline.statelog.objects import Delta, write_deltas
 from nadi.pipeline.statelog.recovery import load, read_index
 from nadi.pipeline.statelog.store import ObjectStore
 from nadi.pipeline.statelog.stores import open_store
+
+if TYPE_CHECKING:
+    from nadi.io.stores.surroundings import Surroundings
 
 log = structlog.get_logger(__name__)
 
@@ -125,7 +128,8 @@ class Step:
 
 class LiveKernels:
     """Makes, loads and keeps them. `make` makes a kernel without state, `start(kernel, bucket, started)` gives it what it begins with; bases are made by
-    children that tell of it in `scratch`; `probe` measures cuts, where that is asked for. Every method but `using` and `user` is called within one of these."""
+    children that tell of it in `scratch`; `probe` measures cuts, where that is asked for; `stores` are what tables in stores have
+    around them. Every method but `using` and `user` is called within one of these."""
 
     def __init__(
         self,
@@ -136,6 +140,7 @@ class LiveKernels:
         host: int,
         policy: Policy = POLICY,
         probe: AppProbe | None = None,
+        stores: Surroundings | None = None,
     ) -> None:
         self._make = make
         self._start = start
@@ -144,6 +149,7 @@ class LiveKernels:
         self._host = host
         self._policy = policy
         self._probe = probe
+        self._stores = stores
         self._live: dict[int, Live] = {}
         self._seen: dict[int, tuple[int, int]] = {}
         self._locks: dict[int, threading.Lock] = {}
@@ -234,11 +240,16 @@ class LiveKernels:
         """A kernel that is ready for a cut, to try it with; it is not used for anything else afterwards. Errors: those of the kernel."""
         live = self._live.pop(bucket)
         try:
-            if not live.begun:
-                self._start(live.kernel, bucket, gathered.started)
-            yield live.kernel
+            with self._in_stores(bucket, gathered.n, live.epoch, trial=True):
+                if not live.begun:
+                    self._start(live.kernel, bucket, gathered.started)
+                yield live.kernel
         finally:
             live.release()
+
+    def _in_stores(self, bucket: int, cut: int, epoch: int, trial: bool = False) -> AbstractContextManager[None]:
+        """What tables in stores do meanwhile belongs to a cut; the end of it commits that. Errors: CONNECTION_UNAVAILABLE, FENCED."""
+        return nullcontext() if self._stores is None else self._stores.cut(bucket, cut, epoch, trial)
 
     def process(self, bucket: int, gathered: Gathered, epoch: int) -> Step:
         """Take a cut through a kernel that is ready for it. It is met again when the step is kept. Errors: those of the kernel."""
@@ -252,11 +263,12 @@ class LiveKernels:
     def _process(self, live: Live, bucket: int, gathered: Gathered, epoch: int) -> Step:
         kernel, line = live.kernel, live.line
         live.epoch = epoch
-        if not live.begun:
-            self._start(kernel, bucket, gathered.started)
-            live.begun = True
         live.probe.switch(kernel, gathered.level)
-        outputs = kernel.process(gathered.arrivals, gathered.clock)
+        with self._in_stores(bucket, gathered.n, epoch):
+            if not live.begun:
+                self._start(kernel, bucket, gathered.started)
+                live.begun = True
+            outputs = kernel.process(gathered.arrivals, gathered.clock)
         delta = kernel.delta()
         live.used = time.monotonic()
         base, due = None, False

@@ -33,6 +33,7 @@ from nadi.kernel.rows.stores import made_store
 from nadi.persistence.columnstate import Wanted
 from nadi.pipeline.apart import check_apart
 from nadi.pipeline.cutting.cutlogs import open_commit_log, open_cut_log
+from nadi.pipeline.executor.tablestores import open_stores
 from nadi.pipeline.node import AppText, NodeOptions, spec_to_restore
 from nadi.pipeline.revision.inheritance import Left, parts_left
 from nadi.pipeline.runnable import runnable
@@ -101,7 +102,7 @@ def try_out(wish: Wish) -> None:
     if spec.apart:
         check_apart(app, registry, bool(spec.journal))
     before = [ancestor.plan() for ancestor in wish.ancestors]
-    _connect_stores(app, before)
+    _connect_stores(spec, app, before)
     _ask_sinks(spec, app, before)
     for tried in range(1, TRIES + 1):
         try:
@@ -114,8 +115,17 @@ def try_out(wish: Wish) -> None:
                 raise Untried(f"the state could not be read beside who changes it: {problem}") from problem
 
 
-def _connect_stores(app: App, before: Sequence[App]) -> None:
+def _connect_stores(spec: AppSpec, app: App, before: Sequence[App]) -> None:
     """Connect the stores that are new, as the start of the app does."""
+    stores = open_stores(spec, app, spec.place)
+    if stores is None:
+        return
+    with stores.asking():
+        _connect_new(app, before)
+    stores.close()
+
+
+def _connect_new(app: App, before: Sequence[App]) -> None:
     known = [_store_of(table) for old in before for table in old.tables.values()]
     for table in app.tables.values():
         if table.storage is None or _store_of(table) in known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nadi.lang.tree import Annotation, Events, Type
 from nadi.plan.nodes.expressions import Expr
@@ -42,11 +42,13 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """`@store`: the registered type, and its options in lower case without the type. `cache` is what stands in front of it."""
+    """`@store`: the registered type, and its options in lower case without the type. `cache` is what stands in front of it. `once`: what a batch of a node
+    writes counts once, as the type says."""
 
     type: str
     options: tuple[tuple[str, str], ...] = ()
     cache: Cache | None = None
+    once: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

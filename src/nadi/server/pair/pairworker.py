@@ -98,6 +98,7 @@ class PairWorker:
             certificate=self._door.certificate,
             home=home.folder,
             closed=home.closed(deployment),
+            sources=deployment.sources_of_apps,
         )
         self._statistics = statistics_for(deployment, options, home.folder)
         self._preparation = AppPreparation(options, sections.own.variables, deployment.refs)
