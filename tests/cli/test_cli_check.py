@@ -124,7 +124,7 @@ def test_types_and_options_of_connectors_are_checked_each_at_its_place(written, 
 {path}:4:21: [OPTION_UNKNOWN] @sink of Out (kafka) has no option 'topik' (did you mean 'topic'?)
     @sink(type='kafka', topik='x', bootstrap.servers='localhost:9092', @map(type='json'))
                         ^^^^^^^^^
-{path}:6:8: [EXTENSION_NOT_FOUND] 'rdbm' is not a type of store (known: inmemory)
+{path}:6:8: [EXTENSION_NOT_FOUND] 'rdbm' is not a type of store (did you mean 'rdbms'?)
     @store(type='rdbm', jdbc.url='jdbc:mysql://db/x')
            ^^^^^^^^^^^
 4 errors in 1 of 1 app

@@ -144,7 +144,7 @@ _PLAIN = {"kafkamultidc", "natsmultidc", "rdbms", "inmemory"}
 _OF_THE_TYPES = ("io/sources/", "io/sinks/", "io/mappers/", "io/registry.py", "channels/")
 _OTHERWISE = {
     "plan/stores.py": "types of stores",
-    "functions/builtinstores.py": "the types of stores, by the module of each",
+    "functions/builtinstores.py": "types of stores, too: not of sinks",
     "runtime/transport.py": "the topics of apps in this process: the runtime's own connector",
 }
 

@@ -118,6 +118,13 @@ def test_numbers_that_are_none_go_in_where_the_database_has_them_and_are_refused
     assert len(list(store.find(differs, (float("nan"),)))) == 4 - len(refused)
 
 
+def test_texts_may_be_as_long_as_the_app_says(database: EmptyDatabase) -> None:
+    store = opened(table(database, field_length="s:70000"))
+    long = "ä" * 70_000
+    assert [n for n, _why in store.add([row(1, long), row(2, long + "x")])] == [1]
+    assert everything(store) == [row(1, long)]
+
+
 def test_conditions_have_the_nulls_of_the_language(database: EmptyDatabase) -> None:
     store = opened(table(database))
     store.add([row(1, "a"), row(2, "b"), row(3, None)])

@@ -333,6 +333,8 @@ def test_a_page_of_another_site_changes_nothing_with_what_a_browser_keeps(worker
 
 REACHING = {
     "the permissions of the home": "@sink(type='rdbms', url='sqlite:///{home}/security/permissions.db', table.name='ROLE_PERMISSIONS')",
+    "the permissions of the home as a table": "@store(type='rdbms', jdbc.url='jdbc:sqlite:{home}/security/permissions.db', table.name='ROLE_PERMISSIONS') "
+    "define table P (a string);",
     "the users of the home": "@sink(type='file', file.uri='{home}/security/users.json', @map(type='json'))",
     "the texts of other apps": "@sink(type='file', dir.uri='{home}/deployment/siddhi-files', @map(type='json'))",
     "the state of other apps": "@sink(type='file', file.uri='{home}/state/Other/cuts.log', @map(type='json'))",

@@ -22,13 +22,14 @@ from sqlalchemy import (
     inspect,
     text,
 )
+from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeEngine
 
 from nadi.databases import passes
 from nadi.errors import error
 from nadi.functions.stores import StoreTable
-from nadi.io.stores.options import Target
+from nadi.io.stores.options import LENGTH, Target
 from nadi.lang.tree import Type
 
 TYPES: Mapping[Type, TypeEngine[Any]] = {
@@ -39,6 +40,8 @@ TYPES: Mapping[Type, TypeEngine[Any]] = {
     Type.DOUBLE: Double(),
     Type.BOOL: Boolean(),
 }
+_BYTES = "utf8mb4_bin"
+_LONGEST_IN_ROW = 16_000  # characters of a text that MySQL keeps in a row, which has 64 KB
 _LONGEST_KEY = 60  # characters of a name of an index
 
 
@@ -63,7 +66,9 @@ def table_of(given: StoreTable, target: Target, dialect: str) -> Table:
 
 
 def _string(length: int, dialect: str) -> String:
-    return String(length, collation="utf8mb4_bin") if dialect == "mysql" else String(length)
+    if dialect != "mysql":
+        return String(length)
+    return String(length, collation=_BYTES) if length <= _LONGEST_IN_ROW else LONGTEXT(collation=_BYTES)
 
 
 def _index_name(table: str, column: str) -> str:
@@ -99,10 +104,16 @@ def prepare(connection: Connection, table: Table, target: Target, who: str) -> K
     ours = [found[column.name] for column in table.columns]
     keys = {column.name for column in table.primary_key}
     return Known(
-        {each["name"]: getattr(each["type"], "length", None) for each in ours},
+        {each["name"]: _length(each["type"], target.lengths.get(each["name"], LENGTH)) for each in ours},
         frozenset(c["name"] for c in ours if (not c["nullable"] and c.get("default") is None) or c["name"] in keys)
         | (frozenset() if target.nulls else frozenset(column.name for column in table.columns)),
     )
+
+
+def _length(found: TypeEngine[Any], given: int) -> int | None:
+    """How many characters a column takes: as it is, else as `field.length` has it."""
+    length: int | None = getattr(found, "length", None)
+    return length if length is not None or given == LENGTH else given
 
 
 def _is_there(connection: Connection, table: Table, query: str) -> bool:
