@@ -120,6 +120,14 @@ CASES = {
     ),
     "a file source without a file": ("@source(type='file')", [("OPTION_MISSING", "@source(type='file')", "dir.uri")]),
     "a file sink without a file": ("@sink(type='file')", [("OPTION_MISSING", "@sink(type='file')", "dir.uri")]),
+    "a file without a file, with a mapper": (
+        "@source(type='file', @map(type='json'))",
+        [("OPTION_MISSING", "@source(type='file', @map(type='json'))", "dir.uri")],
+    ),
+    "a file and a folder": (
+        "@sink(type='file', file.uri='x', dir.uri='y', @map(type='json'))",
+        [("OPTION_INVALID", "dir.uri='y'", "nothing where 'file.uri' is given")],
+    ),
     "a file that is elsewhere": (
         "@source(type='file', file.uri='ftp://host/x')",
         [("NOT_SUPPORTED", "file.uri='ftp://host/x'", "mounted folder")],
