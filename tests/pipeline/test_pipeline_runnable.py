@@ -160,6 +160,18 @@ CASES = {
         "@source(type='nats')",
         [("OPTION_MISSING", "@source(type='nats')", "'destination'")],
     ),
+    "a subject by its other name": (
+        "@sink(type='nats', subject='a b')",
+        [("OPTION_INVALID", "subject='a b'", "a subject")],
+    ),
+    "offsets by their other name": (
+        "@source(type='kafka', topic.list='t', bootstrap.servers='b:1', topic.offset.map='t:5')",
+        [("OPTION_INVALID", "topic.offset.map='t:5'", "topic=offset")],
+    ),
+    "a key of a channel that is no expression": (
+        "@sink(type='channel', transport='nats', name='c', key='a b')",
+        [("OPTION_INVALID", "key='a b'", "an expression over the attributes")],
+    ),
     "a place to begin at that is none": (
         "@source(type='nats', destination='d', start.position='soon')",
         [("OPTION_INVALID", "start.position='soon'", "beginning, end")],
