@@ -233,3 +233,13 @@ def test_check_refuses_what_the_worker_of_a_home_would_refuse(written, tmp_path,
         assert told(capsys, [app], True, home=home) == refused
     app = written("Out.siddhi", TO_FILE.format(path=home / "files" / "out.jsonl"))
     assert told(capsys, [app], True, home=home) == []
+
+
+def test_an_app_for_a_worker_or_a_manager_has_a_name_and_a_dist_that_can_be_cut(written, tmp_path, capsys):
+    nameless = written("a.siddhi", GOOD)
+    assert told(capsys, [nameless], True) == []
+    assert told(capsys, [nameless], True, home=tmp_path / "home") == [("APP_NAME_MISSING", 0)]
+    divided = GOOD.replace("from S", "@dist(execGroup='g') from S")
+    assert told(capsys, [written("b.siddhi", divided)], True) == [("APP_NAME_MISSING", 0)]
+    text = "@app:name('Cut')\ndefine stream S (a int);\n@dist(execGroup='g', parallel='x')\nfrom S select a insert into T;\n"
+    assert told(capsys, [written("Cut.siddhi", text)], True) == [("DIST_PARALLEL_INVALID", 3)]

@@ -120,6 +120,14 @@ CASES = {
     ),
     "a file source without a file": ("@source(type='file')", [("OPTION_MISSING", "@source(type='file')", "dir.uri")]),
     "a file sink without a file": ("@sink(type='file')", [("OPTION_MISSING", "@sink(type='file')", "dir.uri")]),
+    "a file without a file, with a mapper": (
+        "@source(type='file', @map(type='json'))",
+        [("OPTION_MISSING", "@source(type='file', @map(type='json'))", "dir.uri")],
+    ),
+    "a file and a folder": (
+        "@sink(type='file', file.uri='x', dir.uri='y', @map(type='json'))",
+        [("OPTION_INVALID", "dir.uri='y'", "nothing where 'file.uri' is given")],
+    ),
     "a file that is elsewhere": (
         "@source(type='file', file.uri='ftp://host/x')",
         [("NOT_SUPPORTED", "file.uri='ftp://host/x'", "mounted folder")],
@@ -151,6 +159,18 @@ CASES = {
     "a subject that is not named": (
         "@source(type='nats')",
         [("OPTION_MISSING", "@source(type='nats')", "'destination'")],
+    ),
+    "a subject by its other name": (
+        "@sink(type='nats', subject='a b')",
+        [("OPTION_INVALID", "subject='a b'", "a subject")],
+    ),
+    "offsets by their other name": (
+        "@source(type='kafka', topic.list='t', bootstrap.servers='b:1', topic.offset.map='t:5')",
+        [("OPTION_INVALID", "topic.offset.map='t:5'", "topic=offset")],
+    ),
+    "a key of a channel that is no expression": (
+        "@sink(type='channel', transport='nats', name='c', key='a b')",
+        [("OPTION_INVALID", "key='a b'", "an expression over the attributes")],
     ),
     "a place to begin at that is none": (
         "@source(type='nats', destination='d', start.position='soon')",

@@ -130,11 +130,11 @@ def reading(source: Connector, place: Place | None = None, span: Span = NOWHERE)
     assigned = tuple(int(p) for p in _listed(given) if p.isdecimal())
     if len(assigned) != len(_listed(given)) or any(p >= channel.parts for p in assigned):
         wanted = f"numbers of parts with commas, each less than {channel.parts}"
-        raise _invalid(source, "source", "assigned", given, wanted, span)
+        raise invalid(source, "source", "assigned", given, wanted, span)
     producers = _listed(source.options["producers"])
     if not producers or len(set(producers)) < len(producers):
         wanted = "names of partial apps with commas, each once"
-        raise _invalid(source, "source", "producers", source.options["producers"], wanted, span)
+        raise invalid(source, "source", "producers", source.options["producers"], wanted, span)
     return Reading(channel, assigned or tuple(range(channel.parts)), producers)
 
 
@@ -146,7 +146,7 @@ def filling(sink: Connector, place: Place | None = None, span: Span = NOWHERE) -
     moves = sink.options.get("numbers", "instance").lower() == "group"
     idle = integer(sink.options, "channel.idle", IDLE_MS)
     if idle <= 0:
-        raise _invalid(sink, "sink", "channel.idle", str(idle), "a number of ms above 0", span)
+        raise invalid(sink, "sink", "channel.idle", str(idle), "a number of ms above 0", span)
     return Filling(channel, producer, output, sink.options.get("key", "").strip(), moves, idle)
 
 
@@ -160,7 +160,7 @@ def _channel(connector: Connector, kind: str, place: Place | None, span: Span) -
         raise error("OPTION_MISSING", span, where=_where(connector, kind), name="bootstrap.servers")
     parts = integer(options, "partitions", 1)
     if not 1 <= parts <= 128:
-        raise _invalid(connector, kind, "partitions", str(parts), "a number from 1 to 128", span)
+        raise invalid(connector, kind, "partitions", str(parts), "a number from 1 to 128", span)
     most = int(place.channels.get(MOST, 0)) if place is not None else 0
     return Channel(transport, options["name"], parts, servers, options, most)
 
@@ -179,5 +179,6 @@ def _where(connector: Connector, kind: str) -> str:
     return f"@{kind} of {connector.stream} (channel)"
 
 
-def _invalid(connector: Connector, kind: str, name: str, value: str, wanted: str, span: Span) -> Exception:
+def invalid(connector: Connector, kind: str, name: str, value: str, wanted: str, span: Span) -> Exception:
+    """OPTION_INVALID, for an end of a channel."""
     return error("OPTION_INVALID", span, where=_where(connector, kind), name=name, value=value, wanted=wanted)

@@ -31,7 +31,7 @@ from nadi.channels.records import (
 )
 from nadi.channels.shares import by_key_group, opens_in
 from nadi.channels.transport import Transport, open_transport
-from nadi.errors import Span, error
+from nadi.errors import NadiError, Span, error
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.mappers.columns import chunk_bounds
 from nadi.io.natsreach import reaches_of_channel
@@ -259,8 +259,13 @@ def _open(connector: Connector, place: Place) -> Sink:
 
 def _check(connector: Connector, span: Span) -> None:
     filling = options.filling(connector, span=span)
-    if filling.key:
+    if not filling.key:
+        return
+    try:
         texts_of_key(filling.key, connector.schema)
+    except NadiError as reason:
+        wanted = f"an expression over the attributes of the stream ({reason.diagnostic.message})"
+        raise options.invalid(connector, "sink", "key", filling.key, wanted, span) from None
 
 
 @dataclass(frozen=True, slots=True)

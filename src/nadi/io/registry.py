@@ -334,10 +334,11 @@ def examined(app: App, kind: str) -> tuple[tuple[Connector, ...], tuple[NadiErro
 
 @dataclass(slots=True)
 class _Findings:
-    """What is wrong with the connectors of an app; `since`: where that of the one at hand begins."""
+    """What is wrong with the connectors of an app; `since`: where that of the one at hand begins. `others`: by an option of its type another name of it."""
 
     wrong: list[NadiError] = field(default_factory=list)
     since: int = 0
+    others: dict[str, str] = field(default_factory=dict)
 
     @contextmanager
     def about(self, *annotations: Annotation, key: str = "") -> Iterator[None]:
@@ -357,7 +358,8 @@ class _Findings:
             return
         missing = problem.condition == "OPTION_MISSING"
         name = key or ("" if missing else str(problem.parameters.get("name", "")))
-        options = [span for a in written if name and (span := a.place(name)) != a.span]
+        names = [one for one in (name, self.others.get(name, "")) if one]
+        options = [span for one in names for a in written if (span := a.place(one)) != a.span]
         self._add(placed(problem, next(iter([*options, *wholes[1:]]), NOWHERE)))
 
     def _add(self, problem: NadiError) -> None:
@@ -448,6 +450,7 @@ def _right_options(connector: Connector, kind: str, where: str, annotation: Anno
     with findings.about(annotation, key="type"):
         made = source_kind(connector.type) if kind == "source" else sink_kind(connector.type)
         common = SOURCE_OPTIONS if kind == "source" else SINK_OPTIONS
+        findings.others = {option.name: option.other for option in made.options}
         for problem in wrong_options(where, connector.options, made.options + common, annotation.span):
             findings.note(problem, annotation)
         checks = (*made.checks, _check_event_time) if kind == "source" else made.checks

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nadi.errors import Span, error
+from nadi.errors import NOWHERE, Span, error
 from nadi.io.block import lines_of
 from nadi.io.contract import Connector, Delivery, Place, ReadBack, Receipt
 from nadi.io.mappers.csv_sink import CsvSink
@@ -88,7 +88,7 @@ def _file_of(batch: pa.RecordBatch, kind: str) -> bytes:
 def _location(connector: Connector) -> tuple[str, bool]:
     """(path, whether it is a folder)."""
     where = f"@sink of {connector.stream} (file)"
-    option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), connector.map.span)
+    option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), NOWHERE)
     path = text.removeprefix("file://").removeprefix("file:")
     if "://" in path or "{{" in path:
         what, alternative = f"{path} in {where}", "name one local or mounted file or folder"

@@ -162,7 +162,7 @@ KIND = SinkKind(
         *centres.OPTIONS,
         *OPTIONS_OF_TURNS,
         Option("bootstrap.servers", required=True, doc="one address per centre, as of the source"),
-        Option("destination", doc="as of `nats`"),
+        Option("destination", doc="as of `nats`", other="subject"),
         Option("subject", doc="another name of `destination`"),
         Option("username", doc="for the connections", secret=True),
         Option("password", doc="for the connections", secret=True),

@@ -249,6 +249,7 @@ KIND = SinkKind(
                 "`jdbc:sqlite:/path/file.db`, or the same without `jdbc:` as SQLAlchemy has it; parameters of"
                 " a JDBC URL are left out"
             ),
+            other="jdbc.url",
         ),
         Option("jdbc.url", doc="another name of `url`"),
         Option("jdbc.driver.name", doc="Siddhi's, without effect: the URL decides"),

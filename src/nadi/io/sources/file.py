@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nadi.errors import Span, error
+from nadi.errors import NOWHERE, Span, error
 from nadi.io.contract import Connector, Messages, Place
 from nadi.io.filebell import LOOK_EVERY, FolderBell
 from nadi.io.mappers.unreadable import UNREADABLE
@@ -304,7 +304,7 @@ def _messages(
 
 def _location(connector: Connector) -> str:
     where = f"@source of {connector.stream} (file)"
-    option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), connector.map.span)
+    option, text = one_of(where, connector.options, ("file.uri", "dir.uri"), NOWHERE)
     path = text.removeprefix("file://").removeprefix("file:")
     if "://" in path:
         what, alternative = f"{path} in {where}", "copy the files to a local or mounted folder"

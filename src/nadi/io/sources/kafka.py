@@ -437,7 +437,7 @@ KIND = SourceKind(
             doc="Siddhi's, without effect: partitions are read in parallel",
         ),
         Option("partition.no.list", doc="only these partitions"),
-        Option("topic.offsets.map", doc="where a new app begins, by topic: `a=10,b=0`"),
+        Option("topic.offsets.map", doc="where a new app begins, by topic: `a=10,b=0`", other="topic.offset.map"),
         Option("topic.offset.map", doc="another name of `topic.offsets.map`"),
         Option(
             "start.position",

@@ -45,7 +45,7 @@ KIND = SourceKind(
     (
         *centres.OPTIONS,
         Option("bootstrap.servers", required=True, doc="one address per centre, as of `kafkaMultiDC`"),
-        Option("destination", doc="the subject; required"),
+        Option("destination", doc="the subject; required", other="subject"),
         Option("subject", doc="another name of `destination`"),
         Option("username", doc="for the connections", secret=True),
         Option("password", doc="for the connections", secret=True),
