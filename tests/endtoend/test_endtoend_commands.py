@@ -16,7 +16,7 @@ from nadi.cli.main import main
 PLACES = ["--env", "FLIGHTS=a", "--env", "WEATHER=b", "--env", "ALERTS=c"]
 VARIABLES = [
     "SOURCE_PORT=8006",
-    "DATABASE=jdbc:sqlite:/d",
+    "DATABASE=jdbc:postgresql://d/x",
     "DATABASE_USER=u",
     "DATABASE_PASSWORD=p",
     "WEST=w",
@@ -85,8 +85,8 @@ def test_explain_says_why_an_app_is_not_sharded_and_what_its_sinks_promise():
     assert (done.returncode, done.stderr) == (0, "")
     assert "group (default): one bucket" in done.stdout
     assert "the table 'Sky' is shared by all keys" in done.stdout
-    assert "Alerts → file: exactly once" in done.stdout
-    assert "Alerts → log: at least once" in done.stdout
+    assert "Alerts → file, map json: exactly once" in done.stdout
+    assert "Alerts → log, map text: at least once" in done.stdout
     explained = json.loads(nadi("explain", "--json", DEMO, *PLACES).stdout)
     (group,) = explained["groups"]
     assert (explained["app"], group["sharding"], len(group["reasons"])) == ("Delays", "single", 5)
