@@ -82,8 +82,7 @@ class Stranger(Message):
 
 @dataclass(frozen=True, slots=True)
 class Granted(Message):
-    """200: the leader took the heartbeat. All that the worker runs has to be in `orders`; it may run it for `lease` ms from when it sent the heartbeat. `time`
-    is the coordination database's when it was taken, in ms since 1970, by which workers date what they do; 0: not known."""
+    """200: the leader took the heartbeat. All that the worker runs has to be in `orders`; it may run it for `lease` ms from when it sent the heartbeat."""
 
     leader: str
     managers: tuple[str, ...]
@@ -95,7 +94,6 @@ class Granted(Message):
     lease: int
     stop_within: int
     orders: tuple[Order, ...]
-    time: int = 0
 
 
 @dataclass(frozen=True, slots=True)

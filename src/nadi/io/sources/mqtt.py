@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from concurrent.futures import Future
 
 from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessage
@@ -26,7 +27,6 @@ from nadi.io.mqttclient import OPTIONS, broker, check_broker, check_texts, clien
 from nadi.io.registry import SourceKind
 from nadi.io.retry import Policy, failed, succeeded
 from nadi.io.sources.properties import transport_names
-from nadi.io.wallclock import WALL
 from nadi.plan.connectortraits import Divided, SourceTraits
 from nadi.plan.options import HOURS, Option, flag, integer
 
@@ -153,7 +153,7 @@ class MqttIngress:
         known = {"topic": message.topic, "qos": str(message.qos), "retain": str(message.retain).lower()}
         known |= dict(getattr(message.properties, "UserProperty", ()))
         return (
-            WALL.now(),
+            int(time.time() * 1000),
             bytes(message.payload),
             {name: known[name] for name in self._kept if name in known},
         )
