@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nadi.io.readiness import readable
-from nadi.pipeline.coordinator.watchdog import WITHIN, Patience, Watchdog
+from nadi.pipeline.coordinator.watchdog import Patience, Watchdog
 from nadi.pipeline.hosting.atwork import app_of, kernel_of, read_at_work, work_file
 from nadi.pipeline.hosting.hostclient import STARTS_WITHIN
 from nadi.pipeline.hosting.lane import LaneClient, LaneFailure, Op, Request, decode_hello
@@ -39,12 +39,10 @@ is told of the app of that one only."""
 
 
 class HostWatch:
-    """Watches the hosts in a folder, each in the thread that calls `attend`. A kernel may be at one thing for `within` seconds, times its `patience`."""
+    """Watches the hosts in a folder, each in the thread that calls `attend`."""
 
-    def __init__(
-        self, folder: Path, died: Died, patience: Patience = lambda _note: 1.0, within: float = WITHIN
-    ) -> None:
-        self._patience, self._within = patience, within
+    def __init__(self, folder: Path, died: Died, patience: Patience = lambda _note: 1.0) -> None:
+        self._patience = patience
         self._folder = folder
         self._died = died
         self._over = False
@@ -56,7 +54,7 @@ class HostWatch:
         """Return when the host that says hello has ended."""
         index, pid = decode_hello(hello.payload)
         silent, limit, pause, looked = 0.0, STARTS_WITHIN, STARTING, time.monotonic()
-        watchdog, late = Watchdog(self._patience, self._within), ""
+        watchdog, late = Watchdog(self._patience), ""
         with self._lock:
             self._pids[index] = pid
         while not readable([hello], pause) and not self._over:
