@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from nadi.config.loopback import is_here
+from nadi.config.loopback import is_here, with_port
 from nadi.config.pairs import HA, PairKeys
 from nadi.config.section import Section, unused
 from nadi.errors import nearest
@@ -62,8 +62,7 @@ class Interface(Section):
         >>> Interface(host="::1", port=9443).address
         'https://[::1]:9443'
         """
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{self.scheme}://{with_port(self.host, self.port)}"
 
 
 class Strategy(Section):

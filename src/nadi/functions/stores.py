@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from nadi.errors import NadiError
-from nadi.plan.nodes import Expr, Schema
+from nadi.plan.nodes import Expr, Schema, Storage, Table
 from nadi.plan.options import Option
 
 Row = tuple[Any, ...]
@@ -49,6 +49,11 @@ class StoreTable:
     primary_key: tuple[int, ...] = ()
     indexes: tuple[int, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, app: str, table: Table, storage: Storage) -> StoreTable:
+        """That of a table in an app's plan, which has this @store."""
+        return cls(app, table.name, table.schema, table.primary_key, table.indexes, dict(storage.options))
 
 
 class Store(Protocol):

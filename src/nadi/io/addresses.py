@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from nadi.config.loopback import with_port
 from nadi.errors import NOWHERE, NadiError, Span, error
 from nadi.io.contract import Connector
 from nadi.io.natsidentity import parted, replicas_of
@@ -57,13 +58,19 @@ def is_address(text: str, schemes: Sequence[str]) -> bool:
     >>> [is_address(a, NATS) for a in ("localhost:4222", "nats://[::1]:4222", "http://localhost", "a b", "host:99999", "")]
     [True, True, False, False, False, False]
     """
+    return _parsed(text, schemes) is not None
+
+
+def _parsed(text: str, schemes: Sequence[str]) -> tuple[str, int | None] | None:
+    """Host and port of an address; None where it is none."""
     given = text.strip()
     try:
         parts = urlsplit(given if "://" in given else f"{schemes[0]}://{given}")
-        host, _port = parts.hostname, parts.port
+        host, port = parts.hostname, parts.port
     except ValueError:  # no port, or no address in [brackets]
-        return False
-    return parts.scheme in schemes and bool(host) and all(c.isprintable() and not c.isspace() for c in given)
+        return None
+    plain = all(c.isprintable() and not c.isspace() for c in given)
+    return (host, port) if parts.scheme in schemes and host and plain else None
 
 
 def servers(name: str, text: str, schemes: Sequence[str], port: int) -> tuple[Reached, ...]:
@@ -77,15 +84,8 @@ def servers(name: str, text: str, schemes: Sequence[str], port: int) -> tuple[Re
 
 
 def _server_of(address: str, schemes: Sequence[str], port: int) -> str:
-    if not is_address(address, schemes):
-        return UNREADABLE
-    parts = urlsplit(address if "://" in address else f"{schemes[0]}://{address}")
-    return server(parts.hostname or "", parts.port or port)
-
-
-def server(host: str, port: int) -> str:
-    """host:port, in lower case, an address of IPv6 in brackets."""
-    return f"[{host}]:{port}".lower() if ":" in host else f"{host}:{port}".lower()
+    found = _parsed(address, schemes)
+    return UNREADABLE if found is None else with_port(found[0], found[1] or port)
 
 
 def _safe(text: str) -> str:

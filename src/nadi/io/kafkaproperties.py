@@ -10,9 +10,7 @@ from __future__ import annotations
 from nadi.errors import NOWHERE, NadiError, Span, did_you_mean, error
 from nadi.io.addresses import HTTP, KAFKA, check_addresses, servers
 from nadi.io.contract import Connector
-from nadi.io.kafkatrust import brokers_of
-from nadi.io.namedfiles import check_named
-from nadi.io.natstrust import NAMES
+from nadi.io.kafkatrust import WANTED, brokers_of
 from nadi.io.reach import Reached
 
 TUNING = frozenset(
@@ -181,9 +179,8 @@ def check_brokers(connector: Connector, span: Span) -> None:
     name = "bootstrap.servers"
     check_addresses(connector, _where(connector), name, KAFKA, span)
     if unknown := brokers_of(connector.options.get(name, "")).unknown:
-        wanted = f"{', '.join(NAMES)} behind its '?'"
         place = connector.place(name) or span
-        raise error("OPTION_INVALID", place, where=_where(connector), name=name, value=unknown[0], wanted=wanted)
+        raise error("OPTION_INVALID", place, where=_where(connector), name=name, value=unknown[0], wanted=WANTED)
 
 
 def invalid(connector: Connector, value: str, wanted: str, span: Span) -> NadiError:
@@ -217,12 +214,6 @@ def _files(connector: Connector) -> tuple[Reached, ...]:
         for name, value in given(connector).items()
         if name in FILES and not (name == "ssl.ca.location" and value == "probe")
     )
-
-
-def check_files(connector: Connector, folder: str) -> None:
-    """Every file that is named stands in the operator's folder ("": there is none), links followed. Errors: FILE_NOT_ALLOWED, those of `given`."""
-    for one in _files(connector):
-        check_named(_where(connector), one.option, one.named, folder)
 
 
 def _hint(name: str) -> str:

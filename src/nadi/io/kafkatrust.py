@@ -17,6 +17,8 @@ from urllib.parse import parse_qs
 
 from nadi.io.natstrust import NAMES
 
+WANTED = f"{', '.join(NAMES)} behind its '?'"
+"""What a list of brokers may name besides them."""
 _PROPERTIES = dict(zip(NAMES, ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location"), strict=True))
 
 

@@ -14,8 +14,8 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
+from nadi.config.loopback import with_port
 from nadi.errors import NOWHERE, Span, error
-from nadi.io.addresses import server
 from nadi.io.contract import Connector, Place
 from nadi.io.reach import Reached
 from nadi.plan.options import Option, integer
@@ -141,7 +141,7 @@ def reaches(connector: Connector) -> tuple[Reached, ...]:
     if not connector.options.get("url"):
         return ()
     found = broker(connector)
-    return (Reached("url", host=server(found.host, found.port)),)
+    return (Reached("url", host=with_port(found.host, found.port)),)
 
 
 def check_broker(connector: Connector, span: Span) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from nadi.io.addresses import NATS, servers
+from nadi.io.addresses import NATS, SERVERS, servers
 from nadi.io.contract import Connector
 from nadi.io.natsidentity import parted
 from nadi.io.natstrust import trust_of
 from nadi.io.reach import Reached
 from nadi.replica.address import replica_of
 
-OPTIONS = ("bootstrap.servers", "url")
 PORT = 4222
 
 
@@ -27,7 +26,7 @@ def reaches_of_centres(connector: Connector) -> tuple[Reached, ...]:
 
 def _reached(connector: Connector, urls: Callable[[str], Sequence[str]]) -> tuple[Reached, ...]:
     found: list[Reached] = []
-    for name in OPTIONS:
+    for name in SERVERS:
         text = connector.options.get(name, "")
         found += _of(name, urls(text), trusted=True)
         found += (one for url in urls(text) for one in servers(name, url.partition("?")[0], NATS, PORT))
@@ -36,7 +35,7 @@ def _reached(connector: Connector, urls: Callable[[str], Sequence[str]]) -> tupl
 
 def reaches_of_channel(connector: Connector) -> tuple[Reached, ...]:
     """Likewise of a channel. The certificates in its URL are the manager's word, who has written the partial app."""
-    return tuple(one for name in OPTIONS for one in _of(name, [connector.options.get(name, "")], trusted=False))
+    return tuple(one for name in SERVERS for one in _of(name, [connector.options.get(name, "")], trusted=False))
 
 
 def _of(name: str, urls: Sequence[str], trusted: bool) -> Iterator[Reached]:

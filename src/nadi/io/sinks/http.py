@@ -143,8 +143,8 @@ class HttpSink:
         written = {name.encode(): value.encode() for name, value in {**self._target.headers, **about}.items()}
         try:
             checked = httptarget.checked_url(url)
-            if not self._place.reach.has_host(reached := httptarget.server_of(checked)):
-                raise Unusable(f"apps of this node may not reach {reached}")
+            if self._target.url.chooses_host:  # else it was looked at before the sink was opened
+                self._check_reach(httptarget.server_of(checked))
             if self._target.url.safe:
                 httptarget.check_folder(url)
             return self._client.build_request(
@@ -152,6 +152,10 @@ class HttpSink:
             )
         except Unusable as reason:
             return str(reason)
+
+    def _check_reach(self, server: str) -> None:
+        if not self._place.reach.has_host(server):
+            raise Unusable(f"apps of this node may not reach {server}")
 
     def _refused(self, who: str, url: str, request: httpx.Request | str, try_for: float) -> str:
         """ "" once the receiver has taken it; why it never will where `on.error` says to go on. `try_for` is in seconds."""

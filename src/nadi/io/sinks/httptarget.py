@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote
 import httpx
 import pyarrow as pa
 
+from nadi.config.loopback import with_port
 from nadi.errors import NOWHERE, Span, error
-from nadi.io.addresses import server
 from nadi.io.contract import Connector, Delivery
 from nadi.io.mappers.columns import as_text
 from nadi.io.sinks.numbers import TextOption, text_option
@@ -110,7 +110,7 @@ def server_of(url: httpx.URL) -> str:
     >>> server_of(checked_url("HTTPS://Shop/a")), server_of(checked_url("http://shop:81"))
     ('shop:443', 'shop:81')
     """
-    return server(url.host, url.port or (443 if url.scheme == "https" else 80))
+    return with_port(url.host, url.port or (443 if url.scheme == "https" else 80))
 
 
 def check_folder(text: str) -> None:

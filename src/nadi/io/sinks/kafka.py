@@ -278,7 +278,6 @@ def _in_time(call: Callable[[], object], within: float) -> None:
 
 def _open(connector: Connector, place: Place) -> Sink:
     KIND.check(connector, connector.map.span)
-    kafkaproperties.check_files(connector, place.reach.files)
     return KafkaSink(connector, place)
 
 

@@ -107,7 +107,6 @@ def _passed_on(connector: Connector) -> dict[str, str]:
 
 
 def _open(connector: Connector, place: Place) -> Sink:
-    kafkaproperties.check_files(connector, place.reach.files)
     names = addresses(connector)
     known = Known()
 

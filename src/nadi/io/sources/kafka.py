@@ -422,7 +422,6 @@ def check_start(connector: Connector, span: Span = NOWHERE) -> None:
 
 def _open(connector: Connector, place: Place) -> Log:
     KIND.check(connector, connector.map.span)
-    kafkaproperties.check_files(connector, place.reach.files)
     return KafkaLog(connector, place)
 
 

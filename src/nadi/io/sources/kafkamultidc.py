@@ -42,7 +42,6 @@ def _at(connector: Connector, address: str) -> Connector:
 
 
 def _ingress(connector: Connector, place: Place) -> Ingress:
-    kafkaproperties.check_files(connector, place.reach.files)
     found = [centres.Centre(address, partial(_log, _at(connector, address), place)) for address in addresses(connector)]
     return centres.ingress(connector, place, found)
 

@@ -33,8 +33,5 @@ def _check(app: App, table: Table, reach: Reach) -> None:
     from nadi.io.stores.surroundings import check_place, place_of, sources_of
 
     assert table.storage is not None  # the caller asks for tables that have one
-    given = StoreTable(
-        app.name, table.name, table.schema, table.primary_key, table.indexes, dict(table.storage.options)
-    )
-    target = target_of(given)
+    target = target_of(StoreTable.of(app.name, table, table.storage))
     check_place(target, place_of(target, sources_of(reach)), reach)

@@ -100,7 +100,7 @@ def made_store(app: str, table: Table, registry: Registry) -> tuple[Store, Store
     if storage is None or kind is None:
         name = "" if storage is None else storage.type
         raise error("EXTENSION_NOT_FOUND", name=name, what="store", hint="register it before the app is made")
-    given = StoreTable(app, table.name, table.schema, table.primary_key, table.indexes, dict(storage.options))
+    given = StoreTable.of(app, table, storage)
     for problem in wrong_store_options(table, registry):
         raise problem
     try:

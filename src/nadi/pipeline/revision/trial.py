@@ -120,9 +120,8 @@ def _connect_stores(spec: AppSpec, app: App, before: Sequence[App]) -> None:
     stores = open_stores(spec, app, spec.place)
     if stores is None:
         return
-    with stores.asking():
+    with closing(stores), stores.asking():
         _connect_new(app, before)
-    stores.close()
 
 
 def _connect_new(app: App, before: Sequence[App]) -> None:

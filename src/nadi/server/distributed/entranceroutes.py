@@ -8,6 +8,7 @@ from nadi.cluster.contract import Seen
 from nadi.cluster.messages import Owner, Owners
 from nadi.cluster.rows import Actual, Part, Placement, Row, WorkerRow
 from nadi.cluster.sockets import Socket, sockets_of
+from nadi.config.loopback import with_port
 
 KINDS: tuple[type[Row], ...] = (Part, Placement, Actual, WorkerRow)
 """The rows that say it."""
@@ -42,6 +43,5 @@ def _owner(seen: Seen, part: Part, socket: Socket) -> Owner | None:
     if actual.state != "running" or (actual.worker, actual.epoch) != (placed.worker, placed.epoch):
         return None
     host = urlsplit(worker.address).hostname or ""
-    shown = f"[{host}]" if ":" in host else host
     scheme = "https" if socket.secure else "http"
-    return Owner(part.instance, placed.epoch, f"{scheme}://{shown}:{socket.port}{quote(socket.path)}")
+    return Owner(part.instance, placed.epoch, f"{scheme}://{with_port(host, socket.port)}{quote(socket.path)}")

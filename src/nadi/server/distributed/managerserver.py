@@ -30,8 +30,7 @@ from nadi.config.settings import read_settings
 from nadi.databases import Address
 from nadi.errors import error
 from nadi.errors.redaction import redacted
-from nadi.io.kafkatrust import brokers_of
-from nadi.io.natstrust import NAMES
+from nadi.io.kafkatrust import WANTED, brokers_of
 from nadi.pipeline.node import NodeOptions
 from nadi.pipeline.stoprequest import StopRequest
 from nadi.server import frontdoor
@@ -335,8 +334,7 @@ def channels_of(deployment: Configured) -> ChannelPlace:
         wanted = "an address without user and password: it stands in the texts of partial apps"
         raise error("INVALID_SETTING", name=f"deployment.config.{key}", value="…", wanted=wanted)
     if config.transport == "kafka" and (unknown := brokers_of(config.channel_servers).unknown):
-        wanted = f"{', '.join(NAMES)} behind its '?'"
-        raise error("INVALID_SETTING", name=f"deployment.config.{key}", value=unknown[0], wanted=wanted)
+        raise error("INVALID_SETTING", name=f"deployment.config.{key}", value=unknown[0], wanted=WANTED)
     bounds = Bounds(own.channel_bytes, own.channel_replicas)
     return ChannelPlace(config.transport, config.channel_servers, bounds)
 

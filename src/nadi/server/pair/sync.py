@@ -12,6 +12,7 @@ from nadi.cluster.leases import Candidate
 from nadi.cluster.pair import DiskMemory, PairNode
 from nadi.cluster.sqlstore import SqlStore
 from nadi.config.deployment import Deployment
+from nadi.config.loopback import with_port
 from nadi.eventsync.bulk import WriteDown
 from nadi.eventsync.contract import Copy, Duties, Hello
 from nadi.eventsync.counters import Counters
@@ -63,8 +64,7 @@ class Sync:
         ]
         silence = place.settings.lease
         link = TcpLink(keys, services.objects, copies, parts.returned, silence, self.counters)
-        host, port = place.reached
-        me = Candidate(place.id, incarnation, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+        me = Candidate(place.id, incarnation, with_port(*place.reached))
         self.node = PairNode(
             me,
             place.settings,
