@@ -147,6 +147,7 @@ def test_databases_are_on_the_servers_that_the_operator_names(home: Path):
         ("sink", "http", {"publisher.url": "http://host:81/in/{{name}}"}, "host:81"),
         ("source", "mqtt", {"url": "tcp://host", "topic": "t"}, "host:1883"),
         ("sink", "mqtt", {"url": "ssl://[::1]", "topic": "t"}, "[::1]:8883"),
+        ("source", "nats", {"destination": "s"}, "localhost:4222"),
         ("source", "nats", {"destination": "s", "url": "host"}, "host:4222"),
         (
             "sink",

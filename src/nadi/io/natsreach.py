@@ -12,11 +12,14 @@ from nadi.io.reach import Reached
 from nadi.replica.address import replica_of
 
 PORT = 4222
+DEFAULT_URL = f"nats://localhost:{PORT}"
+"""The server of a connector that names none."""
 
 
 def reaches(connector: Connector) -> tuple[Reached, ...]:
     """Of a connector with one server, or one cluster of them. Errors: INVALID_SETTING."""
-    return _reached(connector, lambda text: [text])
+    named = _reached(connector, lambda text: [text])
+    return named or servers("url", DEFAULT_URL, NATS, PORT)
 
 
 def reaches_of_centres(connector: Connector) -> tuple[Reached, ...]:

@@ -22,7 +22,7 @@ from nadi.io.addresses import check_servers, invalid_subject, wrong_filter
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, find_stream, stream_config, token
 from nadi.io.natsclient import NatsClient, shared
-from nadi.io.natsreach import reaches
+from nadi.io.natsreach import DEFAULT_URL, reaches
 from nadi.io.registry import SourceKind
 from nadi.io.retention import Retention
 from nadi.io.share import OPTION as SHARE
@@ -37,7 +37,6 @@ PIECE_MESSAGES = 20_000
 PIECE_BYTES = 16 * 1024 * 1024
 BUSY_LOOK = 0.25  # seconds between looks after as much has come as an ear hears
 BUSY_LOOKS = 40
-DEFAULT_URL = "nats://localhost:4222"
 
 CONNECTION_OPTIONS = (
     Option("destination", doc="the subject; required", other="subject"),
