@@ -10,29 +10,29 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from nadi.pipeline.hosting.lane import COORDINATOR, LaneClient, Op, encode_hello
-from nadi.pipeline.hosting.standby import STANDBY
+from nadi.pipeline.hosting.standby import HANDED_WITHIN, STANDBY
 
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until the JVM is gone; 1 where another host already serves this place."""
     folder, jvm = Path(arguments[0]), int(arguments[2])
     if arguments[1] != STANDBY:
-        return _be(folder, int(arguments[1]), jvm)
+        return _be(folder, int(arguments[1]), jvm, 0.0)
     from nadi.pipeline.executor.hostserver import stand_by
 
     index = stand_by()
-    return 0 if index is None else _be(folder, index, jvm)
+    return 0 if index is None else _be(folder, index, jvm, HANDED_WITHIN)
 
 
-def _be(folder: Path, index: int, jvm: int) -> int:
+def _be(folder: Path, index: int, jvm: int, within: float) -> int:
     with (folder / f"{index}.alive").open("a") as alive:
-        try:
-            fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _takes(alive, within):
             return 1
         alive.truncate(0)
         alive.write(str(os.getpid()))
@@ -45,6 +45,20 @@ def _be(folder: Path, index: int, jvm: int) -> int:
     if known is not None:
         known.close()
     return 0
+
+
+def _takes(place: IO[str], within: float) -> bool:
+    """Whether this process has the place now. A host that has died has it for a moment longer than its connection to the node, which tells of its death: so who
+    was told tries for some time."""
+    until = time.monotonic() + within
+    while True:
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.005)
 
 
 def _greet(address: Path, index: int) -> LaneClient | None:
