@@ -144,7 +144,9 @@ class ClusterWorld:
                 shutil.rmtree(one.folder / "home", ignore_errors=True)  # it may not have been made yet
 
     def stop(self, worker: ClusterNode) -> None:
-        """SIGTERM to a worker, which ends in order, with all its processes."""
+        """SIGTERM to a worker, which ends in order, with all its processes. One that a round before has started is waited for: before it listens to signals,
+        there is no order to end in."""
+        self.answers(worker)
         self.away.add(worker.name)
         worker.node.process.terminate()
         assert worker.node.wait(STOPPED) == 0, f"{worker.name} has not ended in order\n{worker.node.said()}"
