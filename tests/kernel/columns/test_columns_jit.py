@@ -100,11 +100,17 @@ def test_a_damaged_file_in_the_folder_is_told_and_does_no_harm(tmp_path, monkeyp
     assert _sum(again) == pytest.approx(1.0)
 
 
-def test_a_loop_is_compiled_again_when_what_it_calls_in_another_module_has_changed(tmp_path):
-    (tmp_path / "loops.py").write_text(
-        "import parts\nfrom nadi.kernel.columns import jit\n"
-        "@jit.loop\ndef twice(value):\n    return parts.step(value) + parts.step(value)\n"
-    )
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "@jit.loop\ndef twice(value):\n    return parts.step(value) + parts.step(value)\n",
+        "@jit.loop\ndef twice(value):\n    return below(value) + below(value)\n"
+        "@jit.part\ndef below(value):\n    return parts.step(value)\n",
+    ],
+    ids=["calls it", "calls what calls it further down"],
+)
+def test_a_loop_is_compiled_again_when_what_it_calls_in_another_module_has_changed(tmp_path, calls):
+    (tmp_path / "loops.py").write_text(f"import parts\nfrom nadi.kernel.columns import jit\n{calls}")
 
     def told(step):
         text = f"from nadi.kernel.columns import jit\n@jit.part\ndef step(value):\n    return value + {step}\n"

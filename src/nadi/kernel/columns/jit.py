@@ -7,6 +7,7 @@ IndexError, and costs time in every loop (docs/internals/security.md).
 
 from __future__ import annotations
 
+import builtins
 import ctypes
 import hashlib
 import os
@@ -85,7 +86,7 @@ def _folder_of(function: Any) -> Iterator[None]:
     code of functions elsewhere that have changed since.
     """
     settings: Any = config
-    told = hashlib.sha256("\0".join(_called(function, set())).encode()).hexdigest()[:16]
+    told = hashlib.sha256("\0".join(_called(function.__code__, function.__globals__, set())).encode()).hexdigest()[:16]
     with _DECORATING:
         before = settings.CACHE_DIR
         if not before:
@@ -99,20 +100,31 @@ def _folder_of(function: Any) -> Iterator[None]:
     touch(folder)
 
 
-def _called(function: Any, seen: set[object]) -> Iterator[str]:
+def _called(code: CodeType, names: Mapping[str, Any], seen: set[CodeType]) -> Iterator[str]:
     """What decides on the code of a function: its own, and of what it names constants and, in turn, functions."""
-    code = function.__code__
     if code in seen:
         return
     seen.add(code)
     yield f"{code.co_qualname} {code.co_code.hex()} {[c for c in code.co_consts if not isinstance(c, CodeType)]!r}"
-    modules = [m for name in code.co_names if isinstance(m := function.__globals__.get(name), ModuleType)]
+    modules = [m for name in code.co_names if isinstance(m := names.get(name), ModuleType)]
     for name in code.co_names:
-        for found in (function.__globals__.get(name), *(getattr(m, name, None) for m in modules)):
-            if hasattr(found, "py_func"):
-                yield from _called(found.py_func, seen)
+        if name not in names and not hasattr(builtins, name) and (ahead := _defined(code.co_filename).get(name)):
+            yield from _called(ahead, names, seen)
+        for found in (names.get(name), *(getattr(m, name, None) for m in modules)):
+            if (plain := getattr(found, "py_func", None)) is not None:
+                yield from _called(plain.__code__, plain.__globals__, seen)
             elif isinstance(found, (bool, int, float, str, tuple)):
                 yield f"{name}={found!r}"
+
+
+@lru_cache(4)
+def _defined(path: str) -> dict[str, CodeType]:
+    """The functions of a module by name: one that calls another one further down is decorated before that is there."""
+    try:
+        module = compile(Path(path).read_text(encoding="utf-8"), path, "exec")
+    except OSError:  # without its file Numba keeps no function of a module
+        return {}
+    return {code.co_name: code for code in module.co_consts if isinstance(code, CodeType)}
 
 
 def callback(function: Any) -> tuple[int, Any]:
