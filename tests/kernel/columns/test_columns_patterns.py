@@ -89,3 +89,42 @@ def test_both_times_of_a_pair_count_for_within(name: str) -> None:
         _compare(made, sent, parts, every)
 
     holds()
+
+
+_CHUNKS = {
+    "a sequence that collects": "from every e1=R, e2=R[v > e1.v]*, e3=S within 30 milliseconds",
+    "a sequence that collects first": "from every e1=R+, e2=S within 30 milliseconds",
+    "a sequence that ends with either": "from every e1=R, e2=R[v > 1]*, e3=S or e4=R[v > 2] within 30 milliseconds",
+    "a pattern that collects": "from every e1=R -> e2=R<1:3> -> e3=S[v > 1] within 30 milliseconds",
+    "a pattern that ends with either": "from every e1=R[v > 1] -> e2=R[v > 0] -> e3=S or e4=R[v > 2] within 30 milliseconds",
+    "a pattern that waits": "from every e1=R -> e2=R<1:3> -> not R[v > 2] for 5 milliseconds -> e3=S within 30 milliseconds",
+}
+
+
+@pytest.mark.parametrize("name", _CHUNKS)
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_complete_match_that_runs_out_of_within_elsewhere_by_a_later_event_of_its_chunk_is_not_put_out(
+    name: str, keyed: bool
+) -> None:
+    query = f"{_CHUNKS[name]} select {'e1[0]' if 'R+' in _CHUNKS[name] else 'e1'}.v as v insert into Out;"
+    query = f"partition with (k of S, k of R) begin {query} end;" if keyed else query
+    made = Generated(f"define stream S ({SCHEMA});\ndefine stream R ({SCHEMA});\n{query}", ("Out",), ())
+
+    @OF_ONE_APP
+    @given(sent=late_messages, parts=cuts, every=RESTARTS)
+    def holds(sent: list[Message], parts: list[Cut], every: str) -> None:
+        _compare(made, sent, parts, every)
+
+    holds()
+
+
+def test_a_sequence_is_not_put_out_if_the_next_event_of_the_chunk_is_too_late_for_what_it_still_collects() -> None:
+    query = _CHUNKS["a sequence that collects"]
+    text = f"define stream S ({SCHEMA}); define stream R ({SCHEMA}); {query} select e1.v as v insert into Out;"
+    made = Generated(text, ("Out",), ())
+    row = ("a", 1, 0, 0.0, 0.0, True)
+    first = Message(0, "R", ((0, row),))
+    together = [first, Message(75, "S", ((25, row), (75, row)))]
+    assert not same_as_rows(made, planned(made), together, [])
+    apart = [first, Message(75, "S", ((25, row),)), Message(75, "S", ((75, row),))]
+    assert same_as_rows(made, planned(made), apart, [])["Out"]

@@ -21,9 +21,11 @@ from nadi.kernel.columns.patterns.partials import (
     EXPIRED,
     FRESH,
     HEAD,
+    ID,
     LINKS,
     NEWS,
     PLACE,
+    SHOWN,
     STALE,
     STARTS,
     WAITS,
@@ -51,10 +53,16 @@ _FIXED = {
     "source": "int64[]",
     "opened": "int64[]",
 }
-"""`stop`: the event to begin with, how many output rows there are, how many more rows and nodes that event may need, the last chunk; the loop leaves there
-where it stopped for want of room."""
+"""`stop`: the event to begin with, how many output rows there are, how many more rows and nodes that event may need, the last chunk, the first output row of
+the chunk of the input, the last event of it; the loop leaves there where it stopped for want of room."""
+STOPS = 6
+HIDDEN = {"dropped": "bool", "nodes": "int64"}
+"""What the loop writes of each output row where there is `within`: whether it is to be dropped, and its match. A match that is complete, but waits elsewhere,
+too, may run out of `within` by a later event of its chunk: it is an expired event to Siddhi then, before that puts out what the chunk completed."""
 
 STATE = "words, keys, meta, shape"
+_FORGET = f"words[nodes[r] + {SHOWN}] *= words[nodes[r] + {ID}] == 0"
+"""The node may be another match by now, of this chunk, or a queue of timers, which has no number."""
 
 
 class AutomatonText:
@@ -73,12 +81,18 @@ class AutomatonText:
         self._captures = Capturing(layout, self._writer, self._own)
         self.picked = PickedColumns()
         self._write()
+        if layout.within is not None:
+            self._own |= {name: f"{dtype}[]" for name, dtype in HIDDEN.items()} | {"chunks": "const int64[]"}
         self._own |= {name: f"{dtype}[]" for name, dtype in dtypes(self.picked).items()}
         parameters = {**_FIXED, **self._extra, **self._writer.parameters, **self._own}
         head = f"def automaton({', '.join(parameters)}):"
         begin = [f"    {line}" for line in self._writer.opening]
-        begin += ["    k, chunk = stop[1], stop[3]", f"    for i in range(stop[0], {self._turns}):"]
-        end = [f"    stop[0] = {self._turns}", "    stop[1] = k", ""]
+        begin += [
+            "    k, chunk, shown, before = stop[1], stop[3], stop[4], stop[5]",
+            f"    for i in range(stop[0], {self._turns}):",
+        ]
+        forget = "    for r in range(shown, k): " + _FORGET
+        end = [f"    stop[0] = {self._turns}", "    stop[1] = k", *([forget] if layout.within is not None else ()), ""]
         self.source = "\n".join([head, *begin, *self._writer.lines, *end])
         self.call: Any = generated(
             self.source, "automaton", list(parameters.items()), {**COMPILED, **self._called}, {**PLAIN, **self._called}
@@ -101,6 +115,7 @@ class AutomatonText:
             writer.line("if g < 0: continue")
         else:
             writer.line("g = 0")
+        self._enter_chunk()
         writer.line("t = int(ts[i])")
         writer.line(f"base = g * {layout.key_width}")
         write_may(writer, elements, found, len(layout.sources.names))
@@ -112,7 +127,7 @@ class AutomatonText:
         self._offer()
         writer.close()
         if layout.within is not None:
-            writer.open(f"if expire({STATE}, base, t):")
+            writer.open(f"if expire({STATE}, base, t, dropped):")
             writer.line("touched[g] = True")
             self._offer()
             writer.close()
@@ -123,6 +138,18 @@ class AutomatonText:
         self._captures.load(conditions, [c for e in elements for c in e.rest])
         write_asked(writer, [elements[slot] for slot in reversed(layout.order)], self._step)
         self._offer()
+
+    def _enter_chunk(self) -> None:
+        """Output rows of the chunk before, or of another key, stay."""
+        writer = self._writer
+        if self._layout.within is None:
+            return
+        other = " or key[before] != g" if self._layout.sources.keys else ""
+        writer.open(f"if before < 0 or chunks[before] != chunks[i]{other}:")
+        writer.line(f"for r in range(shown, k): {_FORGET}")
+        writer.line("shown = k")
+        writer.close()
+        writer.line("before = i")
 
     def _turn(self) -> None:
         """What happens before the event of a turn."""
@@ -142,8 +169,9 @@ class AutomatonText:
         nodes = 2 if self._layout.timed else 1  # with the queues of timers
         full = f"k + need > len(source) or meta[{END}] + {nodes} * need * {self._layout.node_width} > len(words)"
         writer.open(f"if {full}:")
-        for text in ("stop[0] = i", "stop[1] = k", "stop[2] = need", "stop[3] = chunk", "return"):
-            writer.line(text)
+        for at, term in enumerate(("i", "k", "need", "chunk", "shown", "before")):
+            writer.line(f"stop[{at}] = {term}")
+        writer.line("return")
         writer.close()
 
     def _asked(self) -> str:
@@ -249,6 +277,7 @@ class AutomatonText:
         if layout.within is not None:  # one that ran out at another element is an expired event to Siddhi
             writer.open(f"if words[m + {EXPIRED}] == 0:")
             blocks += 1
+            self._note(slot)
         self._place(slot)
         for number, term in enumerate(terms):
             if term is not None:
@@ -257,6 +286,13 @@ class AutomatonText:
                     writer.line(f"x{number}[k] = {term.null}")
         writer.line("k += 1")
         writer.close(blocks)
+
+    def _note(self, slot: int) -> None:
+        """Which match an output row is of; where others read the stream, it is put out at once."""
+        self._writer.line("dropped[k] = False")
+        self._writer.line(f"nodes[k] = {0 if self._shares(slot) else 'm'}")
+        if not self._shares(slot):
+            self._writer.line(f"words[m + {SHOWN}] = k + 1")
 
     def _place(self, slot: int) -> None:
         """Of which event an output row is, and in which chunk."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from nadi.kernel.columns.patterns.automaton import lay_out_automaton
-from nadi.kernel.columns.patterns.automatontext import AutomatonText
+from nadi.kernel.columns.patterns.automatontext import HIDDEN, STOPS, AutomatonText
 from nadi.kernel.columns.patterns.matcher import Matcher
 from nadi.kernel.columns.patterns.partialpool import PartialPool
 from nadi.kernel.columns.patterns.picking import Picks
@@ -36,8 +36,7 @@ class Automaton(Matcher):
         stretch, read = self._reading.read(given)
         pool = self._pool
         pool.ready()
-        picks = Picks(self._text.picked, len(stretch) + _LEAST)
-        stop = np.zeros(4, np.int64)
+        picks, stop = self._begin_batch(len(stretch))
         while True:
             own = {**read, **self._held(), "stop": stop, **picks.arrays}
             self._text.call(*(own[name] for name in self._text.parameters))
@@ -46,9 +45,17 @@ class Automaton(Matcher):
                 break
             picks.grow(made, made + int(stop[2]))
             pool.more(int(stop[2]))
+        made = picks.kept(made)
         result = picks.stretch(stretch, made, pool.table) if made else None
         pool.sweep()
         return result
+
+    def _begin_batch(self, events: int) -> tuple[Picks, Array]:
+        """Where a batch's output rows go, and where its loop begins."""
+        picks = Picks(self._text.picked, events + _LEAST, HIDDEN if self._layout.within is not None else {})
+        stop = np.zeros(STOPS, np.int64)
+        stop[-1] = -1
+        return picks, stop
 
     def _held(self) -> dict[str, Array]:
         pool = self._pool

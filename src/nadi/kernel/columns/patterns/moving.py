@@ -39,6 +39,7 @@ from nadi.kernel.columns.patterns.partials import (
     PLACE,
     SCOPE,
     SEEN,
+    SHOWN,
     SILENT,
     SIZE,
     STALE,
@@ -268,21 +269,21 @@ def is_late(words, shape, node, now):  # type: ignore[no-untyped-def]
 
 
 @bare
-def expire(words, keys, meta, shape, base, now):  # type: ignore[no-untyped-def]
+def expire(words, keys, meta, shape, base, now, dropped):  # type: ignore[no-untyped-def]
     """Drop the matches that ran out of `within`: of the pending ones up to the first that did not, of the new ones all; -> whether there were some.
 
-    Each scope in which some did starts again with a copy of the last one.
+    Each scope in which some did starts again with a copy of the last one. `dropped` tells which output rows of this chunk are of such matches.
     """
     any_late = False
     for n in range(shape[SIZE]):
         e = shape[ELEMENTS + ELEMENT * n + AGING]
         if e >= 0 and (keys[base + WAITS] >> e) & 1 != 0:
-            any_late = _expire_at(words, keys, meta, shape, e, base, now) or any_late
+            any_late = _expire_at(words, keys, meta, shape, e, base, now, dropped) or any_late
     return any_late
 
 
 @bare
-def _expire_at(words, keys, meta, shape, e, base, now):  # type: ignore[no-untyped-def]
+def _expire_at(words, keys, meta, shape, e, base, now, dropped):  # type: ignore[no-untyped-def]
     at, own = base + STARTS + PLACE * e, shape[AT_LINKS] + LINKS * e
     first_new = keys[at + FRESH]
     ordered = keys[at + TOP] <= now + shape[WITHIN]
@@ -296,6 +297,8 @@ def _expire_at(words, keys, meta, shape, e, base, now):  # type: ignore[no-untyp
             gone = node
             if words[node + EXPIRED] == 0:  # it may wait at several elements
                 words[node + EXPIRED] = 1
+                if words[node + SHOWN] != 0:
+                    dropped[words[node + SHOWN] - 1] = True
                 gone, last = last, node  # the last one is still to be copied
             if gone != 0:
                 take(words, keys, meta, shape, gone, e, base)

@@ -13,9 +13,9 @@ from nadi.kernel.columns.jit import bare
 from nadi.kernel.columns.patterns.ordering import by_time, not_after
 
 # The words of a node: its number, whether the last delta knew it, whether and where it stands in the list of those that the next one tells, its key, its
-# time, whether it ran out of `within`, the elements at which it waits (bits), the next of those whose wait is over. Then the times of the first events of the
-# start (1 or 2).
-ID, TOLD, LISTED, LATER, SOONER, KEY, TS, EXPIRED, WHERE, OVER, FIRST = range(11)
+# time, whether it ran out of `within`, the elements at which it waits (bits), the next of those whose wait is over, the output row (from 1 on) in which it
+# was put out in the chunk at hand. Then the times of the first events of the start (1 or 2).
+ID, TOLD, LISTED, LATER, SOONER, KEY, TS, EXPIRED, WHERE, OVER, SHOWN, FIRST = range(12)
 # Then for each element its neighbours there, and the number under which it came there (0: it is not there).
 NEXT, PREV, NUMBER = range(3)
 LINKS = 3
@@ -79,7 +79,7 @@ def made(words, meta, shape):  # type: ignore[no-untyped-def]
     meta[LIVE] += 1
     words[node + ID] = meta[NUMBERS]
     meta[NUMBERS] += 1
-    words[node + TOLD] = words[node + LISTED] = words[node + EXPIRED] = words[node + WHERE] = 0
+    words[node + TOLD] = words[node + LISTED] = words[node + EXPIRED] = words[node + WHERE] = words[node + SHOWN] = 0
     for e in range(shape[SIZE]):
         words[node + shape[AT_LINKS] + LINKS * e + NUMBER] = 0
     changed(words, meta, node)

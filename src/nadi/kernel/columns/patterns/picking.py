@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,8 @@ class Interned:
     number: int
     nullable: bool
 
+
+_NONE: Mapping[str, str] = {}
 
 Picked = Passed | Same | Computed | Interned
 
@@ -78,11 +80,16 @@ def dtypes(picked: tuple[Picked, ...]) -> dict[str, str]:
 
 
 class Picks:
-    """The output rows of one batch: of which event each is (`source`), its chunk (`opened`), its computed columns. Grows while the loop waits."""
+    """The output rows of one batch: of which event each is (`source`), its chunk (`opened`), its computed columns. Grows while the loop waits.
 
-    def __init__(self, picked: PickedColumns, room: int) -> None:
+    `also` names further arrays that the loop writes, with their types; a bool one that is named `dropped` tells the rows that are to be dropped.
+    """
+
+    def __init__(self, picked: PickedColumns, room: int, also: Mapping[str, str] = _NONE) -> None:
         self._picked = picked
-        self.arrays: dict[str, Array] = {name: np.empty(room, dtype) for name, dtype in picked.written}
+        self.arrays: dict[str, Array] = {
+            name: np.empty(room, dtype) for name, dtype in (*picked.written, *also.items())
+        }
 
     def grow(self, made: int, least: int = 0) -> None:
         """Make more room, for `least` rows if there is not so much yet; `made` rows are kept."""
@@ -92,6 +99,15 @@ class Picks:
             longer = np.empty(max(2 * len(array), least), array.dtype)
             longer[:made] = array[:made]
             self.arrays[name] = longer
+
+    def kept(self, made: int) -> int:
+        """Drop what the loop told to drop; -> how many rows of `made` are left."""
+        dropped = self.arrays.get("dropped")
+        if dropped is None or not _some(dropped, made):
+            return made
+        left = np.flatnonzero(~dropped[:made])
+        self.arrays = {name: array[left] for name, array in self.arrays.items()}
+        return len(left)
 
     def stretch(self, given: Stretch, made: int, keys: KeyTable) -> Stretch:
         """The rows as a stretch; `given` has the events."""

@@ -56,6 +56,7 @@ class Reading:
         """The events in order, and the parameters that come from them."""
         stretch, origin = merged(given, self._sources, self._wanted)
         found: dict[str, Array | int] = {"n": stretch.size, "ts": stretch.ts, "now": stretch.now, "origin": origin}
+        found["chunks"] = stretch.chunk
         numbers = {column: self._ids(stretch, column) for column in self._numbered}
         found["key"] = self._keys(stretch, origin, numbers) if self._sources.keys else _NONE
         for name, kind, number in self._named:

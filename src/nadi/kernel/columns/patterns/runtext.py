@@ -190,6 +190,7 @@ class RunText:
         self.picked, terms = write_picks(writer, layout.values)
         writer.outputs = {i: term for i, term in enumerate(terms) if term is not None}
         blocks = self._writer.open_all(() if layout.having is None else (layout.having,))
+        blocks += self._unless_late()
         self._writer.line("source[k] = i")
         self._writer.line("opened[k] = k")
         for number, term in enumerate(terms):
@@ -199,6 +200,26 @@ class RunText:
                     self._writer.line(f"x{number}[k] = {term.null}")
         self._writer.line("k += 1")
         self._writer.close(blocks)
+
+    def _unless_late(self) -> int:
+        """A match that is complete, but waits at a counted element, too, may run out of `within` there by the next event of its chunk: it is not put out
+        then. Where other elements read the stream, it is before that. -> How many blocks are open."""
+        layout, writer = self._layout, self._writer
+        last = layout.elements[-1]
+        counted = [e.slot for e in layout.elements[:-1] if e.counted]
+        if layout.within is None or not counted or sum(e.source == last.source for e in layout.elements) > 1:
+            return 0
+        self._own["chunks"] = "const int64[]"
+        held = " or ".join(f"((waits >> {slot}) & 1 != 0 and words[row + {1 + slot}] == w)" for slot in counted)
+        same = "j < n and chunks[j] == chunks[i]"
+        writer.line("j = i + 1")
+        if layout.sources.keys:
+            writer.line(f"while {same} and key[j] < 0: j += 1")
+            same += " and key[j] == g"
+        first = f"words[m + {layout.first_word}]"
+        writer.line(f"late = 0 if {same} and abs({first} - ts[j]) > {writer.number(layout.within)} else 1")
+        writer.open(f"if late != 0 or not ({held}):")
+        return 1
 
 
 class _Counted(Capturing):

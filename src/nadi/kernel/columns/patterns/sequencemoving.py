@@ -40,6 +40,7 @@ from nadi.kernel.columns.patterns.partials import (
     PLACE,
     SCOPE,
     SEEN,
+    SHOWN,
     SILENT,
     SIZE,
     START,
@@ -349,21 +350,21 @@ def _both(words, keys, meta, shape, node, e, base):  # type: ignore[no-untyped-d
 
 
 @bare
-def expire(words, keys, meta, shape, base, now):  # type: ignore[no-untyped-def]
+def expire(words, keys, meta, shape, base, now, dropped):  # type: ignore[no-untyped-def]
     """Drop the matches that ran out of `within`: of the pending ones up to the first that did not, of the new ones all; -> whether there were some.
 
-    Each scope in which some did starts again with a copy of the last one.
+    Each scope in which some did starts again with a copy of the last one. `dropped` tells which output rows of this chunk are of such matches.
     """
     half, any_late = shape[SIZE] // 2, False
     for n in range(half):
         e = shape[ELEMENTS + ELEMENT * n + AGING]
         if e >= 0 and ((keys[base + WAITS] >> e) | (keys[base + WAITS] >> (half + e))) & 1 != 0:
-            any_late = _expire_at(words, keys, meta, shape, e, base, now) or any_late
+            any_late = _expire_at(words, keys, meta, shape, e, base, now, dropped) or any_late
     return any_late
 
 
 @bare
-def _expire_at(words, keys, meta, shape, e, base, now):  # type: ignore[no-untyped-def]
+def _expire_at(words, keys, meta, shape, e, base, now, dropped):  # type: ignore[no-untyped-def]
     half, scope = shape[SIZE] // 2, shape[ELEMENTS + ELEMENT * e + SCOPE]
     found, last = False, 0
     for place in (half + e, e):
@@ -373,6 +374,8 @@ def _expire_at(words, keys, meta, shape, e, base, now):  # type: ignore[no-untyp
                 found = True
                 if words[node + EXPIRED] == 0:  # it may wait at several elements
                     words[node + EXPIRED] = 1
+                    if words[node + SHOWN] != 0:
+                        dropped[words[node + SHOWN] - 1] = True
                     last = node
             elif place != e:
                 break

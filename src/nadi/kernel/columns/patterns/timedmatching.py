@@ -15,8 +15,6 @@ from nadi.kernel.columns.patterns.timedtext import TimedText
 from nadi.kernel.columns.stretch import Longs, Stretch, empty
 from nadi.plan.nodes import App, Query
 
-_LEAST = 256  # output rows that there is room for at first
-
 
 class TimedAutomaton(Automaton):
     """A query over such a pattern. All rows come with events, or all by themselves: those of an absence at the end."""
@@ -47,9 +45,8 @@ class TimedAutomaton(Automaton):
         stretch, read = self._reading.read(given or self._nothing)
         pool = self._pool
         pool.ready()
-        picks = Picks(self._text.picked, len(stretch) + _LEAST)
+        picks, stop = self._begin_batch(len(stretch))
         owner = np.zeros(len(picks.arrays["source"]), np.int64)
-        stop = np.zeros(4, np.int64)
         came = stretch.chunk if stretch.origin is None else stretch.origin
         while True:
             own = {**read, **self._held(), "stop": stop, "until": until, "came": came, "heap": pool.heap}
@@ -62,7 +59,8 @@ class TimedAutomaton(Automaton):
             picks.grow(made, made + int(stop[2]))
             owner = np.concatenate([owner[:made], np.zeros(len(picks.arrays["source"]) - made, np.int64)])
             pool.more(2 * int(stop[2]))
-        result = self._result(picks, stretch, owner[:made]) if made else None
+        kept = picks.kept(made)  # all of those that timers make
+        result = self._result(picks, stretch, owner[:kept]) if kept else None
         pool.sweep()
         return result
 

@@ -78,6 +78,13 @@ class TimedText(AutomatonText):
         self._in_turn = False
         writer.close()
 
+    def _note(self, slot: int) -> None:
+        if not self._in_turn:
+            super()._note(slot)
+            return
+        self._writer.line("dropped[k] = False")
+        self._writer.line("nodes[k] = 0")
+
     def _place(self, slot: int) -> None:
         if not self._in_turn:
             super()._place(slot)
