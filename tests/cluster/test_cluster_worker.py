@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nadi.cluster.contract import Haste, NoAnswer, StartFailed
 from nadi.cluster.instances import Instances
@@ -103,6 +103,27 @@ def test_managers_are_asked_in_order_and_the_one_that_they_name() -> None:
         assert net.asked[-1][0] == "m3"
         assert (net.asked[-1][1].state, net.asked[-1][1].seen, net.asked[-1][1].applied) == ("EXISTS", 1, (1, 1))
         assert [beat.number for _address, beat in net.asked] == [1, 2, 3, 4, 5]
+
+    asyncio.run(walk())
+
+
+def test_a_worker_has_the_time_from_its_leader_give_or_take_half_of_the_way() -> None:
+    clock = Clock()
+
+    class Slow(Managers):
+        async def ask(self, address: str, message: Message, within: int) -> Message:
+            clock.ms += 40
+            return await super().ask(address, message, within)
+
+    async def walk() -> None:
+        net = Slow({"m1": replace(granted(), time=1_700_000_000_000)})
+        heard: list[tuple[int, int]] = []
+        settings = WorkerSettings("w", "w", ("m1",))
+        worker = Worker(settings, clock, net, Machine(), lambda *said: heard.append(said))
+        assert await worker._round()
+        net.answers["m1"] = granted()  # a leader that does not know it yet
+        assert await worker._round()
+        assert heard == [(1_700_000_000_020, 20)]
 
     asyncio.run(walk())
 

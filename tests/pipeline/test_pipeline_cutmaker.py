@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from nadi.errors import NadiError
+from nadi.io.wallclock import WallClock
 from nadi.metrics import Progress
 from nadi.pipeline.coordinator.tasks import SPLIT, ranges_of, split_ranges
-from nadi.pipeline.cutting import cutlog
+from nadi.pipeline.cutting import cutlog, cutmaker
 from nadi.pipeline.cutting.cutmaker import CutMaker, acts_by_itself
 from nadi.pipeline.cutting.cuts import Cut
 from nadi.pipeline.engine import plan_app
@@ -64,6 +65,18 @@ def test_where_everything_begins_is_the_same_twice_and_after_a_restart(tmp_path:
 def test_where_nothing_happened_there_is_no_cut(tmp_path: Path):
     maker = CutMaker(make(tmp_path))
     assert maker.next(maker.initial(), None) is None
+
+
+def test_cuts_are_dated_by_the_time_that_nodes_agree_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cutmaker, "WALL", WallClock(lambda: 1_000_000))
+    put(tmp_path / "in", [1, 2])
+    maker = CutMaker(make(tmp_path))
+    first = cut_after(maker, maker.initial())
+    assert first.clock == 1_000_000
+    cutmaker.WALL.agree(1_060_000)
+    put(tmp_path / "in", [3])
+    assert cut_after(maker, first, after(first)).clock == 1_060_000
+    assert maker.next_look(Progress(1, 1_060_002, ())) == 0.002
 
 
 def test_a_cut_takes_no_more_than_its_bound(tmp_path: Path):

@@ -14,6 +14,7 @@ from simnet import BROKER, NOBODY, Wires
 
 from nadi.cluster.contract import Haste, StartFailed
 from nadi.cluster.messages import Metrics, Order
+from nadi.io.wallclock import WallClock
 
 PUBLISHES_EVERY = 900.0
 STOP_WITHIN = 1_400
@@ -106,6 +107,7 @@ class Machine:
         self.name, self.loop, self.dice, self.wires, self.watch = name, loop, dice, wires, watch
         self.clock = MachineClock(loop, 1 + (dice.random() - 0.5) * 0.018, dice.random() * 1e9)
         self.wall = dice.random() * 60_000  # how wrong its calendar is
+        self.calendar = WallClock(lambda: int(1_700_000_000_000 + self.wall + loop.ms))
         self.process = Process(name)
         self.starts = 0
         self.incarnation = ""

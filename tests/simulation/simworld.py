@@ -111,7 +111,8 @@ class World:
             return
         receiver = name == "w3" and self.seed % 4 == 0
         settings = WorkerSettings(name, name, tuple(self.manager_names), receiver, retry=3_000)
-        worker = Worker(settings, machine.clock, self.net.at(name), NodeOf(machine, machine.incarnation))
+        node = NodeOf(machine, machine.incarnation)
+        worker = Worker(settings, machine.clock, self.net.at(name), node, machine.calendar.agree)
         self.workers[name] = worker
         self.net.served[name] = (process, worker.answer)
         self.loop.spawn(process, worker.run())

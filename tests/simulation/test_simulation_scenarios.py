@@ -120,6 +120,17 @@ def test_a_new_leader_leads_within_4_s_and_nothing_stops(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_workers_whose_calendars_are_wrong_date_what_they_do_by_the_time_of_the_database(seed: int) -> None:
+    with cluster(seed) as found:
+        machines = [found.machines[name] for name in found.worker_names]
+        assert max(machine.wall for machine in machines) > 10_000
+        found.kill(found.leader)
+        found.go(30_000)
+        for machine in machines:
+            assert abs(machine.calendar.now() - found.database.now()) < 1_000
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_a_dead_worker_ran_runs_elsewhere_within_12_s(seed: int) -> None:
     with cluster(seed) as found:
         found.asked(app())

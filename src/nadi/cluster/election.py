@@ -56,6 +56,7 @@ class Elector:
         self._held: Held | None = None
         self._leader: Leader | None = None
         self._highest: Sign = (0, 0)
+        self._ahead: int | None = None  # ms that the database's time is ahead of the clock
         self.alarm: Diagnostic | None = None
 
     @property
@@ -68,6 +69,10 @@ class Elector:
         """Who leads, as far as this manager knows."""
         found = self._leader
         return found if found is not None and self._clock.now() < found.until else None
+
+    def time(self, at: int) -> int:
+        """The database's time (ms since 1970) at a time of the clock; 0 where it is not known yet."""
+        return 0 if self._ahead is None else at + self._ahead
 
     async def run(self) -> None:
         """Take part until cancelled."""
@@ -129,6 +134,7 @@ class Elector:
         lease = said.lease
         self._highest = max(self._highest, leases.sign_of(lease))
         now = self._clock.now()
+        self._ahead = said.now - (sent + now) // 2
         if lease.holder != self._me.incarnation:
             self._leader = Leader(lease.owner, lease.address, lease.token, now + lease.expires - said.now)
             self._lose()

@@ -115,7 +115,8 @@ class LeaderTerm:
         joined = "EXISTS" if is_known else "NEW"
         timing = self._timing
         return Granted(
-            self._me.address, self.managers, joined, self.token, self._me.incarnation, self._decision, timing.interval, timing.lease, timing.stop_within, orders
+            self._me.address, self.managers, joined, self.token, self._me.incarnation, self._decision, timing.interval, timing.lease, timing.stop_within,
+            orders, self._elector.time(now),
         )  # fmt: skip
 
     def _orders_of(self, beat: Heartbeat) -> tuple[Order, ...]:

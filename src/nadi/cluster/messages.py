@@ -82,7 +82,8 @@ class Stranger(Message):
 
 @dataclass(frozen=True, slots=True)
 class Granted(Message):
-    """200: the leader took the heartbeat. All that the worker runs has to be in `orders`; it may run it for `lease` ms from when it sent the heartbeat."""
+    """200: the leader took the heartbeat. All that the worker runs has to be in `orders`; it may run it for `lease` ms from when it sent the heartbeat. `time`
+    is the coordination database's when it was taken, in ms since 1970, by which workers date what they do; 0: not known."""
 
     leader: str
     managers: tuple[str, ...]
@@ -94,6 +95,7 @@ class Granted(Message):
     lease: int
     stop_within: int
     orders: tuple[Order, ...]
+    time: int = 0
 
 
 @dataclass(frozen=True, slots=True)

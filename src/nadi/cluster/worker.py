@@ -8,7 +8,7 @@ force, before the lease is over; only then another worker may be given them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from nadi.cluster.contract import Clock, Haste, Network, NoAnswer, Node
@@ -23,13 +23,22 @@ HOPS = 3
 
 
 class Worker:
-    """One worker. `run` is its life; `answer` serves requests while it runs."""
+    """One worker. `run` is its life; `answer` serves requests while it runs. `agree(time, unsure)` hears with each heartbeat what time it is for all nodes of
+    the cluster, give or take some ms."""
 
-    def __init__(self, settings: WorkerSettings, clock: Clock, network: Network, node: Node) -> None:
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        clock: Clock,
+        network: Network,
+        node: Node,
+        agree: Callable[[int, int], None] = lambda _time, _unsure: None,
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._network = network
         self._node = node
+        self._agree = agree
         self._beats = Bell(clock)
         self._guard = Bell(clock)
         self._steps = Bell(clock)  # of a worker that leaves
@@ -153,7 +162,10 @@ class Worker:
         self._managers += [m for m in granted.managers if m not in self._managers]
         self._interval = granted.interval
         self._haste.within = granted.stop_within
-        self._until = counted_until(sent, self._clock.now(), granted.lease)
+        now = self._clock.now()
+        if granted.time:
+            self._agree(granted.time + (now - sent) // 2, (now - sent) // 2)
+        self._until = counted_until(sent, now, granted.lease)
         self._stop_by = stops_by(self._until, granted.stop_within)
         if self._allowed():
             self._haste.begun.clear()

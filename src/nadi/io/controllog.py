@@ -31,6 +31,7 @@ from nadi.errors import error
 from nadi.io.contract import Connector, Decoded, Log, Messages
 from nadi.io.linefile import LineAppender, append_lines, forget_lines, whole_files
 from nadi.io.rotatedlog import RotatedLog
+from nadi.io.wallclock import WALL
 from nadi.kernel.control import CONTROL, CONTROL_SCHEMA
 from nadi.lang.tree import Annotation
 
@@ -338,8 +339,8 @@ def _query_of(again: Again) -> str:
 
 
 def wall_time(now: int | None) -> int:
-    """A time (ms) that was given, else that of the machine."""
-    return time.time_ns() // 1_000_000 if now is None else now
+    """A time (ms) that was given, else that of the node."""
+    return WALL.now() if now is None else now
 
 
 def _time_of_last(content: bytes) -> int:

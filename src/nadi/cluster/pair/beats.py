@@ -45,6 +45,7 @@ class Beats:
         self.away = ""  # why the database did not answer the last beat
         self.alarm: Diagnostic | None = None
         self.offset: int | None = None  # ms that the database's time is ahead of the wall clock
+        self.unsure = 0  # give or take so many ms
         self._base: int | None = None  # ms that it is ahead of the node's clock
 
     async def beat(self, token: int | None, wish: Wish | None) -> Found | None:
@@ -96,7 +97,8 @@ class Beats:
         now = self._clock.now()
         self.found = there
         self._base = there.now - now
-        self.offset = there.now - (wall + self._wall()) // 2
+        took = self._wall() - wall
+        self.offset, self.unsure = there.now - wall - took // 2, abs(took) // 2
         self.saw(Sign(there.lease.token, there.lease.renewed) if there.lease else Sign())
         if there.sync is not None and there.lease is not None:
             self.saw(Sign(there.lease.token, 0, there.sync.number))

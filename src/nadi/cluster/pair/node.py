@@ -302,9 +302,10 @@ class PairNode:
         return Partner(followed.hello.id, "") if followed is not None and self.term is None else self._partner
 
     @property
-    def offset(self) -> int | None:
-        """ms to add to this node's wall clock to have the time of the database, by which cuts are dated on both nodes. None: not known yet."""
-        return self.beats.offset
+    def ahead(self) -> tuple[int, int] | None:
+        """ms to add to this node's wall clock to have the time of the database, by which cuts are dated on both nodes; give or take so many. None: not known
+        yet."""
+        return None if self.beats.offset is None else (self.beats.offset, self.beats.unsure)
 
     async def switch(self) -> None:
         """Have the partner go on. Returns when this node has ended, and the partner was asked. Errors: PAIR_NOT_SWITCHED."""

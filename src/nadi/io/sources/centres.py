@@ -31,6 +31,7 @@ from nadi.io.seen import MARK, Bounds, Outcome, PlaceMark, to_text
 from nadi.io.sources import centre_marks
 from nadi.io.sources.properties import transport_names
 from nadi.io.wakes import TRUSTED, Wakes
+from nadi.io.wallclock import WALL
 from nadi.plan.options import HOURS, Option, flag, integer
 
 AT_ONCE = 5_000  # messages that are handed to the journal at a time
@@ -206,7 +207,7 @@ class _Reader:
         partition = self._centre.partition
         try:
             for messages in log.read(partition, start, end):
-                events = self._making.events(messages, partition, int(time.time() * 1000))
+                events = self._making.events(messages, partition, WALL.now())
                 for at in range(0, len(events), AT_ONCE):
                     if self._stopping:
                         return start

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,6 +26,7 @@ from nadi.io.postserver import PostServer
 from nadi.io.seen import MARK, Outcome, to_text
 from nadi.io.sources.http_marks import NAMES, mark_of
 from nadi.io.sources.properties import transport_names
+from nadi.io.wallclock import WALL
 from nadi.plan.options import flag
 
 BATCH = 2_000  # requests checked in one go …
@@ -108,7 +108,7 @@ class HttpEndpoint:
     def _accept(self, taken: Sequence[Exchange]) -> None:
         """Check, and append what is good. In a thread of the checkers."""
         try:
-            now = int(time.time() * 1000)
+            now = WALL.now()
             refused = check(self._mapper, taken, now)
             good = [exchange for i, exchange in enumerate(taken) if i not in refused]
             bad = [(taken[i], answer) for i, answer in refused.items()]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from concurrent.futures import Future
 
 from paho.mqtt.client import Client, ConnectFlags, DisconnectFlags, MQTTMessage
@@ -27,6 +26,7 @@ from nadi.io.mqttclient import OPTIONS, broker, check_broker, check_texts, clien
 from nadi.io.registry import SourceKind
 from nadi.io.retry import Policy, failed, succeeded
 from nadi.io.sources.properties import transport_names
+from nadi.io.wallclock import WALL
 from nadi.plan.connectortraits import Divided, SourceTraits
 from nadi.plan.options import HOURS, Option, flag, integer
 
@@ -153,7 +153,7 @@ class MqttIngress:
         known = {"topic": message.topic, "qos": str(message.qos), "retain": str(message.retain).lower()}
         known |= dict(getattr(message.properties, "UserProperty", ()))
         return (
-            int(time.time() * 1000),
+            WALL.now(),
             bytes(message.payload),
             {name: known[name] for name in self._kept if name in known},
         )

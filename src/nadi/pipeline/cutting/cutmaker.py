@@ -20,6 +20,7 @@ from nadi.io.faultlog import FAULTS
 from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.io.registry import source_traits
 from nadi.io.wakes import Wakes
+from nadi.io.wallclock import WALL
 from nadi.kernel.control import CONTROL
 from nadi.metrics import Progress
 from nadi.pipeline.cutting.backlog import bounded
@@ -152,7 +153,7 @@ class CutMaker:
         """In how many seconds the inputs are to be looked at though none of them has rung."""
         waits = [HEARTBEAT]
         if known is not None and known.due is not None and (self._bound is None or known.due <= self._bound):
-            waits.append(max(0.0, known.due / 1000 - time.time_ns() / 1e9))  # else an input rings when it is due
+            waits.append(max(0.0, (known.due - WALL.now()) / 1000))  # else an input rings when it is due
         if self._away:
             waits.append(AWAY_LOOK)
         now = time.monotonic()
@@ -190,7 +191,7 @@ class CutMaker:
     # ---- planning
 
     def _next(self, start: Cut, current: Progress | None) -> Cut | None:
-        wall = time.time_ns() // 1_000_000  # before the ends, so that what comes later is not older than the clock
+        wall = WALL.now()  # before the ends, so that what comes later is not older than the clock
         self.quiet = None
         waiting = self._waiting(start)
         clocks = self._clocks()
@@ -292,7 +293,7 @@ class CutMaker:
             except ConnectionUnavailableException as reason:
                 since, _ = self._away.get(ordinal, (time.monotonic(), ""))
                 self._away[ordinal] = (since, reason.diagnostic.message)
-                self._gone.setdefault(ordinal, time.time_ns() // 1_000_000)
+                self._gone.setdefault(ordinal, WALL.now())
             else:
                 self._away.pop(ordinal, None)
                 self._gone.pop(ordinal, None)

@@ -16,6 +16,7 @@ from nadi.config.deployment import HTTP, HTTPS, Deployment, Listener
 from nadi.config.release import release
 from nadi.errors import error
 from nadi.io.httpserver import HttpServer
+from nadi.io.wallclock import WALL
 from nadi.metrics import AppProgress
 from nadi.pipeline.node import ExitReport, NodeOptions
 from nadi.pipeline.run import Node
@@ -97,7 +98,7 @@ class ClusterWorker:
             version=release(),
         )
         self._contact = Contact(self._network, say)
-        self._worker = Worker(settings, clock or MachineClock(), self._contact, self._instances)
+        self._worker = Worker(settings, clock or MachineClock(), self._contact, self._instances, WALL.agree)
         self._coordination = LoopThread(self._life, self._failed)
         self._reason: BaseException | None = None
 

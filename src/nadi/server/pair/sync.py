@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from nadi.eventsync.logscopy import LogsCopy
 from nadi.eventsync.objectscopy import ObjectsCopy
 from nadi.eventsync.passive import PassiveEnd
 from nadi.io.certificate import OwnCertificate
+from nadi.io.wallclock import WALL, machine_ms
 from nadi.server.pair.apptexts import CopiedTexts, NotedCopy
 from nadi.server.pair.place import PairPlace
 from nadi.server.pair.services import PairServices
@@ -69,15 +69,16 @@ class Sync:
             me,
             place.settings,
             clock,
-            lambda: time.time_ns() // 1_000_000,
+            machine_ms,
             store,
             DiskMemory(services.folder),
             link,
             parts.duties,
             parts.describe,
-            parts.changed,
+            self._changed,
             store,
         )
+        self._heard = parts.changed
         self._passive = PassiveEnd(
             keys,
             services.folder,
@@ -89,6 +90,13 @@ class Sync:
             self.counters,
         )
         self._local = LocalEnd(services.socket, self.node, copies)
+
+    def _changed(self) -> None:
+        """The node has heard of the database, and with it what time it is for both nodes."""
+        if self.node.ahead is not None:
+            ahead, unsure = self.node.ahead
+            WALL.agree(machine_ms() + ahead, unsure)
+        self._heard()
 
     async def run(self) -> None:
         """Live until cancelled. Errors: those of `PairNode.run`; SERVER_NOT_STARTED, STATE_FILE_NOT_READABLE."""
