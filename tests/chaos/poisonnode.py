@@ -1,11 +1,10 @@
-"""`nadi …` whose hosts are taken for looping after some seconds."""
+"""`nadi …` that looks at its hosts more often."""
 
 from __future__ import annotations
 
 from nadi.cli import main
-from nadi.pipeline.coordinator import hostwatch, watchdog
+from nadi.pipeline.coordinator import hostwatch
 
-watchdog.LONG = 4.0
 hostwatch.BEAT = 2.0
 
 if __name__ == "__main__":

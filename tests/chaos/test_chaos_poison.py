@@ -84,7 +84,7 @@ def test_apps_with_an_event_that_hosts_die_of_go_on_without_it_and_their_neighbo
         return [dict(row) for row in events(tmp_path / f"{name}.jsonl")]
 
     command = (sys.executable, str(Path(__file__).with_name("poisonnode.py")))
-    conf = {"host.memory": MEMORY}
+    conf = {"host.memory": MEMORY, "host.within": 4_000}
     with running(*files.values(), state=state, nadi=command, conf=conf, PYTHONPATH=python) as node:
         for good in GOOD:
             sender.send(good, [1])

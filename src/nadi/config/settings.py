@@ -107,6 +107,12 @@ class Settings:
         unit="MB",
         otherwise="half of the machine's, divided by the hosts",
     )
+    host_within: int = _setting(
+        20_000,
+        "how long a kernel may be at one cut, or at one message of a cut that is tried, before it is taken for one that loops and its host is ended; "
+        "0: no bound",
+        unit="ms",
+    )
     order_idle: int = _setting(
         5_000, "how long an input that cannot be reached holds up the others; then they go on without it", unit="ms"
     )

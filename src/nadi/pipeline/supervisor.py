@@ -11,6 +11,7 @@ itself is gone, its apps end with SPARK_GONE and the node starts them in another
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -68,12 +69,14 @@ class Supervisor:
         moved: OnMove = _unheard,
     ) -> None:
         self._stop, self._stays, self._moved = stop, options.stays, moved
-        self._shares = options.settings().share_queries()
+        settings = options.settings()
+        self._shares = settings.share_queries()
         self._several = options.stays or len(specs) > 1  # from the second app on, also when one is left
         jvm, logs = driver_jvm(session), options.state.resolve() / "logs"
         make_folders(logs)  # hosts that Java starts write there
         door = (driver_machine(session), options.token) if options.cluster else None
-        self._coordinator = Coordinator(hosts_folder(jvm), door, None if options.cluster else (jvm, logs))
+        spares, within = None if options.cluster else (jvm, logs), settings.host_within / 1000 or math.inf
+        self._coordinator = Coordinator(hosts_folder(jvm), door, spares, within)
         self._own = OwnHosts(hosts_folder(jvm), jvm)
         self._schedule = Schedule[Supervised | None]()  # None: all of them
         self._over_bell = Waker()

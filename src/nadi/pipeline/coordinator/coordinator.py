@@ -23,6 +23,7 @@ from nadi.pipeline.coordinator.group import PENDING_LOOK, Group, Stage
 from nadi.pipeline.coordinator.hostwatch import HostWatch
 from nadi.pipeline.coordinator.run import QueryRun
 from nadi.pipeline.coordinator.schedule import Schedule
+from nadi.pipeline.coordinator.watchdog import WITHIN
 from nadi.pipeline.hosting import lane
 from nadi.pipeline.hosting.atwork import KERNEL, app_of
 from nadi.pipeline.hosting.doors import Door
@@ -37,9 +38,15 @@ WORKERS = 1_000  # threads at most: one for each group that is looked at or comm
 
 class Coordinator:
     """Works from its making to `close`. `folder` is for its socket, private to the user. On a cluster it has a door besides, (name of this machine, token), at
-    which hosts ring."""
+    which hosts ring. A kernel that is at one cut for more than `within` seconds is taken for one that loops."""
 
-    def __init__(self, folder: Path, door: tuple[str, str] | None = None, spares: Spares | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        door: tuple[str, str] | None = None,
+        spares: Spares | None = None,
+        within: float = WITHIN,
+    ) -> None:
         self.socket = folder / lane.COORDINATOR
         self._schedule: Schedule[Group | None] = Schedule()
         self._runs: dict[str, QueryRun] = {}
@@ -51,7 +58,7 @@ class Coordinator:
         self._standby = None if spares is None else Standby(folder, *spares, self._needs)
         self._workers = ThreadPoolExecutor(WORKERS, "group")
         self._turns = Turns()
-        self._hosts = HostWatch(folder, self._died, self._patience)
+        self._hosts = HostWatch(folder, self._died, self._patience, within)
         self._server = lane.LaneServer(self.socket, self._answer)
         self._door = None if door is None else Door(*door, self._rung)
         self._bell = str(self.socket) if self._door is None else self._door.bell

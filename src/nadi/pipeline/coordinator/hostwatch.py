@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nadi.io.readiness import readable
-from nadi.pipeline.coordinator.watchdog import Patience, Watchdog
+from nadi.pipeline.coordinator.watchdog import WITHIN, Patience, Watchdog
 from nadi.pipeline.hosting.atwork import app_of, kernel_of, read_at_work, work_file
 from nadi.pipeline.hosting.hostclient import STARTS_WITHIN
 from nadi.pipeline.hosting.lane import LaneClient, LaneFailure, Op, Request, decode_hello
@@ -39,10 +39,12 @@ is told of the app of that one only."""
 
 
 class HostWatch:
-    """Watches the hosts in a folder, each in the thread that calls `attend`."""
+    """Watches the hosts in a folder, each in the thread that calls `attend`. A kernel may be at one thing for `within` seconds, times its `patience`."""
 
-    def __init__(self, folder: Path, died: Died, patience: Patience = lambda _note: 1.0) -> None:
-        self._patience = patience
+    def __init__(
+        self, folder: Path, died: Died, patience: Patience = lambda _note: 1.0, within: float = WITHIN
+    ) -> None:
+        self._patience, self._within = patience, within
         self._folder = folder
         self._died = died
         self._over = False
@@ -54,7 +56,7 @@ class HostWatch:
         """Return when the host that says hello has ended."""
         index, pid = decode_hello(hello.payload)
         silent, limit, pause, looked = 0.0, STARTS_WITHIN, STARTING, time.monotonic()
-        watchdog, late = Watchdog(self._patience), ""
+        watchdog, late = Watchdog(self._patience, self._within), ""
         with self._lock:
             self._pids[index] = pid
         while not readable([hello], pause) and not self._over:

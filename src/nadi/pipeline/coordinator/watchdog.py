@@ -1,7 +1,8 @@
 """Which kernels have been at one thing for so long that they may never end: what a host notes, looked at with each beat.
 
-A kernel that takes LONG for a cut, or, when it is tried message by message, for a message, costs the host its life. A cut of which it is known that each of its
-messages ends has as long as it takes, and the next cuts of its app more than others. The clock decides no result: what is set aside stands in the cut log.
+A kernel that takes `within` seconds for a cut, or, when it is tried message by message, for a message, costs the host its life. A cut of which it is known
+that each of its messages ends has as long as it takes, and the next cuts of its app more than others. The clock decides no result: what is set aside stands in
+the cut log.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Callable, Collection
 
 from nadi.pipeline.hosting.atwork import KERNEL, MESSAGE, cut_of
 
-LONG = 20.0  # seconds
+WITHIN = 20.0
+"""Seconds, where the node's operator says nothing else."""
 
 Patience = Callable[[str], float]
-"""How many times LONG the kernel of a note may take."""
+"""How many times as long the kernel of a note may take."""
 
 
 class Watchdog:
@@ -29,8 +31,8 @@ class Watchdog:
     True
     """
 
-    def __init__(self, patience: Patience) -> None:
-        self._patience = patience
+    def __init__(self, patience: Patience, within: float = WITHIN) -> None:
+        self._patience, self._within = patience, within
         self._seen: dict[str, float] = {}
 
     def late(self, notes: Collection[str], seconds: float) -> str:
@@ -38,7 +40,7 @@ class Watchdog:
         tried = {cut_of(note) for note in notes if note.startswith(MESSAGE)}
         looked = [n for n in notes if n.startswith(MESSAGE) or (n.startswith(KERNEL) and cut_of(n) not in tried)]
         self._seen = {n: self._seen[n] + seconds if n in self._seen else 0.0 for n in looked}
-        return min((n for n, seen in self._seen.items() if seen >= LONG and seen >= self._limit(n)), default="")
+        return min((n for n, seen in self._seen.items() if seen >= self._limit(n)), default="")
 
     def _limit(self, note: str) -> float:
-        return LONG if note.startswith(MESSAGE) else LONG * self._patience(note)
+        return self._within * (1.0 if note.startswith(MESSAGE) else max(1.0, self._patience(note)))
