@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from functools import lru_cache
 from typing import Any, Protocol
+
+import msgspec
 
 from nadi.cluster.contract import Store
 from nadi.cluster.overview import AppView, InstanceView, Overview, overview
@@ -14,6 +17,7 @@ from nadi.pipeline.ondemand import Found
 from nadi.plan.distribution import Topology
 from nadi.server.apps import Saved, names_of, text_of
 from nadi.server.deployer import ACTIVE, INACTIVE, AppStatus
+from nadi.server.distributed.instancecounts import Counts, InstanceCounts
 from nadi.server.distributed.questions import Questions
 from nadi.server.distributed.wire import interface
 
@@ -42,7 +46,13 @@ class ClusterApps:
     """Implements `nadi.server.apps.NodeApps`. Errors of all of it: StoreAway, where the database does not answer."""
 
     def __init__(
-        self, submit: Submit, changes: Changes, store: Store, leads: Callable[[], bool | None], questions: Questions
+        self,
+        submit: Submit,
+        changes: Changes,
+        store: Store,
+        leads: Callable[[], bool | None],
+        questions: Questions,
+        counts: InstanceCounts,
     ) -> None:
         """`leads`: whether this manager does; None where it does not know who does."""
         self._submit = submit
@@ -50,6 +60,7 @@ class ClusterApps:
         self._store = store
         self._leads = leads
         self._questions = questions
+        self._counts = counts
         self._cut = lru_cache(CUT)(changes.topology)
 
     def _done(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -115,9 +126,9 @@ class ClusterApps:
         return None if found is None else _status(found)
 
     def details(self, name: str) -> dict[str, Any] | None:
-        """What is known of one app, with its instances; None where there is none."""
-        found = self.look().app(name)
-        return None if found is None else detailed(found)
+        """What is known of one app, with its instances, whose workers are asked what they have counted; None where there is none."""
+        found = self.topology(name)
+        return None if found is None else detailed(*found, self._counts.of(found[0].instances))
 
     def is_active(self, name: str) -> bool:
         """Whether some of an app runs, so that it may be asked."""
@@ -147,18 +158,45 @@ def _status(app: AppView) -> AppStatus:
     return AppStatus(app.name, app.text, ACTIVE if app.active else INACTIVE, app.reason)
 
 
-def detailed(app: AppView) -> dict[str, Any]:
-    """What is known of an app of a cluster, as JSON. Counts are with the workers of its instances."""
+def detailed(app: AppView, topology: Topology, counts: Mapping[str, Counts]) -> dict[str, Any]:
+    """What is known of an app of a cluster, as JSON. An instance that does not run, or whose worker does not answer, has no `counts`, and none are summed.
+
+    Events are summed where they come into the app and where they leave it, not where they pass channels.
+    """
+    into, out = _passed(app, topology, counts)
+    known = [counts[one.instance] for one in app.instances if one.instance in counts]
     return {
         "name": app.name,
         "status": ACTIVE if app.active else INACTIVE,
         "reason": app.reason,
         "version": app.version,
-        "instances": [contracted(one) for one in app.instances],
-        "eventsIn": {},
-        "eventsOut": {},
-        "errors": 0,
+        "instances": [
+            {**contracted(one), "counts": msgspec.to_builtins(counts.get(one.instance))} for one in app.instances
+        ],
+        "eventsIn": dict(into),
+        "eventsOut": dict(out),
+        "errors": sum(one.errors for one in known),
+        "refused": sum(one.refused for one in known),
+        "setAside": sum(one.setAside for one in known),
     }
+
+
+def _passed(app: AppView, topology: Topology, counts: Mapping[str, Counts]) -> tuple[Counter[str], Counter[str]]:
+    """How many events have come into an app from outside, and have left it, by stream."""
+    groups = {group.name: group for group in topology.groups}
+    into: Counter[str] = Counter()
+    out: Counter[str] = Counter()
+    for one in app.instances:
+        found, group = counts.get(one.instance), groups.get(one.group)
+        if found is None or group is None:
+            continue
+        for i in group.inputs:
+            if i.channel is None or i.channel.outside:
+                into[i.name] += found.eventsIn.get(i.read_as or i.name, 0)
+        for o in group.outputs:
+            if o.user_given:
+                out[o.name] += found.eventsOut.get(o.name, 0)
+    return +into, +out
 
 
 def contracted(one: InstanceView) -> dict[str, Any]:

@@ -44,6 +44,7 @@ from nadi.server.distributed.deployment import Deployment
 from nadi.server.distributed.entrance import entrance_of
 from nadi.server.distributed.entranceroutes import KINDS, owners_of
 from nadi.server.distributed.execution import Execution
+from nadi.server.distributed.instancecounts import InstanceCounts
 from nadi.server.distributed.leftovers import Leftovers
 from nadi.server.distributed.loopthread import LoopThread
 from nadi.server.distributed.membership import incarnation, network_of, node_key, shared_persistence
@@ -140,7 +141,8 @@ class ClusterManager:
         options = NodeOptions()
         self._preparation = AppPreparation(options, sections.own.variables, deployment.refs)
         questions = Questions(self._coordination.submit, self._network, self._preparation)
-        self._apps = ClusterApps(self._coordination.submit, self.changes, self._store, self._knows, questions)
+        counts = InstanceCounts(self._coordination.submit, self._network)
+        self._apps = ClusterApps(self._coordination.submit, self.changes, self._store, self._knows, questions, counts)
         self._upkeep = Upkeep(
             deployment,
             home,
