@@ -121,15 +121,15 @@ def islands(app: App, rows: Collection[str] = ()) -> Islands:
     shared = next(_of_app(app), "")
     cycles = _cycles(app)
     timers = of_timers(app)
-    reasons = {
+    unable = {
         query.id: next(_obstacles(query, app), "")
         or timers.get(query.id, "")
         or shared
-        or ("its state was written there" if _ids(query, app) & set(rows) else "")
         or next(_of_streams(query, app, feeding, cycles), "")
         for query in app.queries
     }
-    mixing = Mixing(app, reasons)
+    written = {query.id for query in app.queries if _ids(query, app) & set(rows)}
+    mixing = Mixing(app, unable, {query: "its state was written there" for query in written})
     mixing.settle()
     first = next((query for query in app.queries if query.id in mixing.rows), None)
     tables = dict.fromkeys(name for q in app.queries if q.id not in mixing.rows for name in sorted(touched(q, app)))

@@ -35,15 +35,22 @@ class Slot:
 
 
 class Mixing:
-    """The queries of an app while it is found out where they run. `rows` (id → reason) only grows."""
+    """The queries of an app while it is found out where they run. `rows` (id → reason) only grows.
 
-    def __init__(self, app: App, rows: Mapping[str, str]) -> None:
+    Args:
+        app: the app.
+        unable: by id why columns cannot run a query; "" where they can.
+        kept: by id why a query is to be on rows all the same.
+    """
+
+    def __init__(self, app: App, unable: Mapping[str, str], kept: Mapping[str, str]) -> None:
         self.app = app
-        self.rows = {query: reason for query, reason in rows.items() if reason}
+        self.rows = {query: reason for query, reason in unable.items() if reason}
         self._producers = producers(app.elements)
         self._fails: dict[str, bool] = {}
-        # what a query makes that columns could run is of the classes that its stream says
+        # what a query makes that columns could run is of the classes that its stream says, wherever it runs
         self._strange = {key for key, queries in self._producers.items() if any(q.id in self.rows for q in queries)}
+        self.rows = {**kept, **self.rows}
         self._tables = {q.id: sorted(touched(q, app)) for q in app.queries} if app.tables else {}
         self._places = {q.id: i for i, e in enumerate(app.elements) for q in _queries(e)}
 
