@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from graphlib import TopologicalSorter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import channels_ends
@@ -27,6 +26,7 @@ from pipeline_local import LocalNode
 
 from nadi.errors.exceptions import ConnectionUnavailableException
 from nadi.functions.registry import default_registry
+from nadi.io.wallclock import WallClock
 from nadi.kernel.rows.events import Chunk
 from nadi.pipeline.cutting import cutmaker
 from nadi.pipeline.node import needed_outputs
@@ -53,8 +53,7 @@ class Clock:
     @contextmanager
     def kept(self) -> Iterator[Clock]:
         with pytest.MonkeyPatch.context() as patch:
-            clock = SimpleNamespace(time_ns=lambda: self.now * 1_000_000, monotonic=time.monotonic)
-            patch.setattr(cutmaker, "time", clock)
+            patch.setattr(cutmaker, "WALL", WallClock(lambda: self.now))
             yield self
 
 

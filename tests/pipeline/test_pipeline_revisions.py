@@ -22,6 +22,7 @@ from pipeline_reference import delivered, expected, write_input
 
 from nadi.config import Persistence
 from nadi.errors import NadiError, error
+from nadi.io.wallclock import WallClock, machine_ms
 from nadi.persistence.files import FileStore
 from nadi.persistence.revisions import newest_good
 from nadi.pipeline.cutting import cutmaker
@@ -145,8 +146,7 @@ class Clock:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.back = 0
-        shim = SimpleNamespace(monotonic=time.monotonic, time_ns=lambda: time.time_ns() - self.back * 1_000_000)
-        patch.setattr(cutmaker, "time", shim)
+        patch.setattr(cutmaker, "WALL", WallClock(lambda: machine_ms() - self.back))
 
 
 def test_an_app_whose_clock_is_set_back_an_hour_goes_on_and_doubles_nothing(
