@@ -129,7 +129,7 @@ def islands(app: App, rows: Collection[str] = ()) -> Islands:
         for query in app.queries
     }
     written = {query.id for query in app.queries if _ids(query, app) & set(rows)}
-    mixing = Mixing(app, unable, {query: "its state was written there" for query in written})
+    mixing = Mixing(app, unable, dict.fromkeys(written, "its state was written there"))
     mixing.settle()
     first = next((query for query in app.queries if query.id in mixing.rows), None)
     tables = dict.fromkeys(name for q in app.queries if q.id not in mixing.rows for name in sorted(touched(q, app)))
