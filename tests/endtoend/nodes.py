@@ -135,6 +135,7 @@ class Node:
                     os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(0.2)
+        self.process.wait()  # one that has ended is found no more, and is still to be waited for
 
     def kill_driver(self) -> None:
         """`kill -9` of the command alone."""

@@ -116,11 +116,19 @@ class PlayedQuery:
         raise AssertionError
 
 
+_NONE: Mapping[str, str] = {}
+
+
 class PlayedNode:
     """Apps by their names; a text has `{folder}` where its files are. Its input is the file `in-<name>`, its sink the folder `out-<name>`."""
 
     def __init__(
-        self, folder: Path, patch: pytest.MonkeyPatch, apps: Mapping[str, str], engine: str = "pipeline_orders"
+        self,
+        folder: Path,
+        patch: pytest.MonkeyPatch,
+        apps: Mapping[str, str],
+        engine: str = "pipeline_orders",
+        conf: Mapping[str, str] = _NONE,
     ) -> None:
         self.folder = folder
         self.hosts = Hosts(os.getpid(), HOSTS)
@@ -131,7 +139,7 @@ class PlayedNode:
         self._stop = StopRequest()
         self._play(patch)
         state = folder / "state"
-        options = NodeOptions(state, engine=engine, connectors="pipeline_testlog")
+        options = NodeOptions(state, conf=conf, engine=engine, connectors="pipeline_testlog")
         specs = spread([self._spec(name, text, engine) for name, text in apps.items()])
         self._thread = threading.Thread(target=self._supervise, args=(specs, options))
 

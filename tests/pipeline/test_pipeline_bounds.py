@@ -20,7 +20,7 @@ from pipeline_work import Process, Rig, Within, ask_run, cuts_of, groups_of, sid
 
 from nadi.io.errorfile import FileErrorStore
 from nadi.pipeline import stoptimes, supervised
-from nadi.pipeline.coordinator import conduct, hostwatch, watchdog
+from nadi.pipeline.coordinator import conduct, hostwatch
 from nadi.pipeline.coordinator import group as groups
 from nadi.pipeline.cutting.cutlog import newest_cut
 from nadi.pipeline.cutting.cutlogs import cuts_folder, open_cut_log
@@ -53,10 +53,11 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlayedNode]:
-    """A and C share host 0; B is in host 1."""
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[PlayedNode]:
+    """A and C share host 0; B is in host 1. Its parameter is what the operator has set."""
     monkeypatch.setattr(groups, "PENDING_LOOK", 3600.0)  # who is waited for rings, or dies
-    with PlayedNode(tmp_path, monkeypatch, {"A": APP, "B": APP, "C": APP}) as made:
+    conf = getattr(request, "param", {})
+    with PlayedNode(tmp_path, monkeypatch, {"A": APP, "B": APP, "C": APP}, conf=conf) as made:
         yield made
 
 
@@ -193,11 +194,11 @@ def test_a_host_that_was_paused_for_a_while_goes_on(node: PlayedNode, monkeypatc
     assert node.pid(0) == paused
 
 
+@pytest.mark.parametrize("node", [{"nadi.host.within": "500"}], indirect=True, ids=["impatient"])
 @pytest.mark.parametrize(("order", "bad"), [("poison 13", (2,)), ("loop 13", (2,)), ("fill 13", (2, 4))])
 def test_an_event_that_its_host_dies_of_is_set_aside_and_all_apps_go_on(
-    brisk: None, node: PlayedNode, monkeypatch: pytest.MonkeyPatch, order: str, bad: tuple[int, ...]
+    brisk: None, node: PlayedNode, order: str, bad: tuple[int, ...]
 ):
-    monkeypatch.setattr(watchdog, "LONG", 0.5)
     warm(node)
     node.order("A", order)
     node.put("A", *((2, 13, 3, 13) if len(bad) == 2 else (2, 13, 3)))
