@@ -94,7 +94,7 @@ def test_a_generated_app_in_parts_gives_what_it_gives_as_a_whole(folder: Path, r
         deadline=None,
         derandomize=False,
         print_blob=True,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+        suppress_health_check=list(HealthCheck),
     )
     @given(
         made=apps(scripts=False, sinks=True),

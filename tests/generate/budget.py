@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import seed, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 
 from tests.naming import plain
 
@@ -25,6 +25,13 @@ SLICE = 4
 """Examples at a time: so many are run in any case."""
 AGAIN = 4
 """Who gives the seed looks for an example that has failed, maybe on a slower machine: each test has so many times its seconds."""
+
+GENERATED = settings(
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],  # to explain a failure takes minutes
+    suppress_health_check=list(HealthCheck),
+)
+"""How cases are generated: a slow machine, and dice that give a large case or one that does not count, are no failures."""
 
 
 class Dice:

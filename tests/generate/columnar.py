@@ -91,7 +91,7 @@ def shown(m: Maker, source: str, target: str) -> str:
     asked = "[l >= -9L and l < 900000L]" if "(l" in window else ""
     made = [_aggregate(m, i) for i in range(m.number(0, 2))]
     if "atch(" in window:
-        made = [one.replace("distinctCount(", "count(").replace("Forever(", "(") for one in made]
+        made = [_SET.sub("count()", one).replace("Forever(", "(") for one in made]
     extra = m.one("k", "v", "k, b", f"{number(m, 'int', clocks=False)} as w", "'same' as s, d", *([""] if made else []))
     extra = extra if made else m.one(extra, "str:concat(k, v) as t, f")
     group = m.one("", "", " group by k", " group by v", " group by k, b")
@@ -103,6 +103,10 @@ def shown(m: Maker, source: str, target: str) -> str:
         f"from {source}{_filters(m)}{asked}#window.{window}{_behind(m)} select {chosen}{group}{having}"
         f" output snapshot every {every} milliseconds insert all events into {target};"
     )
+
+
+_SET = re.compile(r"distinctCount\(\w\)|sizeOfSet\(unionSet\(createSet\(\w\)\)\)")
+"""How generated apps count what is different, in both spellings: snapshots of batches have no operator for it."""
 
 
 def _aggregate(m: Maker, i: int) -> str:
@@ -292,7 +296,7 @@ def purged(m: Maker, source: str, target: str) -> str:
     inside = []
     for n in range(m.number(1, 2)):
         made = m.of((plain, sliding, sliding))(m, source, m.output() if n else target)
-        made = re.sub(r"distinctCount\((\w)\)|sizeOfSet\(unionSet\(createSet\((\w)\)\)\)", "count()", made)
+        made = _SET.sub("count()", made)
         inside.append("  " + made.replace(" insert into", f"{m.one('', '', ' limit 1')} insert into"))
     body = "\n".join(inside)
     return f"{purge(m)}partition with ({partition_key(m)} of {source}) begin\n{body}\nend;"

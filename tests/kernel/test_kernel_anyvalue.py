@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -17,7 +17,7 @@ from nadi.functions.entries import ScalarFunction
 from nadi.functions.registry import default_registry
 from nadi.runtime import Runtime
 from tests.generate.apps import FAMILIES, Generated, apps
-from tests.generate.budget import ASKED, Examples, dice
+from tests.generate.budget import ASKED, GENERATED, Examples, dice
 from tests.generate.feeding import Feeding
 from tests.generate.hostile import SCHEMA, hostile_messages, some_call, some_row, words_of_python
 from tests.generate.inputs import Message
@@ -25,14 +25,7 @@ from tests.kernel.columns.comparing import MixedFeeding, accepted, fed
 
 SECONDS = 2.0  # of this process's time
 EVENTS = 8  # of a call
-CHOSEN = Examples(
-    settings(
-        deadline=None,
-        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    ),
-    seconds=3.0,
-)
+CHOSEN = Examples(GENERATED, seconds=3.0)
 
 
 @CHOSEN

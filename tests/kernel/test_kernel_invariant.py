@@ -6,25 +6,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from nadi.plan.nodes import App
 from tests.generate.apps import FAMILIES, Generated, apps
-from tests.generate.budget import Examples
+from tests.generate.budget import GENERATED, Examples
 from tests.generate.feeding import Feeding, planned
 from tests.generate.inputs import Cut, Message, cuts, messages
 
-CHOSEN = Examples(
-    settings(
-        deadline=None,
-        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    ),
-    seconds=0.6,
-)
+CHOSEN = Examples(GENERATED, seconds=0.6)
 
 AFTER = 3000  # ms that a run goes on after its last message
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nadi.errors import NadiError
@@ -11,9 +11,9 @@ from nadi.functions.registry import default_registry
 from nadi.lang import parse, parse_collecting
 from nadi.lang.lexer import MOST_CHARACTERS, MOST_ERRORS
 from nadi.plan import plan_app
-from tests.generate.budget import Examples
+from tests.generate.budget import GENERATED, Examples
 
-unhurried = Examples(settings(deadline=None, suppress_health_check=list(HealthCheck)), seconds=0.6, most=150)
+unhurried = Examples(GENERATED, seconds=0.6, most=150)
 
 WHOLE = """@app:name('x') define stream S (k string, v int, d double); define table T (k string, v int);
 @info(name='q') from S[v > 1 and k == 'a']#window.time(1 sec) select k, sum(v) as x group by k having x > 2 order by k limit 3 insert into O;

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import lang_trees as trees
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nadi.lang import parse, parse_expression, parse_on_demand, parse_query, print_app, print_node
 from nadi.lang.lexer import tokenise
 from nadi.lang.tree import Binary, Constant, Not, SiddhiApp, Type, Variable
-from tests.generate.budget import Examples
+from tests.generate.budget import GENERATED, Examples
 
-unhurried = Examples(settings(deadline=None, suppress_health_check=list(HealthCheck)), seconds=0.6, most=80)
+unhurried = Examples(GENERATED, seconds=0.6, most=80)
 
 
 @unhurried

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import lang_trees as trees
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nadi.lang import parse_collecting, print_app
 from nadi.lang.lexer import tokenise
-from tests.generate.budget import Examples
+from tests.generate.budget import GENERATED, Examples
 
-unhurried = Examples(settings(deadline=None, suppress_health_check=list(HealthCheck)), seconds=0.6, most=100)
+unhurried = Examples(GENERATED, seconds=0.6, most=100)
 
 WORDS = st.sampled_from(
     """define stream table window trigger function aggregation from select insert into update or delete on set return every not

@@ -5,25 +5,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from nadi.plan.columns.islands import islands
 from tests.generate.apps import FAMILIES, Generated, apps
-from tests.generate.budget import Examples
+from tests.generate.budget import GENERATED, Examples
 from tests.generate.mixed import mixed
 from tests.kernel.columns.comparing import accepted
 
-CHOSEN = Examples(
-    settings(
-        deadline=None,
-        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    ),
-    seconds=1.0,
-)
+CHOSEN = Examples(GENERATED, seconds=1.0)
 
 
 @CHOSEN

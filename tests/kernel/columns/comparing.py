@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from nadi.errors import NadiError
@@ -23,7 +23,7 @@ from nadi.plan.columns.islands import Islands, islands
 from nadi.plan.nodes import App, Attr, Partition, ValueKey
 from nadi.plan.on_demand import bind_on_demand
 from tests.generate.apps import Generated
-from tests.generate.budget import Examples
+from tests.generate.budget import GENERATED, Examples
 from tests.generate.feeding import Feeding, _run_scripts, planned
 from tests.generate.inputs import Cut, Message
 
@@ -32,14 +32,8 @@ COMPILED = "NADI_COMPILE" in os.environ
 
 AFTER = 3000  # ms that a run goes on after its last message
 
-_GENERATED = settings(
-    deadline=None,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
-
-CHOSEN = Examples(_GENERATED, seconds=0.8)
-OF_ONE_APP = Examples(_GENERATED, seconds=0.25)
+CHOSEN = Examples(GENERATED, seconds=0.8)
+OF_ONE_APP = Examples(GENERATED, seconds=0.25)
 """Where only the input is generated."""
 
 
