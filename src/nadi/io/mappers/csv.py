@@ -7,10 +7,14 @@ from nadi.io.mappers.csv_source import CsvSource
 from nadi.io.registry import MapperKind
 from nadi.plan.options import Option
 
+_LINES = (
+    Option("delimiter", doc="one or more characters, `,`; `\\t` for a tab. One ASCII character is read fastest"),
+    Option("header", kind="bool", doc="`true`: the first line has the names; for `file` only"),
+)
+
 KIND = MapperKind(
     source_options=(
-        Option("delimiter", doc="one or more characters, `,`; `\\t` for a tab. One ASCII character is read fastest"),
-        Option("header", kind="bool", doc="`true`: the first line has the names; for `file` only"),
+        *_LINES,
         Option("quote", doc='one ASCII character, `"`'),
         Option(
             "null.values",
@@ -28,8 +32,7 @@ KIND = MapperKind(
         ),
     ),
     sink_options=(
-        Option("delimiter", doc="one or more characters, `,`; `\\t` for a tab. One ASCII character is read fastest"),
-        Option("header", kind="bool", doc="`true`: the first line has the names; for `file` only"),
+        *_LINES,
         Option("null.value", doc="what null is written as; empty by default, Siddhi writes `null`"),
         Option(
             "event.grouping.enabled",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -17,18 +17,8 @@ from nadi.cluster.contract import NoAnswer
 from nadi.cluster.overview import InstanceView, Overview
 from nadi.errors import error
 from nadi.metrics.levels import Level, read_level
-from nadi.server.distributed.wire import Answer
+from nadi.server.distributed.wire import COUNTED_WITHIN, Network
 from nadi.server.statistics import Standing
-
-WITHIN = 5_000  # ms for a worker to answer
-
-
-class Network(Protocol):
-    """Asks workers, in the manager's loop: `nadi.server.distributed.network.HttpNetwork`."""
-
-    def request(
-        self, address: str, method: str, path: str, body: bytes = b"", within: int = 30_000
-    ) -> Coroutine[Any, Any, Answer]: ...
 
 
 class Row(msgspec.Struct):
@@ -69,7 +59,7 @@ class ClusterStatistics:
         return found
 
     async def _told(self, addresses: Iterable[str]) -> dict[str, Standing]:
-        asked = [self._network.request(one, "GET", "/siddhi-apps/statistics", b"", WITHIN) for one in addresses]
+        asked = [self._network.request(one, "GET", "/siddhi-apps/statistics", b"", COUNTED_WITHIN) for one in addresses]
         found: dict[str, Standing] = {}
         for answer in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(answer, NoAnswer):
@@ -95,7 +85,7 @@ class ClusterStatistics:
         path = f"/siddhi-apps/{quote(instance.instance, safe='')}/statistics"
         body = msgspec.json.encode({"enabledStatLevel": level.name})
         try:
-            answer = await self._network.request(instance.address, "PUT", path, body, WITHIN)
+            answer = await self._network.request(instance.address, "PUT", path, body, COUNTED_WITHIN)
         except NoAnswer as reason:
             raise error("CLUSTER_UNDECIDED", reason=f"{instance.instance}: {reason}") from reason
         if answer.status != 200:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -22,20 +22,12 @@ from nadi.pipeline import engine
 from nadi.pipeline.ondemand import Found
 from nadi.plan.distribution import Topology
 from nadi.plan.nodes import App
-from nadi.server.distributed.wire import Answer
+from nadi.server.distributed.wire import Answer, Network
 from nadi.server.preparation import AppPreparation
 
 WITHIN = 35_000  # ms: more than a worker takes for an answer, or to say that there is none
 PLANNED = 256
 """So many texts are remembered as they are planned."""
-
-
-class Network(Protocol):
-    """Asks workers, in the manager's loop: `nadi.server.distributed.network.HttpNetwork`."""
-
-    def request(
-        self, address: str, method: str, path: str, body: bytes = b"", within: int = 30_000
-    ) -> Coroutine[Any, Any, Answer]: ...
 
 
 class Detail(msgspec.Struct):

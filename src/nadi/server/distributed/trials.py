@@ -7,10 +7,9 @@ out (nobody answers, the worker is of an older version, it would take too long) 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any, Protocol
 from urllib.parse import quote
 
 import msgspec
@@ -22,19 +21,11 @@ from nadi.cluster.rows import Part, Placement, WorkerRow
 from nadi.errors import error
 from nadi.pipeline.revision.inheritance import Ancestor, Heritage
 from nadi.pipeline.revision.trial import Told
-from nadi.server.distributed.wire import Answer
+from nadi.server.distributed.wire import Network
 
 WITHIN = 35_000  # ms: who deploys waits for a minute
 
 log = structlog.get_logger("nadi.server")
-
-
-class Network(Protocol):
-    """Asks workers: `nadi.server.distributed.network.HttpNetwork`."""
-
-    def request(
-        self, address: str, method: str, path: str, body: bytes = b"", within: int = 30_000
-    ) -> Coroutine[Any, Any, Answer]: ...
 
 
 @dataclass(frozen=True, slots=True)

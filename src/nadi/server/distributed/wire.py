@@ -10,9 +10,9 @@ The body of a heartbeat and of its answers has the keys of the contract, and und
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -44,6 +44,7 @@ from nadi.cluster.messages import (
 
 HEARTBEAT = "/resourceManager/heartbeat"
 MESSAGES = "/cluster/messages"
+COUNTED_WITHIN = 5_000  # ms for a worker to say what it has counted
 REJECTED, LEFT = "REJECTED", "LEFT"  # joinedState, beside that of who is granted a lease; LEFT is ours
 _KINDS: dict[str, type[Message]] = {
     kind.__name__: kind
@@ -79,6 +80,14 @@ class Answer:
     status: int
     body: bytes | None
     headers: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+
+class Network(Protocol):
+    """Asks nodes for a path of their REST API, in the manager's loop: `nadi.server.distributed.network.HttpNetwork`."""
+
+    def request(
+        self, address: str, method: str, path: str, body: bytes = b"", within: int = 30_000
+    ) -> Coroutine[Any, Any, Answer]: ...
 
 
 def path_of(message: Message) -> str:

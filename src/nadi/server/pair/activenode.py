@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from nadi.cluster.contract import NoAnswer
 from nadi.errors import error
 from nadi.io.httpserver import Application, Receive, Scope, Send
-from nadi.server.distributed.wire import Answer
+from nadi.server.distributed.wire import Answer, Network
 from nadi.server.rest.answers import send_json
 
 PREFIX = "/ha/active"
@@ -43,14 +43,6 @@ class AnsweredElsewhere(Exception):
     def __init__(self, answer: Answer) -> None:
         super().__init__(f"status {answer.status}")
         self.answer = answer
-
-
-class Network(Protocol):
-    """`nadi.server.distributed.network.HttpNetwork`."""
-
-    async def request(
-        self, address: str, method: str, path: str, body: bytes = b"", within: int = 30_000
-    ) -> Answer: ...
 
 
 class PassesOn:

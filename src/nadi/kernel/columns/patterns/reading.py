@@ -46,6 +46,7 @@ class Reading:
         self._named = tuple(
             (name, name[0], int(name[1:])) for name in text.parameters if name[1:].isdigit() and name[0] in "cmsp"
         )
+        self._by_chunk = "chunks" in text.parameters
         self._numbered = frozenset(column for _name, kind, column in self._named if kind == "s") | {*sources.keys}
         read = {column for _name, kind, column in self._named if kind in "cm"}
         compared = {c for e in self._prepared for c in e.columns}
@@ -56,7 +57,8 @@ class Reading:
         """The events in order, and the parameters that come from them."""
         stretch, origin = merged(given, self._sources, self._wanted)
         found: dict[str, Array | int] = {"n": stretch.size, "ts": stretch.ts, "now": stretch.now, "origin": origin}
-        found["chunks"] = stretch.chunk
+        if self._by_chunk:
+            found["chunks"] = stretch.chunk
         numbers = {column: self._ids(stretch, column) for column in self._numbered}
         found["key"] = self._keys(stretch, origin, numbers) if self._sources.keys else _NONE
         for name, kind, number in self._named:

@@ -217,8 +217,8 @@ class RunText:
             writer.line(f"while {same} and key[j] < 0: j += 1")
             same += " and key[j] == g"
         first = f"words[m + {layout.first_word}]"
-        writer.line(f"late = 0 if {same} and abs({first} - ts[j]) > {writer.number(layout.within)} else 1")
-        writer.open(f"if late != 0 or not ({held}):")
+        writer.line(f"past = 1 if {same} and abs({first} - ts[j]) > {writer.number(layout.within)} else 0")
+        writer.open(f"if past == 0 or not ({held}):")
         return 1
 
 
