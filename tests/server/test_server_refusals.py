@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from servers.keystores import write_store
+from servers.keystores import Authority, write_store
 
 from nadi.cli.check import deployable
 from nadi.errors import Diagnostic, NadiError
@@ -269,3 +269,49 @@ def test_a_key_store_that_cannot_be_used_is_refused_where_the_folder_of_certific
     elsewhere = NodeOptions(tmp_path / "node", conf={"nadi.connector.files": "/nowhere"})
     nowhere = source(given.replace(str(file), "/nowhere/x.p12"))
     assert remarks(nowhere, {}, "A.siddhi", {}, elsewhere) == ()
+
+
+TRUSTED = "?authority={0}/authority.pem&certificate={0}/node.pem&key={0}/{1}"
+# By type: what names the files of a folder, {1} the key, and where a finding about them is.
+FILES: dict[str, tuple[Callable[[str], str], str, tuple[int, int]]] = {
+    "source of NATS": (source, "type='nats', destination='d', bootstrap.servers='tls://h:1" + TRUSTED, (2, 39)),
+    "sink of NATS": (sink, "type='nats', destination='d', bootstrap.servers='tls://h:1" + TRUSTED, (3, 37)),
+    "sink of NATS in centres": (
+        sink,
+        "type='natsMultiDC', destination='d', bootstrap.servers='nats://g:1,tls://h:1" + TRUSTED,
+        (3, 44),
+    ),
+    "source of Kafka": (source, "type='kafka', topic.list='t', bootstrap.servers='ssl://h:1" + TRUSTED, (2, 39)),
+    "sink of Kafka": (sink, "type='kafka', topic='t', bootstrap.servers='ssl://h:1" + TRUSTED, (3, 32)),
+    "properties of Kafka": (
+        sink,
+        "type='kafka', topic='t', bootstrap.servers='h:1', optional.configuration='security.protocol:ssl,"
+        "ssl.ca.location:{0}/authority.pem,ssl.certificate.location:{0}/node.pem,ssl.key.location:{0}/{1}",
+        (3, 57),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("key", ["node.key", "authority.key", "nothing.key", "authority.pem"])
+def test_certificates_and_keys_of_clients_are_looked_into_where_their_folder_is(
+    tmp_path: Path, kind: str, key: str
+) -> None:
+    Authority(tmp_path).sign("node")
+    (tmp_path / "authority.key").write_bytes(Authority(tmp_path, "other").sign("own")[1].read_bytes())
+    where, named, at = FILES[kind]
+    text = where(named.format(tmp_path, key) + "'")
+    options = NodeOptions(tmp_path / "home", conf={"nadi.connector.files": str(tmp_path)})
+    wanted = [] if key == "node.key" else [("CERTIFICATE_UNUSABLE", *at)]
+    assert [place(d) for d in remarks(text, {}, "A.siddhi", {}, options)] == wanted
+    assert said(AppPreparation(options, {}, {}).name_of, text) == (wanted[0] if wanted else None)
+
+
+def test_properties_by_which_the_client_of_kafka_cannot_speak_tls_are_refused() -> None:
+    text = sink(
+        "type='kafka', topic='t', bootstrap.servers='h:1', "
+        "optional.configuration='security.protocol:ssl,ssl.certificate.pem:none'"
+    )
+    (found,) = remarks(text, {}, "A.siddhi", {}, NodeOptions(Path("home")))
+    assert place(found) == ("OPTION_INVALID", 3, 57)
+    assert "ssl.certificate.pem" in found.message

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from nadi.errors import NadiError, Span, error
+from nadi.errors import NOWHERE, NadiError, Span, error, placed
 from nadi.io import kafkaproperties
 from nadi.io.contract import Connector
 from nadi.io.kafkatrust import brokers_of
@@ -113,6 +113,41 @@ def check_settings(connector: Connector, span: Span) -> None:
     if found.get("security.protocol", "").lower().startswith("sasl") and mechanism not in _MECHANISMS:
         wanted = f"sasl.mechanism:{', or '.join(_MECHANISMS)}, where security.protocol is SASL"
         raise kafkaproperties.invalid(connector, f"sasl.mechanism:{mechanism}", wanted, span)
+    if not kafkaproperties.FILES & found.keys() and (said := _refused_of_tls(found)):
+        raise _no_tls(connector, said, span)
+
+
+def read(connector: Connector) -> None:
+    """Have the client look into the certificates and keys that are named. Errors: CERTIFICATE_UNUSABLE, with its place."""
+    name, given = "bootstrap.servers", kafkaproperties.given(connector)
+    for brokers in map(brokers_of, connector.options.get(name, "").split(",")):  # each centre names its own
+        found = {**brokers.properties, **given}
+        files = {one: path for one, path in found.items() if one in kafkaproperties.FILES and one.startswith("ssl.")}
+        said = _refused_of_tls(found) if files else ""
+        if not said:
+            continue
+        wrong = next((one for one in files if one in said), None)
+        if wrong is None:
+            raise _no_tls(connector, said, connector.place("optional.configuration") or NOWHERE)
+        option = "optional.configuration" if wrong in given else name
+        told = said if os.path.exists(files[wrong]) else "there is no such file"
+        raise placed(error("CERTIFICATE_UNUSABLE", path=files[wrong], reason=told), connector.place(option))
+
+
+def _refused_of_tls(properties: Mapping[str, Setting]) -> str:
+    """Why a client with these properties would not begin to speak TLS, "" where it would, or does not speak it."""
+    if not str(properties.get("security.protocol", "")).lower().endswith("ssl"):
+        return ""
+    tls = {name: value for name, value in properties.items() if name.startswith("ssl.")}
+    try:
+        AdminClient({**tls, "security.protocol": "ssl", "log_level": 0})
+    except KafkaException as reason:
+        return str(reason.args[0].str()).rpartition("client: ")[2].strip()
+    return ""
+
+
+def _no_tls(connector: Connector, said: str, span: Span) -> NadiError:
+    return kafkaproperties.invalid(connector, "…", f"what the client can speak TLS with ({said})", span)
 
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

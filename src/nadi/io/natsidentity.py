@@ -48,7 +48,7 @@ def context(path: Path) -> ssl.SSLContext:
     made.minimum_version = ssl.TLSVersion.TLSv1_3
     made.check_hostname = False  # it is the one certificate that counts, wherever it is
     made.load_verify_locations(path)
-    made.load_cert_chain(path)
+    made.load_cert_chain(path, password="")  # without, OpenSSL asks at the terminal
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from nadi.errors import NadiError, placed
 from nadi.io.addresses import NATS, SERVERS, servers
 from nadi.io.contract import Connector
 from nadi.io.natsidentity import parted
@@ -25,6 +26,26 @@ def reaches(connector: Connector) -> tuple[Reached, ...]:
 def reaches_of_centres(connector: Connector) -> tuple[Reached, ...]:
     """Likewise of one with a server in each centre."""
     return _reached(connector, lambda text: text.split(","))
+
+
+def read(connector: Connector) -> None:
+    """Look into the certificates and keys that the URL names. Errors: CERTIFICATE_UNUSABLE, with its place."""
+    _read(connector, lambda text: [text])
+
+
+def read_of_centres(connector: Connector) -> None:
+    """Likewise of a server in each centre."""
+    _read(connector, lambda text: text.split(","))
+
+
+def _read(connector: Connector, urls: Callable[[str], Sequence[str]]) -> None:
+    for name in SERVERS:
+        for trust in map(trust_of, urls(connector.options.get(name, ""))):
+            try:
+                if trust is not None:
+                    trust.check()
+            except NadiError as reason:
+                raise placed(reason, connector.place(name)) from None
 
 
 def _reached(connector: Connector, urls: Callable[[str], Sequence[str]]) -> tuple[Reached, ...]:

@@ -36,8 +36,19 @@ class Trust:
         made = ssl.create_default_context(cafile=self.authority or None)
         made.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.certificate:
-            made.load_cert_chain(self.certificate, self.key or None)
+            made.load_cert_chain(
+                self.certificate, self.key or None, password=""
+            )  # without, OpenSSL asks at the terminal
         return made
+
+    def check(self) -> None:
+        """Whether a client can use the files as they are now. Errors: CERTIFICATE_UNUSABLE."""
+        from nadi.io.pemfiles import check_certificates, check_pair  # only who looks into files needs it
+
+        if self.authority:
+            check_certificates(self.authority)
+        if self.certificate:
+            check_pair(self.certificate, self.key or self.certificate)
 
 
 def trust_of(url: str) -> Trust | None:

@@ -124,8 +124,8 @@ class SourceKind:
 @dataclass(frozen=True, slots=True)
 class SinkKind:
     """A type of sink: its options beside the common ones, how to open it, and what no two sinks of an app may share (None for nothing). `checks`, `mapper`,
-    `reaches`, `traits` and `loops` as of a source. `turns` are the brokers of a sink that publishes only while it is its cluster's turn. `ask` asks the
-    target whether it would take rows, and changes nothing there: its errors are those of `Sink.write`. `read_back` compares what was written with a replay,
+    `reaches`, `reads`, `traits` and `loops` as of a source. `turns` are the brokers of a sink that publishes only while it is its cluster's turn. `ask` asks
+    the target whether it would take rows, and changes nothing there: its errors are those of `Sink.write`. `read_back` compares what was written with a replay,
     None where that cannot be read again."""
 
     options: tuple[Option, ...]
@@ -137,6 +137,7 @@ class SinkKind:
     ask: Callable[[Connector], None] = lambda _sink: None
     read_back: Callable[[Connector, Place], ReadBack] | None = None
     reaches: Callable[[Connector], Iterable[Reached]] = lambda _sink: ()
+    reads: Callable[[Connector], object] = lambda _sink: None
     traits: SinkTraits = field(kw_only=True)
     loops: tuple[Loops, ...] = field(kw_only=True)
 
@@ -252,12 +253,12 @@ def check_reach(connector: Connector, kind: str, reach: Reach) -> None:
     Where the operator's folder of certificates and keys is on this machine, those that it names are looked into. Errors: PATH_NOT_ALLOWED, FILE_NOT_ALLOWED,
     DATABASE_NOT_ALLOWED, HOST_NOT_ALLOWED, CERTIFICATE_UNUSABLE, KEY_STORE_OF_JAVA, with their places in the text.
     """
-    if kind == "source" and connector.type in SOURCES:
-        _check_reached(connector, kind, source_kind(connector.type).reaches(connector), reach)
-        if reach.files and os.path.isdir(reach.files):
-            source_kind(connector.type).reads(connector)
-    elif kind == "sink" and connector.type in SINKS:
-        _check_reached(connector, kind, sink_kind(connector.type).reaches(connector), reach)
+    if connector.type not in (SOURCES if kind == "source" else SINKS):
+        return
+    found = (source_kind if kind == "source" else sink_kind)(connector.type)
+    _check_reached(connector, kind, found.reaches(connector), reach)
+    if reach.files and os.path.isdir(reach.files):
+        found.reads(connector)
 
 
 def _check_reached(connector: Connector, kind: str, reached: Iterable[Reached], reach: Reach) -> None:

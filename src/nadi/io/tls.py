@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from nadi.errors import error
 
-LARGEST = 1_000_000  # bytes of a key store
+LARGEST = 1_000_000  # bytes of a key store, or of a file in PEM
 JAVA = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
 """How files begin that only Java reads."""
 
@@ -42,7 +42,7 @@ class Tls:
     def loaded(self) -> ssl.SSLContext:
         """What a server needs of them as they are now. Errors: OSError."""
         made = _context()
-        made.load_cert_chain(self.certificate, self.key)
+        made.load_cert_chain(self.certificate, self.key, password="")  # without, OpenSSL asks at the terminal
         return made
 
 

@@ -27,7 +27,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, ConfigResource
 
 from nadi.errors import NadiError, Span, error
-from nadi.io import kafkaproperties
+from nadi.io import kafkaclient, kafkaproperties
 from nadi.io.addresses import check_topics
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.kafkaclient import (
@@ -326,6 +326,7 @@ KIND = SinkKind(
     _open,
     checks=(kafkaproperties.check_brokers, check_settings, check_topic, check_partition, check_key),
     reaches=kafkaproperties.reaches,
+    reads=kafkaclient.read,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,
         why="the rows of a batch and its number are written in one transaction",

@@ -17,7 +17,7 @@ import msgspec
 from confluent_kafka import Producer
 
 from nadi.errors import error
-from nadi.io import kafkaproperties
+from nadi.io import kafkaclient, kafkaproperties
 from nadi.io.centreoptions import addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Delivery, Place, Sink
 from nadi.io.kafkaclient import KAFKA_LOOPS, OPTIONS, check_settings
@@ -144,6 +144,7 @@ KIND = SinkKind(
     ),
     turns=turns,
     reaches=kafkaproperties.reaches,
+    reads=kafkaclient.read,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,
         why="in each centre that is there: the rows of a batch and its number are written in one transaction",

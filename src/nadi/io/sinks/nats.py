@@ -29,7 +29,7 @@ from nadi.io.addresses import check_servers, invalid_subject, wrong_subject
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.jetstream import MESSAGE_ID, Outgoing, Stream, find_stream, publish_all
 from nadi.io.natsclient import NatsClient
-from nadi.io.natsreach import reaches
+from nadi.io.natsreach import reaches, read
 from nadi.io.registry import SinkKind
 from nadi.io.retry import failed, succeeded
 from nadi.io.sinks import ledger
@@ -275,6 +275,7 @@ KIND = SinkKind(
     _open,
     checks=(check_servers, check_subject),
     reaches=reaches,
+    reads=read,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,
         why="messages carry their numbers, and after a failure the tail of the stream is read for those that are there",

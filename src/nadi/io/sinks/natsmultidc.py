@@ -16,7 +16,7 @@ from nadi.io.addresses import check_servers
 from nadi.io.centreoptions import addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Delivery, Place, Receipt, Sink
 from nadi.io.jetstream import MESSAGE_ID, Outgoing
-from nadi.io.natsreach import reaches_of_centres
+from nadi.io.natsreach import reaches_of_centres, read_of_centres
 from nadi.io.registry import SinkKind
 from nadi.io.sinks import centres, ledger
 from nadi.io.sinks.nats import NatsSink, checked_subject
@@ -172,6 +172,7 @@ KIND = SinkKind(
     checks=(check_centres, check_servers, _check_subject, partial(check_turns, "natsMultiDC")),
     turns=turns,
     reaches=reaches_of_centres,
+    reads=read_of_centres,
     traits=SinkTraits(
         guarantee=EXACTLY_ONCE,
         why="in each centre that is there: messages carry their numbers, and after a failure the tail of the stream is read for those that are there",

@@ -30,7 +30,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
 
 from nadi.errors import NOWHERE, Span, error
-from nadi.io import kafkaproperties, kafkawatch
+from nadi.io import kafkaclient, kafkaproperties, kafkawatch
 from nadi.io.addresses import check_topics
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.kafkaclient import (
@@ -467,6 +467,7 @@ KIND = SourceKind(
         check_start,
     ),
     reaches=kafkaproperties.reaches,
+    reads=kafkaclient.read,
     traits=SourceTraits(
         endless=True,
         divided=Divided.SHARES,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from nadi.errors import Span, error
-from nadi.io import kafkaproperties
+from nadi.io import kafkaclient, kafkaproperties
 from nadi.io.addresses import check_topics
 from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Ingress, Log, Place
@@ -87,6 +87,7 @@ KIND = SourceKind(
     begins=lambda _source: "with the first message that it takes",
     checks=(check_centres, kafkaproperties.check_brokers, check_settings, check_start, _check_topic, _check_partition),
     reaches=kafkaproperties.reaches,
+    reads=kafkaclient.read,
     traits=replace(OF_CENTRES, topics=Topics(("topic",))),
     loops=(KAFKA_LOOPS,),
 )

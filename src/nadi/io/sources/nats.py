@@ -22,7 +22,7 @@ from nadi.io.addresses import check_servers, invalid_subject, wrong_filter
 from nadi.io.contract import Connector, Log, Messages, Place
 from nadi.io.jetstream import BOUNDS_AGE_MS, Stored, Stream, ensure_stream, find_stream, stream_config, token
 from nadi.io.natsclient import NatsClient, shared
-from nadi.io.natsreach import DEFAULT_URL, reaches
+from nadi.io.natsreach import DEFAULT_URL, reaches, read
 from nadi.io.registry import SourceKind
 from nadi.io.retention import Retention
 from nadi.io.share import OPTION as SHARE
@@ -255,6 +255,7 @@ KIND = SourceKind(
     begins=_begins,
     checks=(check_servers, check_filter, check_start, _check_share),
     reaches=reaches,
+    reads=read,
     traits=SourceTraits(
         endless=True,
         divided=Divided.SHARES,

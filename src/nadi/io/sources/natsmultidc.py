@@ -10,7 +10,7 @@ from functools import partial
 from nadi.io.addresses import check_servers
 from nadi.io.centreoptions import OF_CENTRES, addresses, at_centre, check_centres
 from nadi.io.contract import Connector, Ingress, Log, Place
-from nadi.io.natsreach import reaches_of_centres
+from nadi.io.natsreach import reaches_of_centres, read_of_centres
 from nadi.io.registry import SourceKind
 from nadi.io.sources import centres
 from nadi.io.sources.centre_marks import NAMES
@@ -58,6 +58,7 @@ KIND = SourceKind(
     begins=lambda _source: "with the first message that it takes",
     checks=(check_centres, check_servers, check_filter, check_start),
     reaches=reaches_of_centres,
+    reads=read_of_centres,
     traits=OF_CENTRES,
     loops=(),
 )
