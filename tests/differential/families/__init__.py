@@ -9,7 +9,7 @@ from families.aggregations import aggregated
 from families.flows import cycles, faults, several, triggered
 from families.functions import aggregators, functions, stream_functions
 from families.inputs import Made
-from families.jumps import jumps
+from families.jumps import jumps, patterns_that_jump
 from families.partitions import inner, purged, rated
 from families.patterns import nested, nested_sequences
 from families.tables import tables_asked, tables_written, windows_asked
@@ -30,6 +30,7 @@ FAMILIES: dict[str, Callable[[Random], Made]] = {
         faults,
         triggered,
         jumps,
+        patterns_that_jump,
         rated,
         inner,
         purged,
