@@ -19,7 +19,7 @@ FAMILIES ?=
 # Tests start hundreds of processes: none compiles modules that another one has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick touched flakes test-all archive quicker lint types layers format docs java clean bench kafka cluster datacentres pair lock differential
+.PHONY: demo test quick touched flakes generated test-all archive quicker lint types layers format docs java clean bench kafka cluster datacentres pair lock differential
 
 demo: $(VENV) java
 	$(BIN)/python examples/flights/demo.py --state-dir $(DEMO_STATE)
@@ -41,6 +41,10 @@ touched: $(VENV) java
 # Tests that depend on chance, as in `make flakes ROUNDS=10 PART="tests/io tests/server"`.
 flakes: $(VENV) java quicker
 	$(BIN)/python -m tests.suites.flakes --rounds $(ROUNDS) $(PART)
+
+# More cases of each generated test than a run has seconds for, as in `make generated CASES=60`: ten minutes for each 60.
+generated: $(VENV) java
+	NADI_GENERATE=$(CASES) $(BIN)/python -m pytest -n 2 -m "generated and not long" --timeout 3600 $(PART)
 
 # One target per checker, so that each can be run alone.
 lint: $(VENV)

@@ -1,6 +1,6 @@
 """Generated cases within a budget of seconds, with dice that change from run to run.
 
-`--seed 7` rolls what a run rolled that said so; `NADI_GENERATE=2000` runs so many examples of each test instead.
+`--seed 7` rolls what a run rolled that said so; `NADI_GENERATE=2000` runs so many examples of each test instead (`make generated`).
 """
 
 from __future__ import annotations
@@ -62,6 +62,17 @@ class Dice:
 
     def pytest_report_header(self) -> str:
         return f"dice of generated cases: --seed {self.seed}"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Mark the tests of all modules that generate cases, before marks choose: `make generated` runs those."""
+        of_module = functools.cache(lambda module: any(map(self._generates, vars(module).values())))
+        for item in items:
+            if isinstance(item, pytest.Function) and of_module(item.module):
+                item.add_marker("generated")
+
+    def _generates(self, value: object) -> bool:
+        return value is self or value is Examples or isinstance(value, Examples)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:

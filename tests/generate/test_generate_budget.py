@@ -74,6 +74,13 @@ def test_a_test_with_time_has_more_slices_and_none_is_like_another(run: Run):
     assert len(set(numbers)) > len(numbers) / 2
 
 
+def test_generated_tests_are_marked_for_who_runs_more_cases_of_them(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NADI_GENERATE", "37")
+    outcome, numbers = run("-m", "generated")
+    assert outcome.green
+    assert len(numbers) == 37
+
+
 def test_each_run_has_other_dice_and_a_seed_has_the_same(run: Run):
     assert run()[1] != run()[1]
     assert run("--seed", "7")[1] == run("--seed", "7")[1]
