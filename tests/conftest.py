@@ -18,14 +18,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nadi.io.authorities import authorities
 from tests import room
-from tests.generate.budget import dice
+from tests.generate.budget import ASKED, dice
 
 __all__ = ["database", "database_server"]  # fixtures for all
 
 pytest.register_assert_rewrite("tests.kernel.columns.comparing")
 
 # How long a case takes is the machine's business; each run has other cases.
-settings.register_profile("nadi", deadline=None, max_examples=40)
+settings.register_profile("nadi", deadline=None, max_examples=int(ASKED or 40))
 settings.load_profile("nadi")
 
 ONE_PROCESS = ("spark", "slow", "long")  # two of these at a time fight for the machine: 14 minutes instead of 11

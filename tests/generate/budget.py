@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import HealthCheck, Phase, is_hypothesis_test, seed, settings
 
 from tests.naming import plain
 
@@ -65,10 +65,10 @@ class Dice:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Mark the tests of all modules that generate cases, before marks choose: `make generated` runs those."""
+        """Mark tests of hypothesis, and all of the modules that use this one, before marks choose: `make generated` runs those."""
         of_module = functools.cache(lambda module: any(map(self._generates, vars(module).values())))
         for item in items:
-            if isinstance(item, pytest.Function) and of_module(item.module):
+            if isinstance(item, pytest.Function) and (is_hypothesis_test(item.obj) or of_module(item.module)):
                 item.add_marker("generated")
 
     def _generates(self, value: object) -> bool:
