@@ -165,7 +165,7 @@ def _waiting(m: Maker, source: str, target: str) -> str:
     batch = m.one("", *BATCHES)
     shape = f"{'[l > -9L]' if '(l' in batch else ''}#window.{batch}" if batch else ""
     chosen = m.one("k, v, l", "l, k, b, v * 2 as w, v", "v, 'same' as s, d, eventTimestamp() as at")
-    having = m.one("", "", " having v > 1")
+    having = m.one("", "", " having v > 1") if "lengthBatch" not in batch else ""  # its length counts all events
     limit = rate(m) if not (batch and m.maybe()) and not (m.prelude and batch.startswith("timeBatch")) else ""
     limit = "" if batch and " first " in limit else limit
     order = m.one("", "", " order by v desc limit 2")
@@ -432,6 +432,9 @@ LOST = {
 }
 
 
+DROPPING = ("#window.lengthBatch(4) select k, v having v > 9", "#window.lengthBatch(4)[v > 9] select k, v")
+
+
 @pytest.mark.parametrize("what", LOST)
 def test_what_columns_did_not_keep_of_events_is_told_before_anything_is_dropped(what: str) -> None:
     before, after, names = LOST[what]
@@ -441,6 +444,19 @@ def test_what_columns_did_not_keep_of_events_is_told_before_anything_is_dropped(
         plan.check()
     going = columns.goes_on_as(after)  # with --reset: it begins anew
     assert going.feed(_messages(False, 600), 3000).taken()
+
+
+@pytest.mark.parametrize("what", ["[v > 9]#window.lengthBatch(4) select k, v", *DROPPING])
+def test_a_batch_of_a_length_goes_to_rows_unless_conditions_behind_it_have_dropped_events_that_count(what: str) -> None:
+    before = f"{S}@info(name='w') from S{what} insert into Out;"
+    columns = ColumnsNode(before).feed(_messages(False, 0), 600)
+    assert columns.on_columns == {"w"}
+    plan = columns.plan(S + FAILING + before.removeprefix(S))
+    if what in DROPPING:
+        with pytest.raises(NadiError, match=r"RESTORE_DROPS_STATE.*its length counts all"):
+            plan.check()
+    else:
+        plan.check()
 
 
 @pytest.mark.parametrize("window", ["length(3)", "time(100)"])

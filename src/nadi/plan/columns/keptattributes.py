@@ -100,9 +100,11 @@ def _not_taken(old: Query, old_app: App, new: Query) -> str:
     passing = [
         (by_name(q.selection.having, None), behind(q.input)) for q in (old, new) if isinstance(q.input, SingleInput)
     ]
-    return (
-        "" if passing[0] == passing[1] else "columns kept those events of the batch only that passed the old conditions"
-    )
+    if passing[0] != passing[1]:
+        return "columns kept those events of the batch only that passed the old conditions"
+    if window.name == "lengthBatch" and (selection.having is not None or behind(old.input)):
+        return "columns kept those events of the batch only that passed the conditions, and its length counts all"
+    return ""
 
 
 def kept(query: Query, app: App) -> frozenset[Reference]:
