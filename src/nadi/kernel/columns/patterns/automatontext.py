@@ -289,10 +289,14 @@ class AutomatonText:
 
     def _note(self, slot: int) -> None:
         """Which match an output row is of; where others read the stream, it is put out at once."""
-        self._writer.line("dropped[k] = False")
-        self._writer.line(f"nodes[k] = {0 if self._shares(slot) else 'm'}")
+        self._put_out("0" if self._shares(slot) else "m")
         if not self._shares(slot):
             self._writer.line(f"words[m + {SHOWN}] = k + 1")
+
+    def _put_out(self, node: str) -> None:
+        """An output row that is not dropped so far; `node` is its match, 0 where nothing drops it."""
+        self._writer.line("dropped[k] = False")
+        self._writer.line(f"nodes[k] = {node}")
 
     def _place(self, slot: int) -> None:
         """Of which event an output row is, and in which chunk."""

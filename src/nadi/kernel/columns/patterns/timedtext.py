@@ -81,9 +81,8 @@ class TimedText(AutomatonText):
     def _note(self, slot: int) -> None:
         if not self._in_turn:
             super()._note(slot)
-            return
-        self._writer.line("dropped[k] = False")
-        self._writer.line("nodes[k] = 0")
+        else:
+            self._put_out("0")
 
     def _place(self, slot: int) -> None:
         if not self._in_turn:
