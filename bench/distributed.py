@@ -27,14 +27,14 @@ from bench.analysis import percentiles
 from bench.caps import capped
 from bench.checkouts import Checkout
 from bench.checks import WrongOutputError
-from bench.children import Child, broker
+from bench.children import Child, ChildFailedError, broker
 from bench.delivery import kafka
 from bench.events import PIECE, Events, Ints, make_events, messages
 from bench.growth import FileGrowth
 from bench.load import Order, sent_events
 from bench.posts import settings_text
 from bench.processtree import processes
-from bench.publicnode import PublicNode
+from bench.publicnode import PublicNode, TooSlowError
 from nadi.io.natsserver import free_port
 
 Say = Callable[[str], object]
@@ -52,6 +52,7 @@ WARM = 0.2  # of the events
 SETTLE = 200  # ms that a file must be unchanged before it is read
 QUIET = 1.0  # seconds without a row after which it is looked whether all are there
 STARTS_WITHIN = 240.0
+LAST_LINES = 30
 RUN_WITHIN = 600.0
 
 APP = """@app:name('Bench')
@@ -136,17 +137,23 @@ class Cluster:
     password: str
 
     def deploy(self, text: str) -> None:
-        """Deploy an app and wait until all of it runs. Errors: ChildFailedError."""
+        """Deploy an app and wait until all of it runs. Errors: ChildFailedError, TooSlowError, with what the manager knows of the reason."""
         answer = httpx.post(f"{self.url}/siddhi-apps", content=text, auth=("admin", self.password), timeout=60)
         if answer.status_code != 201:
-            raise WrongOutputError(f"the app was not deployed: {answer.text}")
-        self.manager.until(lambda: self._is_active() or None, STARTS_WITHIN, "app that is active")
+            said = "\n".join(self.manager.lines[-LAST_LINES:])
+            raise ChildFailedError(f"the app was not deployed: {answer.text}\nthe manager said last:\n{said}")
+        try:
+            self.manager.until(lambda: self._is_active() or None, STARTS_WITHIN, "app that is active")
+        except TooSlowError as late:
+            raise TooSlowError(f"{late}\nthe app: {self._asked('details').text}") from late
 
     def _is_active(self) -> bool:
         for worker in self.workers:
             worker.check()
-        answer = httpx.get(f"{self.url}/siddhi-apps/Bench/status", auth=("admin", self.password), timeout=60)
-        return bool(answer.json() == {"status": "active"})
+        return bool(self._asked("status").json() == {"status": "active"})
+
+    def _asked(self, what: str) -> httpx.Response:
+        return httpx.get(f"{self.url}/siddhi-apps/Bench/{what}", auth=("admin", self.password), timeout=60)
 
 
 @contextlib.contextmanager
@@ -171,7 +178,7 @@ def cluster(setting: DistributedSetting, folder: Path, channels: str, nats: str)
         url = f"http://127.0.0.1:{port}"
         manager.until(lambda: _is_ready(url) or None, 60, "answer")
         workers = []
-        conf = {"spark.master": "local[2,4]", "nadi.connector.folders": str(folder), **setting.settings}
+        conf = {"spark.master": "local[2,4]", "nadi.connector.folders": str(folder.parent), **setting.settings}
         own = {key: value for key, value in conf.items() if not key.startswith("nadi.")}
         shared = "".join(f"  {key[5:]}: {value}\n" for key, value in conf.items() if key.startswith("nadi."))
         for n in range(1, setting.workers + 1):
