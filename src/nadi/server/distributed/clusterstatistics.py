@@ -17,7 +17,7 @@ from nadi.cluster.contract import NoAnswer
 from nadi.cluster.overview import InstanceView, Overview
 from nadi.errors import error
 from nadi.metrics.levels import Level, read_level
-from nadi.server.distributed.wire import COUNTED_WITHIN, Network
+from nadi.server.distributed.wire import METERS_WITHIN, Network
 from nadi.server.statistics import Standing
 
 
@@ -59,7 +59,7 @@ class ClusterStatistics:
         return found
 
     async def _told(self, addresses: Iterable[str]) -> dict[str, Standing]:
-        asked = [self._network.request(one, "GET", "/siddhi-apps/statistics", b"", COUNTED_WITHIN) for one in addresses]
+        asked = [self._network.request(one, "GET", "/siddhi-apps/statistics", b"", METERS_WITHIN) for one in addresses]
         found: dict[str, Standing] = {}
         for answer in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(answer, NoAnswer):
@@ -85,7 +85,7 @@ class ClusterStatistics:
         path = f"/siddhi-apps/{quote(instance.instance, safe='')}/statistics"
         body = msgspec.json.encode({"enabledStatLevel": level.name})
         try:
-            answer = await self._network.request(instance.address, "PUT", path, body, COUNTED_WITHIN)
+            answer = await self._network.request(instance.address, "PUT", path, body, METERS_WITHIN)
         except NoAnswer as reason:
             raise error("CLUSTER_UNDECIDED", reason=f"{instance.instance}: {reason}") from reason
         if answer.status != 200:

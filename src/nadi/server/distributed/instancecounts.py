@@ -12,7 +12,7 @@ import msgspec
 
 from nadi.cluster.contract import NoAnswer
 from nadi.cluster.overview import InstanceView
-from nadi.server.distributed.wire import COUNTED_WITHIN, Network
+from nadi.server.distributed.wire import METERS_WITHIN, Network
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class InstanceCounts:
     async def _one(self, instance: InstanceView) -> Counts | None:
         path = f"/siddhi-apps/{quote(instance.instance, safe='')}/details"
         try:
-            answer = await self._network.request(instance.address, "GET", path, b"", COUNTED_WITHIN)
+            answer = await self._network.request(instance.address, "GET", path, b"", METERS_WITHIN)
             return _COUNTS.decode(answer.body or b"{}") if answer.status == 200 else None
         except (NoAnswer, msgspec.MsgspecError):
             return None

@@ -44,7 +44,7 @@ from nadi.cluster.messages import (
 
 HEARTBEAT = "/resourceManager/heartbeat"
 MESSAGES = "/cluster/messages"
-COUNTED_WITHIN = 5_000  # ms for a worker to say what it has counted
+METERS_WITHIN = 5_000  # ms for a worker to say what it has counted
 REJECTED, LEFT = "REJECTED", "LEFT"  # joinedState, beside that of who is granted a lease; LEFT is ours
 _KINDS: dict[str, type[Message]] = {
     kind.__name__: kind
