@@ -19,7 +19,7 @@ import channels_memory
 import pytest
 from channels_cluster import Clock, LocalCluster, whole
 from generated import GRID, LATER, Generated, Messages, apps, messages
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from test_distribution_semantics import HEAD, RARE
 
@@ -28,6 +28,7 @@ from nadi.errors import NadiError
 from nadi.functions.registry import default_registry
 from nadi.io import registry as connectors
 from nadi.plan.distribution import Topology, distribute
+from tests.generate.budget import GENERATED
 
 EXAMPLES = 40
 MEMORY = Path("/dev/shm")  # a cut waits for the disk several times
@@ -89,12 +90,11 @@ def test_a_generated_app_in_parts_gives_what_it_gives_as_a_whole(folder: Path, r
     examples = request.config.getoption("--examples")
 
     @settings(
+        GENERATED,
         max_examples=examples or EXAMPLES,
-        phases=[p for p in Phase if p not in (Phase.shrink, Phase.explain)],  # that takes minutes
-        deadline=None,
+        phases=[phase for phase in GENERATED.phases if phase is not Phase.shrink],  # that takes minutes
         derandomize=False,
         print_blob=True,
-        suppress_health_check=list(HealthCheck),
     )
     @given(
         made=apps(scripts=False, sinks=True),

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from ordersworker import Worker, working
 from schemathesis import Case
 from schemathesis.schemas import BaseSchema
 
+from tests.generate.budget import GENERATED
+
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 EXAMPLES = 20  # requests of each operation and run; the dice are others in each run
-MANY = settings(max_examples=EXAMPLES, deadline=None, derandomize=False, suppress_health_check=list(HealthCheck))
+MANY = settings(GENERATED, max_examples=EXAMPLES, derandomize=False)
 
 
 @pytest.fixture(scope="module")

@@ -60,6 +60,14 @@ class Dice:
         for number in itertools.count():
             yield zlib.crc32(f"{self.seed} {test} {number}".encode())
 
+    def cases(self, seconds: float) -> Iterator[int]:
+        """What one case after the other begins with: at least one, for so many seconds of this process's processor time, or as many as somebody asked for."""
+        begun = time.process_time()
+        for number, begin in enumerate(self.rolls(), 1):
+            yield begin
+            if number >= int(ASKED) if ASKED is not None else time.process_time() - begun >= seconds:
+                return
+
     def pytest_report_header(self) -> str:
         return f"dice of generated cases: --seed {self.seed}"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import random
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from io_build import connector, messages, output
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from nadi.io.registry import make_sink_mapper, make_source_mapper
-from tests.generate.budget import ASKED, dice
+from tests.generate.budget import dice
 from tests.generate.hostile import BOOLS, DOUBLES, FLOATS, INTS, LONGS, TEXTS, words_of_python
 
 SECONDS = 1.0  # of this process's time
@@ -24,15 +22,6 @@ KINDS = ("json", "xml", "csv", "text", "arrow", "passthrough")
 COLUMNS = "s string, i int, l long, f float, d double, b bool"
 VALUES = (TEXTS, INTS, LONGS, FLOATS, DOUBLES, BOOLS)
 SHORT = tuple(value for value in TEXTS if value is None or len(value) < 100)
-
-
-def rolled() -> Iterator[random.Random]:
-    """Dice for one case after the other, as long as there is time."""
-    begun = time.process_time()
-    for number, seed in enumerate(dice.rolls(), 1):
-        yield random.Random(seed)
-        if number >= int(ASKED) if ASKED else time.process_time() - begun > SECONDS:
-            return
 
 
 def as_read(kind: str, value: object) -> object:
@@ -45,7 +34,7 @@ def as_read(kind: str, value: object) -> object:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mapper_reads_what_it_has_written(kind: str) -> None:
     writes, reads = make_sink_mapper(connector(COLUMNS, kind)), make_source_mapper(connector(COLUMNS, kind))
-    for own in rolled():
+    for own in map(random.Random, dice.cases(SECONDS)):
         row = tuple(own.choice(values) for values in VALUES)
         payloads, *_ = writes.encode(output(COLUMNS, [row]))
         found = reads.decode(messages(*payloads))
@@ -99,7 +88,7 @@ def test_a_message_is_read_or_refused_in_words_of_its_format(kind: str) -> None:
     payload, given = MAPPED[kind]
     usual, mapped = make_source_mapper(connector(COLUMNS, kind)), make_source_mapper(connector(COLUMNS, kind, **given))
     writes = make_sink_mapper(connector(COLUMNS, kind))
-    for own in rolled():
+    for own in map(random.Random, dice.cases(SECONDS)):
         row = tuple(own.choice(values) for values in (SHORT, *VALUES[1:]))
         payloads, *_ = writes.encode(output(COLUMNS, [row, row], [0, 0]))
         for reads, written in ((usual, payloads[0]), (mapped, payload)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +27,7 @@ from nadi.pipeline.executor.livekernels import LiveKernels
 from nadi.pipeline.inputs.pieces import Decoding
 from nadi.pipeline.node import AppText
 from nadi.pipeline.revision.update import update
-from tests.generate.budget import ASKED, dice
+from tests.generate.budget import dice
 
 SECONDS = 3.0  # of this process's time
 
@@ -187,10 +186,7 @@ def _around(step: Callable[..., object], passed: Callable[[], None]) -> Callable
 def test_whatever_happens_to_an_app_at_whatever_moment_of_its_first_batches_each_event_counts_once(
     tmp_path: Path,
 ) -> None:
-    begun = time.process_time()
-    for number, seed in enumerate(dice.rolls(), 1):
+    for number, seed in enumerate(dice.cases(SECONDS)):
         life = Life(tmp_path / str(number), seed)
         life.live()
         life.check()
-        if number >= int(ASKED) if ASKED else time.process_time() - begun > SECONDS:
-            return
