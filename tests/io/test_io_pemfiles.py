@@ -31,14 +31,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def trust(folder: Path, names: tuple[str, str, str]) -> Trust:
+    return Trust(*(str(folder / name) if name else "" for name in names))
+
+
 RIGHT = [("authority.pem", "", ""), ("authority.pem", "node.pem", "node.key"), ("", "node.pem", "node.key")]
 
 
 @pytest.mark.parametrize("names", RIGHT)
 def test_files_that_belong_together_are_taken(folder: Path, names: tuple[str, str, str]) -> None:
-    trust = Trust(*(str(folder / name) if name else "" for name in names))
-    trust.check()
-    trust.context()
+    named = trust(folder, names)
+    named.check()
+    named.context()
 
 
 WRONG = {
@@ -55,9 +59,8 @@ WRONG = {
 
 @pytest.mark.parametrize("names", WRONG)
 def test_the_file_that_is_wrong_is_named_with_the_reason(folder: Path, names: tuple[str, str, str]) -> None:
-    trust = Trust(*(str(folder / name) if name else "" for name in names))
     with pytest.raises(NadiError) as refused:
-        trust.check()
+        trust(folder, names).check()
     file, reason = WRONG[names]
     assert (
         str(refused.value).splitlines()[0].endswith(f"{folder / file} cannot be used for TLS: {reason.format(folder)}")

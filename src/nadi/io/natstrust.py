@@ -36,9 +36,8 @@ class Trust:
         made = ssl.create_default_context(cafile=self.authority or None)
         made.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.certificate:
-            made.load_cert_chain(
-                self.certificate, self.key or None, password=""
-            )  # without, OpenSSL asks at the terminal
+            # without a password, OpenSSL asks for one at the terminal
+            made.load_cert_chain(self.certificate, self.key or None, password="")
         return made
 
     def check(self) -> None:

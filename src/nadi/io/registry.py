@@ -187,6 +187,20 @@ def source_kind(name: str) -> SourceKind:
     return kind
 
 
+def sink_kind(name: str) -> SinkKind:
+    """The kind of sink of this (lower-case) type. Errors: EXTENSION_NOT_FOUND, CLIENT_MISSING."""
+    kind = _kind("sink", SINKS, name)
+    assert isinstance(kind, SinkKind)
+    return kind
+
+
+def _known(kind: str, name: str) -> SourceKind | SinkKind | None:
+    """The kind of "source" or "sink" of a (lower-case) type; None where the type is not known here. Errors: CLIENT_MISSING."""
+    if kind == "source":
+        return source_kind(name) if name in SOURCES else None
+    return sink_kind(name) if name in SINKS else None
+
+
 def source_traits(name: str) -> SourceTraits | None:
     """What is asked of a (lower-case) type of source; None where the type is not known here. Errors: CLIENT_MISSING."""
     return source_kind(name).traits if name in SOURCES else None
@@ -201,8 +215,8 @@ def shown(kind: str, connector: Annotation) -> Shown:
     """What an @source or @sink says, for people; of a type that is not known here, which options it has. Errors: CLIENT_MISSING."""
     name, maps = (connector.get("type") or "").lower(), connector.all("map")
     known: tuple[Option, ...] = SOURCE_OPTIONS if kind == "source" else SINK_OPTIONS
-    if name in (SOURCES if kind == "source" else SINKS):
-        known += (source_kind if kind == "source" else sink_kind)(name).options
+    if (found := _known(kind, name)) is not None:
+        known += found.options
     given = {e.key.lower(): e.value for e in connector.elements if e.key.lower() != "type"}
     usual = ((o.name, o.default) for o in known if o.default and o.name not in given and o.other not in given)
     mapper = (maps[0].get("type") if maps else None) or "passThrough"
@@ -217,13 +231,6 @@ def _public(name: str, value: str, known: Sequence[Option]) -> str:
         return "***"
     text = redacted(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
-
-
-def sink_kind(name: str) -> SinkKind:
-    """The kind of sink of this (lower-case) type. Errors: EXTENSION_NOT_FOUND, CLIENT_MISSING."""
-    kind = _kind("sink", SINKS, name)
-    assert isinstance(kind, SinkKind)
-    return kind
 
 
 def mapper_kind(name: str) -> MapperKind:
@@ -253,9 +260,8 @@ def check_reach(connector: Connector, kind: str, reach: Reach) -> None:
     Where the operator's folder of certificates and keys is on this machine, those that it names are looked into. Errors: PATH_NOT_ALLOWED, FILE_NOT_ALLOWED,
     DATABASE_NOT_ALLOWED, HOST_NOT_ALLOWED, CERTIFICATE_UNUSABLE, KEY_STORE_OF_JAVA, with their places in the text.
     """
-    if connector.type not in (SOURCES if kind == "source" else SINKS):
+    if (found := _known(kind, connector.type)) is None:
         return
-    found = (source_kind if kind == "source" else sink_kind)(connector.type)
     _check_reached(connector, kind, found.reaches(connector), reach)
     if reach.files and os.path.isdir(reach.files):
         found.reads(connector)
