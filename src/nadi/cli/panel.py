@@ -54,13 +54,14 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {number(n)}" for name, n in counts.items()) or "none yet"
 
 
-def phases(batch_ms: Mapping[str, int]) -> str:
-    """The time of the last batch by phase, the longest first."""
-    whole = batch_ms.get("triggerExecution")
+def batch(p: AppProgress) -> str:
+    """How many batches there were, and the time of the last one by phase, the longest first; Spark says that after the batch."""
+    whole = p.batch_ms.get("triggerExecution")
     if whole is None:
-        return "no batch yet"
-    parts = sorted(((n, ms) for n, ms in batch_ms.items() if n != "triggerExecution" and ms), key=lambda p: -p[1])
-    return f"{number(whole)} ms" + (f" ({', '.join(f'{n} {number(ms)}' for n, ms in parts[:4])})" if parts else "")
+        return number(p.batches)
+    parts = sorted(((n, ms) for n, ms in p.batch_ms.items() if n != "triggerExecution" and ms), key=lambda p: -p[1])
+    longest = f" ({', '.join(f'{n} {number(ms)}' for n, ms in parts[:4])})" if parts else ""
+    return f"{number(p.batches)}: {number(whole)} ms{longest}"
 
 
 def plain(p: AppProgress) -> str:
@@ -70,7 +71,7 @@ def plain(p: AppProgress) -> str:
         f"in {number(sum(p.events_in.values()))}",
         f"out {number(sum(p.events_out.values()))}",
         f"{number(p.rate)} ev/s",
-        f"batch {p.batches}: {phases(p.batch_ms)}",
+        f"batch {batch(p)}",
         f"waiting {number(sum(p.lag.values()))}",
         f"state {size(p.state_bytes)}",
     ]
@@ -107,7 +108,7 @@ def panel(p: AppProgress) -> RenderableType:
     table.add_row("in", _counts(p.events_in))
     table.add_row("out", _counts(p.events_out))
     table.add_row("rate", f"{number(p.rate)} events/s")
-    table.add_row("batch", f"{p.batches}: {phases(p.batch_ms)}")
+    table.add_row("batch", batch(p))
     table.add_row("waiting", _counts(p.lag) if any(p.lag.values()) else "nothing")
     held = {name: n for name, n in sorted(p.entries.items(), key=lambda e: -e[1])[:4] if n}
     table.add_row("state", size(p.state_bytes) + (f" ({_counts(held)})" if held else ""))
