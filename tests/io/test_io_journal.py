@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ from log_contract import check_log, contents, payloads
 
 from nadi.errors import NadiError
 from nadi.errors.exceptions import ConnectionUnavailableException
+from nadi.io.jetstream import Stored
 from nadi.io.journal import Journal
 from nadi.io.journalholds import hold
 from nadi.io.journallog import JournalLog, open_journal_log
@@ -58,6 +60,22 @@ def test_a_journal_that_nobody_wrote_to_is_an_empty_log(client: NatsClient, app:
     log = JournalLog(client, app, 0)
     assert log.beginning(0) == log.end(0)
     check_log(log)
+
+
+def test_an_event_that_comes_while_somebody_asks_where_the_journal_begins_is_not_passed_over(
+    client: NatsClient, app: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, log, asks = Journal(client, app), JournalLog(client, app, 0), JournalLog._message
+
+    def overtaken(log: JournalLog, which: Mapping[str, object]) -> Stored | None:
+        found = asks(log, which)
+        journal.append(0, [event("a")])
+        return found
+
+    monkeypatch.setattr(JournalLog, "_message", overtaken)
+    begins = log.beginning(0)
+    monkeypatch.undo()
+    assert [body for piece in log.read(0, begins, log.end(0)) for body in piece.payloads] == [b"a"]
 
 
 def test_sources_of_one_app_do_not_see_each_other(client: NatsClient, app: str) -> None:

@@ -91,6 +91,28 @@ def test_messages_are_read_with_their_offsets_as_positions(kafka: str) -> None:
     log.close()
 
 
+@pytest.mark.parametrize("after", [1, 2])
+def test_a_message_that_comes_while_somebody_asks_for_a_start_time_is_not_passed_over(
+    kafka: str, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topic(kafka)
+    log, asks, asked = source(kafka, name, start_position="time:1234"), AdminClient.list_offsets, []
+
+    def overtaken(client: AdminClient, *given: Any, **more: Any) -> Any:
+        found = asks(client, *given, **more)
+        for future in found.values():
+            future.result(10)
+        asked.append(given)
+        if len(asked) == after:
+            fill(kafka, name, ["a"], timestamp=1234)
+        return found
+
+    monkeypatch.setattr(AdminClient, "list_offsets", overtaken)
+    assert log.beginning(0) == 0
+    assert len(asked) == 2
+    log.close()
+
+
 def test_a_topic_tells_its_oldest_message_and_how_long_it_keeps_them(kafka: str) -> None:
     name, endless, compacted = (f"t{uuid4().hex[:8]}" for _ in range(3))
     configs = ({"retention.ms": "7200000"}, {"retention.ms": "-1"}, {"cleanup.policy": "compact"})

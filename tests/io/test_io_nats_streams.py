@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -70,6 +71,25 @@ def test_a_start_time_begins_with_the_first_message_from_then_on(nats: NatsServe
     ((_, time, _),) = contents(log)
     assert payloads(source(nats, subject, start_position=f"time:{time}")) == [b"a"]
     assert payloads(source(nats, subject, start_position=f"time:{time + 1000}")) == []
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_a_message_that_comes_while_somebody_asks_for_a_start_time_is_not_passed_over(
+    nats: NatsServer, subject: str, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, asks, asked = source(nats, subject, start_position="time:1000"), NatsClient.call, []
+    assert log.end(0) == 1
+
+    def overtaken(client: NatsClient, *given: Any) -> Any:
+        found = asks(client, *given)
+        asked.append(given)
+        if len(asked) == after:
+            publish(nats, subject, "a")
+        return found
+
+    monkeypatch.setattr(NatsClient, "call", overtaken)
+    assert log.beginning(0) == 1
+    assert len(asked) > after
 
 
 def test_a_subject_keeps_the_rules_of_a_log_among_others_of_its_stream(nats: NatsServer) -> None:

@@ -171,7 +171,8 @@ class Stream:
         return kept_for(self.client.call(lambda nc: api(nc, f"STREAM.INFO.{self.name}")))
 
     def sequence_at(self, when_ms: int) -> int:
-        """The sequence of the first message at or after a time (ms), the next one to come where there is none."""
+        """The sequence of the first message at or after a time (ms), the next one to come where there is none; never one after such a message."""
+        next_one = self.bounds().last + 1  # before the look, which does not find what comes after it
         text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(when_ms // 1000)) + f".{when_ms % 1000:03d}Z"
 
         async def look(connection: Connection) -> int:
@@ -183,7 +184,7 @@ class Stream:
                 await api(connection, f"CONSUMER.DELETE.{self.name}.{name}")
             return found[0].sequence if found else 0
 
-        return self.client.call(look) or self.bounds().last + 1
+        return self.client.call(look) or next_one
 
     def read(self, start: int, end: int) -> Iterator[list[Stored]]:
         """The messages with start ≤ sequence < end in lists as the server hands them over (never empty ones).

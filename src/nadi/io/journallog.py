@@ -105,9 +105,9 @@ class JournalLog:
         return 1
 
     def beginning(self, partition: int) -> int:
+        """0 where nothing was ever appended: the last message is never removed. What comes while somebody asks is not passed over."""
         self._ensure()
-        first = self._get({"seq": 1, "next_by_subj": self._subject})
-        return first.first if first is not NOTHING else self.end(0)
+        return self._get({"seq": 1, "next_by_subj": self._subject}).first
 
     def oldest(self, partition: int) -> int:
         return self.beginning(partition)

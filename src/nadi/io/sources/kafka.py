@@ -124,8 +124,11 @@ class KafkaLog:
         if self._start == "end":
             return self._offset(topic, number, OffsetSpec.latest())
         if self._start.startswith("time:"):
+            next_one = self._offset(
+                topic, number, OffsetSpec.latest()
+            )  # before the look, which does not find what comes after it
             found = self._offset(topic, number, OffsetSpec.for_timestamp(int(self._start[5:])))
-            return found if found >= 0 else self._offset(topic, number, OffsetSpec.latest())
+            return found if found >= 0 else next_one
         return self._offset(topic, number, OffsetSpec.earliest())
 
     def end(self, partition: int) -> int:
