@@ -45,11 +45,15 @@ def everything(_element: str) -> bool:
 
 
 def columns_of(app: App, flat: Iterable[str], rows: Iterable[str]) -> frozenset[str]:
-    """The queries and tables that are on columns, by the elements that columns wrote and those that rows wrote; none where columns wrote nothing."""
+    """The queries and tables that are on columns, by the elements that columns wrote and those that rows wrote; none where columns wrote nothing.
+
+    It is what a kernel finds that loads them: what is on rows in any case is no reason for anything else to be where it would not be without a state.
+    """
     if not any(True for _ in flat):
         return frozenset()
-    owners = Owners(app)
-    return islands(app, [owner for e in rows if (owner := owners.of(e)) is not None]).owners
+    owners, able = Owners(app), islands(app).owners
+    there = {owner for element in rows if (owner := owners.of(element)) in able}
+    return islands(app, there).owners if there else able
 
 
 def written_on_columns(state: State, app: App) -> frozenset[str]:
