@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pipeline_testlog
 import pytest
 
 from nadi.errors import NadiError
@@ -22,6 +23,7 @@ from nadi.pipeline.spec import AppSpec
 TEXT = """@app:name('A') @source(type='test', file='{file}', kind='{kind}', partitions='{n}', endless='{endless}')
     define stream In (k string, n long);
     {queries}"""
+CONTROL = (1, 0)  # the place of the control log
 QUIET = "from In select k insert into Out;"
 
 
@@ -87,6 +89,35 @@ def test_a_cut_takes_no_more_than_its_bound(tmp_path: Path):
     rest = cut_after(maker, bounded, after(bounded, highs=((0, 0, 4),)))
     assert rest.ends == {(0, 0): 10, (1, 0): 0}
     assert rest.highs == {(0, 0): 4}
+
+
+class GrownLog(pipeline_testlog.LineLog):
+    """It is taken from its end on, and has as many partitions as there are files."""
+
+    def partitions(self) -> int:
+        return len([*self._path.parent.glob("in-*")])
+
+    def beginning(self, partition: int) -> int:
+        return self.end(partition)
+
+    def oldest(self, partition: int) -> int:
+        return 0
+
+    def retention(self) -> None:
+        return None
+
+
+def test_an_app_that_begins_with_the_end_takes_all_of_a_partition_that_comes_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pipeline_testlog, "LineLog", GrownLog)
+    put(tmp_path / "in-0", [1, 2])
+    maker = CutMaker(make(tmp_path, n=2))
+    start = maker.initial()
+    assert start.ends == {(0, 0): 2, CONTROL: 0}
+    put(tmp_path / "in-1", [3, 4, 5])
+    cut = cut_after(maker, start)
+    assert (cut.begins, cut.ends) == ({(0, 1): 0}, {(0, 0): 2, (0, 1): 3, CONTROL: 0})
 
 
 def test_a_cut_that_nobody_took_is_given_again(tmp_path: Path):

@@ -19,6 +19,7 @@ from nadi.io.controllog import TYPE as CONTROL_TYPE
 from nadi.io.faultlog import FAULTS
 from nadi.io.faultlog import TYPE as FAULTS_TYPE
 from nadi.io.registry import source_traits
+from nadi.io.retention import Kept
 from nadi.io.wakes import Wakes
 from nadi.io.wallclock import WALL
 from nadi.kernel.control import CONTROL
@@ -67,6 +68,14 @@ def acts_by_itself(app: App) -> bool:
         for root in (*app.elements, *app.windows.values())
         for node in inside(root)
     )
+
+
+def _begin(log: Log, place: Place, start: Cut) -> int:
+    """Where a partition is taken from that no cut has yet. What one has that came later than others of its input has come after the app's start, whatever that
+    begins with: the end of the others, or a time."""
+    ordinal, partition = place
+    came_later = any(known == ordinal for known, _ in start.ends)
+    return log.oldest(partition) if came_later and isinstance(log, Kept) else log.beginning(partition)
 
 
 class CutMaker:
@@ -288,7 +297,7 @@ class CutMaker:
             try:
                 for partition in range(log.partitions()):
                     place = (ordinal, partition)
-                    begin = start.ends[place] if place in start.ends else log.beginning(partition)
+                    begin = start.ends[place] if place in start.ends else _begin(log, place, start)
                     mine.append(Waiting(place, begin, max(begin, log.end(partition))))
             except ConnectionUnavailableException as reason:
                 since, _ = self._away.get(ordinal, (time.monotonic(), ""))
