@@ -19,6 +19,9 @@ from sample import connector
 
 from nadi.errors import NOWHERE, NadiError
 from nadi.io.contract import Place
+from nadi.io.journal import Journal
+from nadi.io.journalseen import JournalSeen, Rules
+from nadi.io.natsclient import NatsClient, submit
 from nadi.io.natsserver import NatsServer
 from nadi.io.registry import make_ingress, make_source_mapper, open_log, source_kind
 from nadi.io.sources.centres import CentresIngress
@@ -42,6 +45,15 @@ def kept(place: Place) -> list[bytes]:
 
 def bodies(messages: list[Message]) -> list[bytes]:
     return [body for body, _ in messages]
+
+
+def begins(place: Place) -> list[int | None]:
+    """From where on each centre is to be read, as the journal has it."""
+    client = NatsClient(place.journal)
+    kept_there = JournalSeen(Journal(client, place.identity), client, 0, Rules("test"))
+    found = [submit(kept_there.position(centre, 0)).result() for centre in (WEST, EAST)]
+    client.close()
+    return found
 
 
 def failures(centres: Centres, place: Place) -> list[str]:
@@ -92,6 +104,20 @@ def test_a_centre_that_is_lost_holds_up_nothing_and_what_it_has_alone_comes_when
     eventually(lambda: away() == [], 60)
     ingress.stop()
     assert sorted(kept(place)) == sorted(bodies(numbered("shop", "a", *range(15))))
+
+
+def test_an_app_that_begins_with_the_end_takes_what_comes_while_it_does_not_run_though_nothing_came_before(
+    centres: Centres, place: Place
+) -> None:
+    centres.both(numbered("shop", "a", 0))
+    ingress = started(centres, place, start_position="end")
+    eventually(lambda: None not in begins(place))
+    ingress.stop()
+    centres.both(numbered("shop", "a", 1, 2))
+    ingress = started(centres, place, start_position="end")
+    eventually(lambda: len(kept(place)) == 2)
+    ingress.stop()
+    assert kept(place) == bodies(numbered("shop", "a", 1, 2))
 
 
 def test_what_a_centre_brings_late_is_dropped_unless_the_other_one_did_not_have_it(

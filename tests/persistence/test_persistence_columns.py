@@ -216,7 +216,7 @@ BETWEEN = Generated(
     ("Out1", "Out2", "Out3"),
     ("U",),
 )
-"""The first query goes to rows only as the pattern is read between rows there: where it is known that rows have the pattern, nothing keeps that one from columns."""
+"""The first query goes to rows only as the pattern does: where it is known from the start that rows have that, nothing keeps it from columns."""
 
 
 @given(made=st.just(BETWEEN), sent=st.just([Message(order=0, stream="S", events=((0, ("a", 0)),))] * 2))

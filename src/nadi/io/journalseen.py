@@ -29,7 +29,7 @@ from nadi.io.journallog import JournalLog
 from nadi.io.journalmessages import AT, Event, Name, group_of, seen_name
 from nadi.io.mappers.unreadable import UNREADABLE
 from nadi.io.natsclient import NatsClient, event_loop
-from nadi.io.seen import MARK, Bounds, GapMark, Outcome, Seen, Segment, from_text, newest_of, to_text
+from nadi.io.seen import MARK, BeginMark, Bounds, GapMark, Outcome, Seen, Segment, from_text, newest_of, to_text
 
 CHANGES = 20_000  # messages with marks after which a segment is due …
 BYTES = 64 * 1024 * 1024  # … or bytes of the journal …
@@ -100,17 +100,18 @@ class JournalSeen:
     async def choose(self, events: Sequence[Event], end: int) -> tuple[list[Event], list[Outcome]]:
         """What of some events is new to a journal that ends at `end`, and what becomes of each of them."""
         seen = await self._at(end)
+        marks = [from_text(text) if (text := properties.get(MARK)) is not None else None for _, _, properties in events]
+        if begins := [mark for mark in marks if isinstance(mark, BeginMark)]:
+            await self._begin(seen, begins)
         kept: list[Event] = []
         outcomes: list[Outcome] = []
-        for event in events:
+        for event, mark in zip(events, marks, strict=True):
             time_, body, properties = event
-            text = properties.get(MARK)
-            if text is None:
+            if mark is None:
                 kept.append(event)
                 outcomes.append(Outcome.TAKEN)
                 continue
             self._changes += 1
-            mark = from_text(text)
             outcome, known = seen.take(mark, time_, body)
             outcomes.append(outcome)
             if outcome is Outcome.TAKEN:
@@ -135,9 +136,7 @@ class JournalSeen:
         if loaded is None or not self._due():
             return
         try:
-            segments = loaded.seen.segments(loaded.at, loaded.saved_at)
-            await asyncio.to_thread(self._write, loaded, segments)
-            loaded.saved_at = segments[-1].at
+            await self._note(loaded)
             await asyncio.to_thread(self._trim, loaded)
         except NadiError as reason:
             _LOG.warning("%s: what it has taken could not be noted beside the journal: %s", self._rules.who, reason)
@@ -146,7 +145,9 @@ class JournalSeen:
         self._saved = time.monotonic()
 
     async def position(self, centre: int, partition: int) -> int | None:
-        """Up to where a partition of a centre was read, None where nothing was; asked while nothing of it is on its way. Errors: CONNECTION_UNAVAILABLE."""
+        """From where on a partition of a centre is to be read, None where nobody knows; asked while nothing of it is on its way.
+
+        Errors: CONNECTION_UNAVAILABLE."""
         loaded = self._loaded
         if loaded is None:  # not for the writer, which may be reading the journal itself
             loaded = await asyncio.to_thread(self._load, begins=False)
@@ -209,6 +210,23 @@ class JournalSeen:
         return JournalLog(self._client, self._journal.app, part, retention, marked=True)
 
     # ---- segments
+
+    async def _begin(self, seen: Seen, begins: Sequence[BeginMark]) -> None:
+        """Note from where on partitions are read, before anything of them is: all that is remembered is in the journal now. Errors: those of the journal."""
+        loaded = self._loaded
+        assert loaded is not None
+        try:
+            for mark in begins:
+                seen.take(mark, 0, b"")
+            await self._note(loaded)
+        except NadiError:
+            self.forget()
+            raise
+
+    async def _note(self, loaded: _Loaded) -> None:
+        segments = loaded.seen.segments(loaded.at, loaded.saved_at)
+        await asyncio.to_thread(self._write, loaded, segments)
+        loaded.saved_at = segments[-1].at
 
     def _due(self) -> bool:
         aged = time.monotonic() - self._saved >= AGE

@@ -78,7 +78,15 @@ class PlaceMark(msgspec.Struct, frozen=True, array_like=True, tag="p"):
     position: int
 
 
-Mark = KeyMark | NumberMark | GapMark | PlaceMark
+class BeginMark(msgspec.Struct, frozen=True, array_like=True, tag="b"):
+    """What says that a partition of a broker is read from a position on. It is no message, and not in the journal."""
+
+    centre: int
+    partition: int
+    position: int
+
+
+Mark = KeyMark | NumberMark | GapMark | PlaceMark | BeginMark
 
 _ENCODE = msgspec.json.Encoder().encode
 _DECODE = msgspec.json.Decoder(Mark).decode
@@ -156,6 +164,9 @@ class Seen:
             known = self.position(mark.centre, mark.partition)
             self._stand(mark.centre, mark.partition, mark.position)
             return Outcome.REPEATED if known is not None and mark.position < known else Outcome.TAKEN, mark
+        if isinstance(mark, BeginMark):
+            self._positions.setdefault((mark.centre, mark.partition), mark.position)
+            return Outcome.REPEATED, mark
         if isinstance(mark, GapMark):
             numbers = self._publishers.get((mark.publisher, mark.incarnation))
             news = numbers is not None and numbers.told(mark.first, mark.end)
@@ -255,7 +266,7 @@ class Seen:
     # ---- what is asked
 
     def position(self, centre: int, partition: int) -> int | None:
-        """Up to where a partition of a centre was read, None where nothing was."""
+        """From where on a partition of a centre is to be read, None where nobody knows."""
         return self._positions.get((centre, partition))
 
     def gaps(self, now: int, patience: int, centres: int = 0) -> Iterator[GapMark]:

@@ -27,7 +27,7 @@ from nadi.io.journalseen import JournalSeen, Rules, remember
 from nadi.io.mappers.unreadable import UNREADABLE
 from nadi.io.natsclient import shared, submit
 from nadi.io.retry import Policy, failed, short, succeeded
-from nadi.io.seen import MARK, Bounds, Outcome, PlaceMark, to_text
+from nadi.io.seen import MARK, BeginMark, Bounds, Outcome, PlaceMark, to_text
 from nadi.io.sources import centre_marks
 from nadi.io.sources.properties import transport_names
 from nadi.io.wakes import TRUSTED, Wakes
@@ -189,7 +189,7 @@ class _Reader:
         if isinstance(log, Wakes):
             log.wake(self._bell.set)
         known = submit(self._seen.position(self._number, partition)).result()
-        at = log.beginning(partition) if known is None else known
+        at = self._begin(log.beginning(partition)) if known is None else known
         while not self._stopping:
             self._bell.clear()
             end = log.end(partition)
@@ -222,6 +222,12 @@ class _Reader:
             )
             return max(first, start)
         return end
+
+    def _begin(self, position: int) -> int:
+        """Keep where reading begins: whoever goes on later, also where nothing had come, has not to ask again what is the end, or a time."""
+        mark = to_text(BeginMark(self._number, self._centre.partition, position))
+        self._submitted([(WALL.now(), b"", {MARK: mark})])
+        return position
 
     def _submitted(self, events: Sequence[Event]) -> Sequence[Outcome]:
         return self._journal.submit_once(self._making.ordinal, events).result()
