@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable
 
+import chaosengine  # noqa: F401 (live.json names it, and only what a process has imported by itself may be named there)
 from chaosapps import NAMES
 from faults import Fault, host_killed, hosts_of, is_jvm, kill_node, killed, one_of, restarted, stopped
 from holding import AT_MOVES, AT_RECORDS
