@@ -24,7 +24,7 @@ ASKED = os.environ.get("NADI_GENERATE")
 SLICE = 4
 """Examples at a time: so many are run in any case."""
 AGAIN = 4
-"""Who gives the seed looks for an example that has failed, maybe on a slower machine: each test has so many times its seconds."""
+"""Who gives the seed looks for a case that has failed, maybe on a slower machine: each test has so many times its seconds."""
 
 GENERATED = settings(
     deadline=None,
@@ -62,10 +62,10 @@ class Dice:
 
     def cases(self, seconds: float) -> Iterator[int]:
         """What one case after the other begins with: at least one, for so many seconds of this process's processor time, or as many as somebody asked for."""
-        begun = time.process_time()
+        begun, allowed = time.process_time(), seconds * (AGAIN if self.given else 1)
         for number, begin in enumerate(self.rolls(), 1):
             yield begin
-            if number >= int(ASKED) if ASKED is not None else time.process_time() - begun >= seconds:
+            if number >= int(ASKED) if ASKED is not None else time.process_time() - begun >= allowed:
                 return
 
     def pytest_report_header(self) -> str:
@@ -109,12 +109,9 @@ class Examples:
 
         @functools.wraps(part)
         def within(*args: Any, **named: Any) -> None:
-            begun, allowed = time.process_time(), self.seconds * (AGAIN if dice.given else 1)
-            slices = dice.rolls() if self.most is None else itertools.islice(dice.rolls(), -(-self.most // SLICE))
-            for number in slices:
+            most = None if self.most is None else -(-self.most // SLICE)
+            for number in itertools.islice(dice.cases(self.seconds), most):
                 seed(number)(part)
                 part(*args, **named)
-                if time.process_time() - begun >= allowed:
-                    return
 
         return within

@@ -47,6 +47,21 @@ from tests.persistence.columnsrig import ColumnsNode
 from tests.persistence.restorerig import Message as Sent
 from tests.persistence.restorerig import Node, fates
 
+SCHEMA = "(k string, v int)"
+BETWEEN = Generated(
+    f"""define stream S {SCHEMA}; define stream R {SCHEMA}; define stream Mid {SCHEMA}; define stream Found {SCHEMA}; define table U {SCHEMA};
+        from R select k, v insert into Mid;
+        from Mid#window.lengthBatch(2) select k, sum(v) as x insert all events into Out1;
+        partition with (k of R) begin from R#window.sort(2, v) select k, v insert all events into Out2; end;
+        from S[v < 0]#window.time(30 milliseconds) select count() as n insert into Out3;
+        from every e1=S -> e2=R[v > e1.v] within 100 milliseconds select e1.k as k, e2.v as v insert into Found;
+        from R select k, v insert into U;
+        from Found select k, v insert into U;""",
+    ("Out1", "Out2", "Out3"),
+    ("U",),
+)
+"""The first query goes to rows only as the pattern does: where it is known from the start that rows have that, nothing keeps it from columns."""
+
 # ---- generated apps --------------------------------------------------------------------------------------------------
 
 
@@ -201,22 +216,6 @@ def test_a_restore_of_a_mixed_app_leaves_queries_where_they_were(
     made: Generated, sent: list[Message], parts: list[Cut], at: int
 ) -> None:
     _holds(made, sent, parts, at, to_rows=False)
-
-
-SCHEMA = "(k string, v int)"
-BETWEEN = Generated(
-    f"""define stream S {SCHEMA}; define stream R {SCHEMA}; define stream Mid {SCHEMA}; define stream Found {SCHEMA}; define table U {SCHEMA};
-        from R select k, v insert into Mid;
-        from Mid#window.lengthBatch(2) select k, sum(v) as x insert all events into Out1;
-        partition with (k of R) begin from R#window.sort(2, v) select k, v insert all events into Out2; end;
-        from S[v < 0]#window.time(30 milliseconds) select count() as n insert into Out3;
-        from every e1=S -> e2=R[v > e1.v] within 100 milliseconds select e1.k as k, e2.v as v insert into Found;
-        from R select k, v insert into U;
-        from Found select k, v insert into U;""",
-    ("Out1", "Out2", "Out3"),
-    ("U",),
-)
-"""The first query goes to rows only as the pattern does: where it is known from the start that rows have that, nothing keeps it from columns."""
 
 
 @given(made=st.just(BETWEEN), sent=st.just([Message(order=0, stream="S", events=((0, ("a", 0)),))] * 2))

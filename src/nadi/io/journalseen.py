@@ -102,7 +102,7 @@ class JournalSeen:
         seen = await self._at(end)
         marks = [from_text(text) if (text := properties.get(MARK)) is not None else None for _, _, properties in events]
         if begins := [mark for mark in marks if isinstance(mark, BeginMark)]:
-            await self._begin(seen, begins)
+            await self._begin(begins)
         kept: list[Event] = []
         outcomes: list[Outcome] = []
         for event, mark in zip(events, marks, strict=True):
@@ -211,13 +211,13 @@ class JournalSeen:
 
     # ---- segments
 
-    async def _begin(self, seen: Seen, begins: Sequence[BeginMark]) -> None:
+    async def _begin(self, begins: Sequence[BeginMark]) -> None:
         """Note from where on partitions are read, before anything of them is: all that is remembered is in the journal now. Errors: those of the journal."""
         loaded = self._loaded
         assert loaded is not None
         try:
             for mark in begins:
-                seen.take(mark, 0, b"")
+                loaded.seen.take(mark, 0, b"")
             await self._note(loaded)
         except NadiError:
             self.forget()

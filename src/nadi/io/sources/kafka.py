@@ -124,9 +124,8 @@ class KafkaLog:
         if self._start == "end":
             return self._offset(topic, number, OffsetSpec.latest())
         if self._start.startswith("time:"):
-            next_one = self._offset(
-                topic, number, OffsetSpec.latest()
-            )  # before the look, which does not find what comes after it
+            # Before the look, which does not find what comes after it.
+            next_one = self._offset(topic, number, OffsetSpec.latest())
             found = self._offset(topic, number, OffsetSpec.for_timestamp(int(self._start[5:])))
             return found if found >= 0 else next_one
         return self._offset(topic, number, OffsetSpec.earliest())
