@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Callable
 
-import chaosengine  # noqa: F401 (live.json names it, and only what a process has imported by itself may be named there)
+import chaosengine
 from chaosapps import NAMES
 from faults import Fault, host_killed, hosts_of, is_jvm, kill_node, killed, one_of, restarted, stopped
 from holding import AT_MOVES, AT_RECORDS
@@ -93,6 +93,8 @@ def takeover(world: World, dice: random.Random) -> Fault:
     held = caught(world, moment, app)
     live = read_live(world.state / app)
     assert live is not None, f"{app} makes a cut and is not said to be running"
+    # `read_live` lets in what this process has imported by itself.
+    assert live.spec.engine == chaosengine.__name__
     struck = world.those(lambda _text: True)
     what = f"{app} taken over at a {moment}"
     fault = Fault("takeover", what, struck, lambda: bool(world.those(is_jvm)), time.monotonic())
