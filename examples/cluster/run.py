@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from databases import Database, some_database
 from narration import say, until
 from nodes import Cluster, Node, cluster
 from readings import Feeder, expected, readings
+from stage import perform
 
 HERE = Path(__file__).resolve().parent
 APP = HERE / "meters.siddhi"
@@ -116,26 +115,24 @@ def story(folder: Path) -> Iterator[Story]:
         say("Everything is being ended.")
 
 
+def run(folder: Path, once: bool) -> bool:
+    """Tell the story; whether its result is right."""
+    with story(folder) as told:
+        right = told.tell()
+        if not once:
+            page = told.cluster.manager
+            say(
+                f"Look at {page.url} (user admin, password {page.password}). Readings go to {told.cluster.source}. Ctrl-C ends everything."
+            )
+            told.cluster.wait()
+        return right
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description="A cluster on one machine, which loses a worker and its leader.")
     options.add_argument("--once", action="store_true", help="end when the story is told")
-    given = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="nadi-cluster-"))
-    try:
-        with story(folder) as told:
-            right = told.tell()
-            if not given.once:
-                page = told.cluster.manager
-                say(
-                    f"Look at {page.url} (user admin, password {page.password}). Readings go to {told.cluster.source}. Ctrl-C ends everything."
-                )
-                told.cluster.wait()
-        return 0 if right else 1
-    except KeyboardInterrupt:
-        say("Ended.")
-        return 130
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    once = options.parse_args().once
+    return perform("cluster", lambda folder: run(folder, once))
 
 
 if __name__ == "__main__":

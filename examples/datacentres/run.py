@@ -6,21 +6,28 @@ is killed, the publisher begins anew. At the end each reading must have counted 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from nadi.io.jetstream import Outgoing, Stream, ensure_stream, publish_all, stream_config
 from nadi.io.natsclient import NatsClient
 from nadi.io.natsserver import NatsServer
 
-APP = Path(__file__).with_name("sites.siddhi")
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cluster"))
+
+from narration import say  # noqa: E402
+from stage import perform  # noqa: E402
+
+APP = HERE / "sites.siddhi"
 MACHINES = ("press", "oven", "saw")
 PATIENCE = 120.0  # seconds
 
@@ -31,6 +38,8 @@ class Centre:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.server = NatsServer(folder / name)
+
+    def start(self) -> None:
         self.server.start()
         for subject in ("readings", "totals"):
             self._call(lambda nc, s=subject: ensure_stream(nc, stream_config(s, [s])))  # type: ignore[misc]
@@ -74,14 +83,30 @@ class Publisher:
             centre.take(messages)
 
 
-def start(folder: Path, west: Centre, east: Centre) -> subprocess.Popen[bytes]:
+@contextlib.contextmanager
+def centre(name: str, folder: Path) -> Iterator[Centre]:
+    """A data centre that runs."""
+    made = Centre(name, folder)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.server.stop()
+
+
+@contextlib.contextmanager
+def started(folder: Path, west: Centre, east: Centre) -> Iterator[subprocess.Popen[bytes]]:
     """`nadi run`, as a user has it."""
-    variables = [f"WEST={west.server.url}", f"EAST={east.server.url}"]
     command = [sys.executable, "-m", "nadi", "run", str(APP), "--state-dir", str(folder / "state")]
-    for variable in variables:
-        command += ["--env", variable]
+    command += ["--env", f"WEST={west.server.url}", "--env", f"EAST={east.server.url}"]
     with (folder / "node.log").open("ab") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        node = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        yield node
+    finally:
+        if node.poll() is None:
+            os.killpg(node.pid, signal.SIGINT)
+            node.wait()
 
 
 def until(centres: Sequence[Centre], readings: int, log: Path) -> None:
@@ -93,47 +118,36 @@ def until(centres: Sequence[Centre], readings: int, log: Path) -> None:
         time.sleep(0.2)
 
 
-def main() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="nadi-datacentres-"))
+def tell(folder: Path) -> bool:
+    """All of it; whether each reading has counted once."""
     log = folder / "node.log"
-    west, east = Centre("west", folder), Centre("east", folder)
-    node = start(folder, west, east)
-    publisher = Publisher("first")
-    try:
+    with ExitStack() as running:
+        west, east = (running.enter_context(centre(name, folder)) for name in ("west", "east"))
+        node = running.enter_context(started(folder, west, east))
+        publisher = Publisher("first")
         publisher.send((west, east), 30)
         until((west, east), 30, log)
-        print("30 readings came through both centres:", west.totals(), flush=True)
+        say(f"30 readings came through both centres: {west.totals()}")
         east.server.stop()
         publisher.send((west,), 30)
         until((west,), 60, log)
-        print("the centre in the east is lost, the app goes on:", west.totals(), flush=True)
+        say(f"The centre in the east is lost, the app goes on: {west.totals()}")
         os.killpg(node.pid, signal.SIGKILL)
         node.wait()
         east.server.start()
         publisher.send((east,), 30)
-        node = start(folder, west, east)
+        running.enter_context(started(folder, west, east))
         until((west, east), 90, log)
-        print(
-            "it is back, has readings that the west does not have, and the app was killed meanwhile:",
-            east.totals(),
-            flush=True,
-        )
+        say(f"It is back, has readings that the west does not have, and the app was killed meanwhile: {east.totals()}")
         again = Publisher("second")
         again.send((west, east), 30)
         until((west, east), 120, log)
         found = max(west.totals(), east.totals(), key=lambda totals: sum(totals.values()))
-        print("the publisher began anew with its first number:", found, flush=True)
+        say(f"The publisher began anew with its first number: {found}")
         wanted = publisher.sent + again.sent
-        print(f"{wanted} readings were sent, {sum(found.values())} have counted")
-        if sum(found.values()) != wanted:
-            raise SystemExit(1)
-    finally:
-        if node.poll() is None:
-            os.killpg(node.pid, signal.SIGINT)
-            node.wait()
-        west.server.stop()
-        east.server.stop()
+        say(f"{wanted} readings were sent, {sum(found.values())} have counted.")
+        return sum(found.values()) == wanted
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(perform("datacentres", tell))

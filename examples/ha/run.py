@@ -11,7 +11,6 @@ import contextlib
 import json
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -27,6 +26,7 @@ sys.path.insert(0, str(HERE.parent / "cluster"))
 from databases import Database, some_database  # noqa: E402
 from narration import say, until  # noqa: E402
 from nodes import Node, free_ports  # noqa: E402
+from stage import perform  # noqa: E402
 
 APP = HERE / "meters.siddhi"
 METERS = ("north", "south", "east", "west")
@@ -178,25 +178,23 @@ def _node(folder: Path, name: str, ports: list[int], database: Database, source:
     return Node(name, "worker", folder / name, port, text)
 
 
+def run(folder: Path, once: bool) -> bool:
+    """Tell the story; whether its result is right."""
+    with story(folder) as told:
+        right = told.tell()
+        if not once:
+            page = told.active()
+            say(f"Look at {page.url} (user admin, password {page.password}). Ctrl-C ends everything.")
+            while all(one.lives for one in told.nodes):
+                time.sleep(1)
+        return right
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description="A pair on one machine, which loses its active node.")
     options.add_argument("--once", action="store_true", help="end when the story is told")
-    given = options.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="nadi-pair-"))
-    try:
-        with story(folder) as told:
-            right = told.tell()
-            if not given.once:
-                page = told.active()
-                say(f"Look at {page.url} (user admin, password {page.password}). Ctrl-C ends everything.")
-                while all(one.lives for one in told.nodes):
-                    time.sleep(1)
-        return 0 if right else 1
-    except KeyboardInterrupt:
-        say("Ended.")
-        return 130
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    once = options.parse_args().once
+    return perform("pair", lambda folder: run(folder, once))
 
 
 if __name__ == "__main__":
