@@ -15,6 +15,7 @@ from servers import asking
 
 from nadi.config.deployment import deployment_of
 from nadi.server.home import open_home
+from nadi.server.measuredhost import MeasuredHost
 from nadi.server.worker import Worker
 
 PORTS = {
@@ -79,7 +80,9 @@ def rest_worker(folder: Path, **content: Any) -> Iterator[RestWorker]:
     host, clients = FakeHost(), []
     with ExitStack() as running:
         running.callback(worker._door.identity.close)
-        worker._deployer.start(host)
+        worker._statistics.start(lambda name: worker._apps.status(name) is not None)
+        running.callback(worker._statistics.close)
+        worker._deployer.start(MeasuredHost(host, worker._statistics))
         running.callback(worker._deployer.close)
         worker._simulator.start()
         running.callback(worker._simulator.close)

@@ -212,12 +212,13 @@ def test_who_wants_to_know_is_told_of_apps_that_come_change_fail_and_go(
     deployer: Deployer, files: AppFiles, host: FakeHost
 ):
     seen: list[str] = []
+    gone: list[str] = []
 
     def told() -> None:
         found = deployer.status("A")
         seen.append("gone" if found is None else found.state)
 
-    deployer.tell(told)
+    deployer.tell(told, gone.append)
     files.write("A", "one")
     assert settled(deployer, "A") == "active"
     waits(lambda: seen[-1:] == ["active"])
@@ -226,9 +227,11 @@ def test_who_wants_to_know_is_told_of_apps_that_come_change_fail_and_go(
     assert len(seen) == count  # progress is no news
     deployer.note(AppProgress("A", "waiting", last_error="it broke"))
     assert seen[count:] == ["inactive"]
+    assert gone == []
     files.remove("A")
     deployer.look()
     waits(lambda: seen[-1] == "gone")
+    assert gone == ["A"]
 
 
 def test_something_is_done_with_an_app_between_a_stop_and_the_next_start(

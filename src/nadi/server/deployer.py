@@ -127,6 +127,7 @@ class Deployer:
         self._woken = threading.Event()
         self._over = self._hurries = False
         self._told: Callable[[], object] = lambda: None
+        self._gone: Callable[[str], object] = lambda _name: None
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="deploy")
         self._planning = threading.BoundedSemaphore(AT_A_TIME)
         self._thread = threading.Thread(target=self._run, name="deployer", daemon=True)
@@ -161,9 +162,10 @@ class Deployer:
 
     # ---- its life
 
-    def tell(self, told: Callable[[], object]) -> None:
-        """Tell whenever an app was deployed, updated or undeployed, or has become active or inactive; the call has to return at once."""
-        self._told = told
+    def tell(self, told: Callable[[], object], gone: Callable[[str], object]) -> None:
+        """Tell whenever an app was deployed, updated or undeployed, or has become active or inactive; and before that which one was undeployed, when it cannot
+        have come again yet. Both calls have to return at once."""
+        self._told, self._gone = told, gone
 
     def start(self, host: Host) -> None:
         """Begin to look, for what runs the apps."""
@@ -359,6 +361,7 @@ class Deployer:
     def _undeploy(self, name: str, entry: _Entry) -> None:
         self._stop(name, entry)
         self._claims.drop(name)
+        self._gone(name)
         with self._changed:
             entry.tries, entry.retry_at = 0, 0.0
             for other in self._entries.values():

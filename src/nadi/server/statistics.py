@@ -143,6 +143,11 @@ class Statistics:
         """Which metrics there are of an app: those that its text and the levels of names leave."""
         return lambda name: includes(name) and self._shown.of(name)
 
+    def leave(self, name: str) -> None:
+        """An app was undeployed: it begins with the level of its text when it comes again."""
+        with self._switching:
+            self._drop(name)
+
     def _let_go(self) -> None:
         """Forget apps that are not there any more."""
         with self._switching:

@@ -79,7 +79,7 @@ class Worker:
         self._apps = Apps(home, files, self._deployer, self._node, preparation, self._statistics.asked)
         self._revisions = AppRevisions(options, self._deployer, self._node)
         self._simulator = make_simulator(home.deployment, AppTargets(self._apps), reach=options.reach())
-        self._deployer.tell(self._simulator.wake)
+        self._deployer.tell(self._simulator.wake, self._statistics.leave)
         self._most = options.settings().apps_user
         self._facts = NodeFacts(sections.carbon.id, home.folder, time.time())
 

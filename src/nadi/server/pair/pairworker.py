@@ -269,7 +269,7 @@ class PairWorker:
         files = SharedFiles(self._home.apps, LARGEST_APP, self, self._texts)
         claims = Claims(self._home.addresses, self._preparation.addresses)
         deployer = Deployer(files, self._preparation, self._deployment.sections.deployment.update_interval, claims)
-        deployer.tell(self._simulator.wake)
+        deployer.tell(self._simulator.wake, self._statistics.leave)
         host = OwnedHost(self._node, token, self._statistics.enter, self._preparation.name_in)
         apps = Apps(self._home, files, deployer, self._node, self._preparation, self._statistics.asked)
         found = AppRevisions(self._options, deployer, self._node)
