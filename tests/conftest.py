@@ -19,8 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from nadi.io.authorities import authorities
 from tests import room
 from tests.generate.budget import ASKED, dice
+from tests.onespark import one_spark
 
-__all__ = ["database", "database_server"]  # fixtures for all
+__all__ = ["database", "database_server", "one_spark"]  # fixtures for all
 
 pytest.register_assert_rewrite("tests.kernel.columns.comparing")
 

@@ -39,6 +39,7 @@ from nadi.kernel.rows.windows import WINDOWS
 from nadi.pipeline.engine import plan_on_demand
 from nadi.plan import plan_app
 from nadi.runtime import Runtime
+from tests.onespark import OneSpark
 
 # ---- apps ----------------------------------------------------------------------------------------------------------
 
@@ -173,19 +174,20 @@ def _programs() -> list[Any]:
     ]
 
 
-@pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    """One session for all programs: theirs is this one, through `getOrCreate`. Its JVM ends with it: other tests start their own."""
-    from pyspark.sql import SparkSession
+@pytest.fixture
+def session(one_spark: OneSpark) -> Any:
+    """One session for all programs: theirs is this one, through `getOrCreate`."""
+    return one_spark.session("programs", _built)
 
-    from nadi.pipeline.session import end_driver
+
+def _built() -> Any:
+    from pyspark.sql import SparkSession
 
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # nothing of it runs long enough for the second compiler
     builder = SparkSession.builder.master("local[2]").config("spark.driver.extraJavaOptions", quick)
     made = builder.config("spark.ui.enabled", "false").getOrCreate()
     made.conf.set("spark.sql.shuffle.partitions", "1")  # tasks cost more than the few rows of the examples
-    yield made
-    end_driver(15)
+    return made
 
 
 def _put_back(windows: dict[str, Any]) -> None:
