@@ -14,6 +14,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 from restworker import ADA, EVE, VIC, RestWorker, rest_worker
+from server_build import waits
 
 from nadi.server.rest import limits
 from nadi.server.security.grants import FILE
@@ -351,3 +352,5 @@ def test_an_author_with_all_of_manage_reaches_nothing_of_the_node(worker: RestWo
         assert (answer.status_code, "PATH_NOT_ALLOWED" in answer.json()["message"]) == (400, True)
     inside = f"@App:name('Reach') @sink(type='file', file.uri='{worker.home}/files/out.json', @map(type='json')) define stream S (a string);"
     assert worker.ask("PUT", "/siddhi-apps", auth=("ops", "right"), content=inside).status_code in (200, 201)
+    assert worker.ask("DELETE", "/siddhi-apps/Reach", "/siddhi-apps/{app}").status_code == 200
+    waits(lambda: worker.ask("GET", "/siddhi-apps").json() == ["Orders"])
