@@ -62,6 +62,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell lets what it runs behind ignore Ctrl-C, and processes hand that on: those that tests interrupt would not end.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Whoever ends pytest by another signal, or closes its terminal, wants the servers and nodes of its tests to end as well.
+    if not hasattr(config, "workerinput"):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)  # before the plugin reads the groups
