@@ -68,6 +68,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(idp, worker, running.enter_context(browser(Path(folder / "profile"))))
 
 
+@pytest.fixture(autouse=True)
+def heard(world: World) -> None:
+    """The console begins empty: that of other tests has been read."""
+    complaints(world.page)
+
+
 def test_a_user_of_a_provider_logs_in_there_comes_back_and_logs_out_there(world: World):
     world.open()
     world.waits("elsewhere")
@@ -90,8 +96,8 @@ def test_a_user_of_a_provider_logs_in_there_comes_back_and_logs_out_there(world:
     assert [said for said in complaints(world.page) if not any(part in said for part in expected)] == []
 
 
-def test_a_user_without_the_permission_hears_so(world: World):
-    world.idp.browser_user = "nil"
+def test_a_user_without_the_permission_hears_so(world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(world.idp, "browser_user", "nil")
     world.log_in()
     world.until(lambda: "permission" in world.text("refused"))
     assert not world.is_shown("apps")

@@ -234,12 +234,19 @@ def critical(_node: FakeNode) -> APIRouter:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCluster]:
-    """A manager with one worker, an app, and no server for channels: to make one would fail."""
+def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCluster]:
+    """A manager with one worker, and no server for channels: to make one would fail."""
     with rest_cluster(tmp_path_factory.mktemp("trials")) as made:
         made.join("w1", critical)
-        made.deploy(APP)
         yield made
+
+
+@pytest.fixture
+def cluster(manager: RestCluster) -> RestCluster:
+    """It has one app."""
+    manager.undeploy()
+    manager.deploy(APP)
+    return manager
 
 
 def epochs(cluster: RestCluster) -> dict[str, int]:
