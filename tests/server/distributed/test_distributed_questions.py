@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,7 +110,13 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    folder = tmp_path_factory.mktemp("shop")
+    """That of all tests but one."""
+    with opened(tmp_path_factory.mktemp("shop")) as made:
+        yield made
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Shop]:
     with NatsServer(folder / "nats") as nats, rest_cluster(folder, nats=nats.url) as cluster:
         workers: list[InstanceApps] = []
 
@@ -223,19 +231,15 @@ def test_the_command_asks_a_manager(shop: Shop, capsys: pytest.CaptureFixture[st
     assert said("delete Marks on Marks.customer == 'zoe'") == "done"
 
 
-def test_an_instance_that_does_not_run_is_said_and_others_of_the_app_answer(shop: Shop):
-    workers = shop.cluster.workers.values()
-    (holder,) = (worker for worker in workers if "Shop-last-1" in worker.node.running)
-    for worker in workers:
-        worker.node.fails = "there is no room"
-    holder.crash("Shop-last-1", "it fell over")
-    details = "/siddhi-apps/Shop/details"
-    try:
-        waits(lambda: shop.cluster.ask("GET", details).json()["status"] == "inactive")
+def test_an_instance_that_does_not_run_is_said_and_others_of_the_app_answer(tmp_path: Path):
+    with opened(tmp_path) as shop:  # what the instance has in memory goes with it
+        workers = shop.cluster.workers.values()
+        (holder,) = (worker for worker in workers if "Shop-last-1" in worker.node.running)
+        for worker in workers:
+            worker.node.fails = "there is no room"
+        holder.crash("Shop-last-1", "it fell over")
+        waits(lambda: shop.cluster.ask("GET", "/siddhi-apps/Shop/details").json()["status"] == "inactive")
         answer = shop.ask("from Last select *")
         assert answer.status_code == 500
         assert "INSTANCE_NOT_ANSWERING" in answer.json()["message"]
         assert shop.records("from Owners select count() as n") == [[3]]
-    finally:
-        for worker in workers:
-            worker.node.fails = ""
