@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
+from collections.abc import Callable
 from re import _parser as parser
 
 import pytest
 
 from nadi.errors import NadiError
 from nadi.functions.backtracking import taken
-from nadi.functions.javaregex import PatternError, compiled
+from nadi.functions.javaregex import DEEPEST, PatternError, compiled
 from nadi.pipeline.engine import plan_app
 
 DOUBLING = [
@@ -99,6 +102,33 @@ def test_a_long_pattern_without_choices_is_a_pattern() -> None:
     assert compiled("x" * 20_000).fullmatch("x" * 20_000)
 
 
-def test_a_pattern_that_is_nested_too_deep_says_so_in_words() -> None:
-    with pytest.raises(PatternError, match="nested too deep"):
-        compiled("(?i)" * 2_000)
+NESTED = {
+    "groups": lambda n: "(" * n + "a" + ")" * n,
+    "flags": lambda n: "(?i)(?-i)" * (n // 2) + "a",
+    "alternatives": lambda n: "(a|" * n + "b" + ")" * n,
+    "views ahead": lambda n: "(?=" * n + "a" + ")" * n,
+}
+
+
+@pytest.mark.parametrize("make", NESTED.values(), ids=NESTED)
+def test_how_deep_groups_may_be_nested_does_not_depend_on_who_compiles_them(make: Callable[[int], str]) -> None:
+    """Python's own limit on frames does: an app with long chains of streams raises it for its process."""
+
+    def called(depth: int, n: int) -> object:
+        return called(depth - 1, n) if depth else compiled.__wrapped__(make(n))
+
+    limit = sys.getrecursionlimit()
+    try:
+        for depth, most in ((0, limit), (400, 1_000 + len(inspect.stack())), (0, 100_000)):
+            sys.setrecursionlimit(max(limit, most))
+            assert called(depth, DEEPEST)
+            for more in (DEEPEST + 2, 5_000):
+                with pytest.raises(PatternError, match=f"nested more than {DEEPEST} deep"):
+                    called(depth, more)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_a_flag_that_is_set_again_opens_nothing() -> None:
+    assert compiled("(?i)" * 2_000 + "a").fullmatch("A")
+    assert compiled("(?i)a|(?-i)b|c").fullmatch("C") is None

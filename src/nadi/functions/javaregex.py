@@ -26,7 +26,7 @@ _LINE_STOP = "(?=[\\r\\x85\\u2028\\u2029]|\\Z|(?<!\\r)\\n)"
 _NEWLINE = "(?:\\r\\n|[\\n\\x0b\\x0c\\r\\x85\\u2028\\u2029])"
 _FLAGS = frozenset("idmsuxU")
 LONGEST = 64 * 2**20  # characters of a text that a replacement makes
-
+DEEPEST = 50  # groups within groups: without a limit Python's own one on frames decides, which depends on who calls
 
 SHOWN = 200  # characters of a pattern that an error repeats: it may come with an event
 
@@ -54,8 +54,6 @@ def compiled(pattern: str) -> Pattern:
             raise Unsupported(DOUBLES)
         if is_misread(translated, re.ASCII):
             raise Unsupported(MISREAD)
-    except RecursionError as reason:
-        raise _unusable(pattern, "groups are nested too deep") from reason
     except (re.error, Unsupported, TooManyWays, OverflowError) as reason:
         raise _unusable(pattern, str(reason)) from reason
     return made
@@ -77,6 +75,7 @@ class _Translation:
         self.groups = 0
         self.stack: list[tuple[frozenset[str], int]] = []
         self.opened = 0  # how many flag groups stand open at this level
+        self.depth = 0  # how many groups stand open
 
     def run(self) -> str:
         while self.at < len(self.source):
@@ -137,14 +136,27 @@ class _Translation:
 
     def _alternative(self) -> None:
         """A flag set in the middle holds for the following alternatives too."""
-        self.out.append(")" * self.opened + "|")
-        if self.opened:
-            self.out.append(_flag_group(self.flags))
-            self.opened = 1
+        opened = self.opened
+        self._close_flags()
+        self.out.append("|")
+        if opened:
+            self._enter_flags(self.flags)
+
+    def _enter_flags(self, flags: frozenset[str]) -> None:
+        self.flags = flags
+        self.out.append(_flag_group(flags))
+        self.opened += 1
+        self._deeper()
 
     def _close_flags(self) -> None:
         self.out.append(")" * self.opened)
+        self.depth -= self.opened
         self.opened = 0
+
+    def _deeper(self) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise Unsupported(f"groups are nested more than {DEEPEST} deep")
 
     def _close(self) -> None:
         if not self.stack:
@@ -152,12 +164,14 @@ class _Translation:
         self._close_flags()
         self.flags, self.opened = self.stack.pop()
         self.out.append(")")
+        self.depth -= 1
 
     def _enter(self, head: str, flags: frozenset[str] | None = None) -> None:
         self.stack.append((self.flags, self.opened))
         self.opened = 0
         self.flags = self.flags if flags is None else flags
         self.out.append(head)
+        self._deeper()
 
     def _open(self) -> None:
         rest = self.source[self.at :]
@@ -182,10 +196,8 @@ class _Translation:
         flags = (self.flags | frozenset(switch[1])) - frozenset(switch[2] or "")
         if switch[3] == ":":
             self._enter(_flag_group(flags), flags)
-        else:
-            self.flags = flags
-            self.out.append(_flag_group(flags))
-            self.opened += 1
+        elif flags != self.flags:
+            self._enter_flags(flags)
 
     # ---- escapes
 
