@@ -14,6 +14,7 @@ import msgspec
 
 DEEPEST = 100
 """Levels of a value that has no type."""
+TOO_DEEP = f"it is nested too deep: {DEEPEST} levels are the most"
 
 Content = bytes | str
 T = TypeVar("T")
@@ -40,11 +41,11 @@ def read_json(content: Content, of: Any = Any) -> Any:
     {'a': [1]}
     """
     if of is Any and is_deep(content):
-        raise msgspec.DecodeError(_TOO_DEEP)
+        raise msgspec.DecodeError(TOO_DEEP)
     try:
         return msgspec.json.decode(content, type=of)
     except RecursionError:
-        raise msgspec.DecodeError(_TOO_DEEP) from None
+        raise msgspec.DecodeError(TOO_DEEP) from None
     except UnicodeError as reason:
         raise msgspec.DecodeError("it is no text in UTF-8") from reason
 
@@ -60,6 +61,3 @@ def is_deep(content: Content) -> bool:
         return False
     brackets = _TEXTS.sub(b"", data).translate(None, _OTHERS)
     return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > DEEPEST
-
-
-_TOO_DEEP = f"it is nested too deep: {DEEPEST} levels are the most"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 
 import numpy as np
 import pytest
@@ -136,9 +137,24 @@ def test_what_is_no_event_is_a_failure_and_costs_no_neighbour(payload: bytes) ->
     assert [f.position for f in found.failures] == [101]
 
 
-def test_a_message_that_is_nested_too_deep_says_so_in_words() -> None:
-    (failure,) = decode("a int", '{"a":' * 100_000).failures
-    assert failure.reason == "not JSON: it is nested too deep"
+TOO_DEEP = "it is nested too deep: 100 levels are the most"
+
+
+@pytest.mark.parametrize("limit", [1_000, 100_000], ids=["few frames", "many frames"])
+@pytest.mark.parametrize("more", [0, 300], ids=["alone", "beside others"])
+def test_how_deep_a_message_may_be_nested_does_not_depend_on_its_process_nor_on_its_neighbours(
+    limit: int, more: int
+) -> None:
+    """Python's limit on frames does, which an app with a long chain of streams raises."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, limit))
+    try:
+        deep = [f'{{"event":{{"a":{n},"x":{"[" * n}{"]" * n}}}}}' for n in (98, 99, 1_500, 30_000)]
+        found = decode("a int", *deep, '{"a":' * 100_000, *['{"event":{"a":1}}'] * more)
+    finally:
+        sys.setrecursionlimit(before)
+    assert rows(found) == [(98,), *[(1,)] * more]
+    assert reasons(found) == [(position, TOO_DEEP) for position in (101, 102, 103, 104)]
 
 
 def test_two_halves_of_an_event_in_two_messages_are_two_failures() -> None:

@@ -17,7 +17,7 @@ from nadi.functions.entries import Entry, StreamFunctionSpec
 from nadi.functions.signatures import Arguments, Parameter, constant, match
 from nadi.lang.tree import Type
 from nadi.plan.catalog import Column, SignatureError
-from nadi.received import DEEPEST
+from nadi.received import DEEPEST, TOO_DEEP
 
 _MAP = thing("map")
 _KEY, _VALUE = anything("key"), anything("value")
@@ -65,7 +65,7 @@ def _from_xml(value: str) -> Any:
 
 def _children(element: ElementTree.Element, level: int = 1) -> dict[str, Any]:
     if level > DEEPEST:
-        raise ValueError(f"it is nested too deep: {DEEPEST} levels are the most")
+        raise ValueError(TOO_DEEP)
     return {child.tag: _children(child, level + 1) if len(child) else _scalar(child.text or "") for child in element}
 
 

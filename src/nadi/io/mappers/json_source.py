@@ -36,6 +36,7 @@ from nadi.io.mappers.values import by_text, from_json
 from nadi.lang.tree import Type
 from nadi.plan.nodes import Column, Schema
 from nadi.plan.options import flag
+from nadi.received import DEEPEST, TOO_DEEP, is_deep
 
 _BROKEN = (msgspec.MsgspecError, ValueError, RecursionError)
 _INTS: dict[Type, Any] = {
@@ -159,6 +160,9 @@ class JsonSource:
         # What is skipped is not looked at by msgspec, but a message that is not UTF-8 is none, wherever that shows.
         text = is_utf8(b"\n".join(payloads))
         given = payloads if text else [p if is_utf8(p) else b"" for p in payloads]
+        # How many levels msgspec reads depends on who calls. What has so many and ends is longer than this, so that most messages need no look.
+        if any(len(p) > 2 * DEEPEST and is_deep(p) for p in given):
+            given = [b"" if is_deep(p) else p for p in given]
         objects, left = decode_each(self._decoders[form], given, _BROKEN)
         good = np.setdiff1d(np.arange(len(payloads)), left, assume_unique=True)
         events = objects if not left else [o for o in objects if o is not None]
@@ -181,10 +185,13 @@ class JsonSource:
         if not payload.strip():
             found.fail(Undecodable(position, "the message is empty", payload))
             return
+        if is_deep(payload):
+            found.fail(Undecodable(position, TOO_DEEP, payload))
+            return
         try:
             root = _walk(_open(payload), self._enclosing)
         except _BROKEN as e:
-            found.fail(Undecodable(position, f"not JSON: {_reason(e)}", payload))
+            found.fail(Undecodable(position, f"not JSON: {e}", payload))
             return
         if root is None:
             found.fail(Undecodable(position, "the enclosing element is missing", payload))
@@ -195,7 +202,7 @@ class JsonSource:
                 found.add_row(index, self._row(event, convert))
             except _BROKEN as e:
                 whole = bytes(event) if isinstance(event, msgspec.Raw) else payload
-                found.fail(Undecodable(position, _reason(e), whole))
+                found.fail(Undecodable(position, str(e), whole))
 
     def _row(self, given: _Opened | msgspec.Raw, convert: Callable[[bytes, Type], object]) -> tuple[object, ...]:
         event = _open(given) if isinstance(given, msgspec.Raw) else given
@@ -214,11 +221,7 @@ class JsonSource:
         try:
             return convert(value, leaf.column.type)
         except _BROKEN as e:
-            raise ValueError(f"attribute '{leaf.column.name}': {_reason(e)}") from None
-
-
-def _reason(broken: Exception) -> str:
-    return "it is nested too deep" if isinstance(broken, RecursionError) else str(broken)
+            raise ValueError(f"attribute '{leaf.column.name}': {e}") from None
 
 
 def _open(text: bytes | msgspec.Raw) -> _Opened:

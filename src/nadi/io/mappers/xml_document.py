@@ -12,7 +12,7 @@ from copy import copy
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from nadi.received import DEEPEST
+from nadi.received import DEEPEST, TOO_DEEP
 
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 NIL = f"{{{XSI}}}nil"
@@ -47,7 +47,7 @@ def document(payload: bytes) -> Element:
     around = Element("")
     around.append(_root(_with_xsi(text, begin)))
     if _is_deep(around, payload):
-        raise ValueError(f"it is nested too deep: {DEEPEST} levels are the most")
+        raise ValueError(TOO_DEEP)
     return around
 
 
