@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from narration import pause
 from nodes import free_ports
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -135,7 +136,7 @@ def _until_it_answers(database: Database, server: subprocess.Popen[bytes]) -> No
             except DBAPIError:
                 if server.poll() is not None or time.monotonic() > late:
                     raise SystemExit("PostgreSQL did not start") from None
-                time.sleep(0.1)
+                pause(0.1)
             else:
                 return
     finally:

@@ -9,7 +9,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 import httpx
+from narration import pause
 
 from nadi.io.natsserver import binary, free_port
 
@@ -203,7 +203,7 @@ class Cluster:
     def wait(self) -> None:
         """Until somebody ends the example."""
         while True:
-            time.sleep(3600)
+            pause(1)
 
 
 @contextlib.contextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from itertools import count, islice
 from types import TracebackType
 from typing import Any
 
 import httpx
+from narration import pause
 
 from nadi.testing.app import AppUnderTest
 
@@ -52,7 +52,7 @@ class Feeder:
         """Send so many more."""
         for meter, kwh in islice(self._left, number):
             while not self._is_taken({"event": {"meter": meter, "kwh": kwh}}):
-                time.sleep(AGAIN)
+                pause(AGAIN)
             self.given.append((meter, kwh))
 
     def _is_taken(self, body: dict[str, Any]) -> bool:

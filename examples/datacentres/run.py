@@ -12,7 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,12 +23,12 @@ from nadi.io.natsserver import NatsServer
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cluster"))
 
+import narration  # noqa: E402
 from narration import say  # noqa: E402
 from stage import perform  # noqa: E402
 
 APP = HERE / "sites.siddhi"
 MACHINES = ("press", "oven", "saw")
-PATIENCE = 120.0  # seconds
 
 
 class Centre:
@@ -111,11 +110,11 @@ def started(folder: Path, west: Centre, east: Centre) -> Iterator[subprocess.Pop
 
 def until(centres: Sequence[Centre], readings: int, log: Path) -> None:
     """Wait until one of the centres was told of so many readings."""
-    end = time.monotonic() + PATIENCE
-    while max(sum(centre.totals().values()) for centre in centres) < readings:
-        if time.monotonic() > end:
-            raise SystemExit(f"the app did not tell of {readings} readings, see {log}")
-        time.sleep(0.2)
+
+    def are_there() -> bool:
+        return max(sum(centre.totals().values()) for centre in centres) >= readings
+
+    narration.until(are_there, f"{readings} readings have been counted ({log} has what the app said)")
 
 
 def tell(folder: Path) -> bool:

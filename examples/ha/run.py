@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cluster"))
 
 from databases import Database, some_database  # noqa: E402
-from narration import say, until  # noqa: E402
+from narration import pause, say, until  # noqa: E402
 from nodes import Node, free_ports  # noqa: E402
 from stage import perform  # noqa: E402
 
@@ -186,7 +186,7 @@ def run(folder: Path, once: bool) -> bool:
             page = told.active()
             say(f"Look at {page.url} (user admin, password {page.password}). Ctrl-C ends everything.")
             while all(one.lives for one in told.nodes):
-                time.sleep(1)
+                pause(1)
         return right
 
 
