@@ -23,6 +23,14 @@ pytestmark = pytest.mark.spark
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     with working(tmp_path_factory.mktemp("worker")) as made:
         yield made
+        ends_cleanly_on_ctrl_c(made)
+
+
+def ends_cleanly_on_ctrl_c(worker: Worker) -> None:
+    worker.node.signal(signal.SIGINT)
+    assert worker.node.wait() == 0
+    worker.node.gone()
+    assert "Traceback" not in worker.node.said()
 
 
 def test_a_worker_takes_an_app_feeds_it_answers_queries_updates_it_and_survives(worker: Worker):
@@ -248,10 +256,3 @@ def test_strangers_hear_of_health_only(worker: Worker):
         assert worker.ask("GET", path).status_code == 200
     assert worker.ask("GET", "/nodeDetails/runTime").text == "worker"
     assert worker.ask("GET", "/system-details").json()["carbonId"] == "node-1"
-
-
-def test_a_worker_ends_cleanly_on_ctrl_c(worker: Worker):
-    worker.node.signal(signal.SIGINT)
-    assert worker.node.wait() == 0
-    worker.node.gone()
-    assert "Traceback" not in worker.node.said()

@@ -54,7 +54,12 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerNode]:
 
 @pytest.fixture(scope="module")
 def apps(worker: WorkerNode) -> tuple[Fed, Fed]:
+    """Each has had two events."""
     sums, other = (Fed(worker, name, port) for name, port in zip(("Sums", "Other"), free_ports(2), strict=True))
+    for app in (sums, other):
+        app.feed(1)
+        app.feed(2)
+        app.wait(1, 3)
     return sums, other
 
 
@@ -62,16 +67,14 @@ def test_a_backup_is_restored_while_another_app_goes_on_and_nothing_is_lost_or_d
     worker: WorkerNode, apps: tuple[Fed, Fed]
 ):
     sums, other = apps
-    for app in apps:
-        app.feed(1)
-        app.feed(2)
-        app.wait(1, 3)
+    before, others = sums.totals(), other.totals()
+    total = before[-1]
     backup = worker.ask("POST", "/Sums/backup")
     assert backup.status_code == 201, backup.text
     revision = backup.json()["revision"]
     assert revision.endswith("__Sums")
     sums.feed(4)
-    sums.wait(1, 3, 7)
+    sums.wait(*before, total + 4)
 
     # the stop of the restore makes no revision: it would push this one out, as only one is kept
     restored = worker.ask("POST", "/Sums/restore", params={"revision": revision})
@@ -81,15 +84,15 @@ def test_a_backup_is_restored_while_another_app_goes_on_and_nothing_is_lost_or_d
     }
     worker.node.until(lambda: worker.active("Sums"))
     other.feed(4)
-    other.wait(1, 3, 7)
+    other.wait(*others, others[-1] + 4)
     sums.feed(8)
-    sums.wait(1, 3, 7, 15)  # what came after the revision is taken again, and not written twice
+    sums.wait(*before, total + 4, total + 12)  # what came after the revision is taken again, and not written twice
 
     last = worker.ask("POST", "/Sums/restore")
     assert last.json()["message"] == "State restored to last revision for Siddhi App :Sums"
     worker.node.until(lambda: worker.active("Sums"))
     sums.feed(16)
-    sums.wait(1, 3, 7, 15, 31)
+    sums.wait(*before, total + 4, total + 12, total + 28)
 
 
 def test_a_revision_that_is_not_there_is_500_and_the_app_goes_on_as_it_was(worker: WorkerNode, apps: tuple[Fed, Fed]):
@@ -151,7 +154,9 @@ def test_the_log_in_json_has_an_object_a_line_with_app_and_batch_and_no_password
         return [r for r in records if r.get("logger") == "nadi.app" and "seen" in r["event"]]
 
     for app in apps:
+        before = app.totals()
         app.feed(0)
+        app.wait(*before, before[-1])
     worker.node.until(lambda: {r["app"] for r in seen()} == {"Sums", "Other"})
     records = [json.loads(line) for line in lines(worker.node.screen)]
     assert all(r["group"] == r["app"] and r["batch"] > 0 and r["timestamp"].endswith("Z") for r in seen())
