@@ -10,10 +10,13 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from sqlite3 import OperationalError
 
 from sqlalchemy import URL, Column, Engine, Table, create_engine, event, inspect, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.schema import CreateColumn
 
@@ -32,6 +35,7 @@ DRIVERS = {
 }
 CONNECT_WITHIN = 10  # seconds
 BUSY_WITHIN = 10.0  # seconds that SQLite waits for another writer
+_LOOK = 0.005
 
 _PARAMETERS = re.compile(r"[?;].*$")
 
@@ -164,10 +168,19 @@ def _has(engine: Engine, table: Table, column: Column[object]) -> bool:
     return column.name.lower() in {found["name"].lower() for found in inspect(engine).get_columns(table.name)}
 
 
-def _durable(connection: object, _record: object) -> None:
+def _durable(connection: DBAPIConnection, _record: object) -> None:
     """SQLite: readers do not hold writers up, and a commit is on the disk when it returns."""
-    cursor = connection.cursor()  # type: ignore[attr-defined]  # a DBAPI connection
-    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor = connection.cursor()
+    until = time.monotonic() + BUSY_WITHIN
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            break
+        except OperationalError as reason:
+            # The first one changes the file, for which it must be alone. SQLite waits for others by looking again, but not here.
+            if "locked" not in str(reason) or time.monotonic() > until:
+                raise
+            time.sleep(_LOOK)
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()
 
