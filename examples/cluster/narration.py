@@ -41,11 +41,11 @@ def pause(seconds: float) -> None:
         raise Ended(_ended_by[0])
 
 
-def until(holds: Callable[[], Any], what: str, look: float = LOOK) -> Any:
-    """Wait for something that nobody rings for, and look so often (s); -> what it is then. Errors: Ended."""
+def until(holds: Callable[[], Any], what: str) -> Any:
+    """Wait for something that nobody rings for; -> what it is then. Errors: Ended."""
     late = time.monotonic() + PATIENCE
     while time.monotonic() < late:
         if found := holds():
             return found
-        pause(look)
+        pause(LOOK)
     raise SystemExit(f"{what}: not within {PATIENCE:.0f} s")

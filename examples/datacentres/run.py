@@ -23,8 +23,7 @@ from nadi.io.natsserver import NatsServer
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "cluster"))
 
-import narration  # noqa: E402
-from narration import say  # noqa: E402
+from narration import say, until  # noqa: E402
 from stage import perform  # noqa: E402
 
 APP = HERE / "sites.siddhi"
@@ -108,13 +107,13 @@ def started(folder: Path, west: Centre, east: Centre) -> Iterator[subprocess.Pop
             node.wait()
 
 
-def until(centres: Sequence[Centre], readings: int, log: Path) -> None:
+def until_counted(centres: Sequence[Centre], readings: int, log: Path) -> None:
     """Wait until one of the centres was told of so many readings."""
 
     def are_there() -> bool:
         return max(sum(centre.totals().values()) for centre in centres) >= readings
 
-    narration.until(are_there, f"{readings} readings have been counted ({log} has what the app said)")
+    until(are_there, f"{readings} readings have been counted ({log} has what the app said)")
 
 
 def tell(folder: Path) -> bool:
@@ -125,22 +124,22 @@ def tell(folder: Path) -> bool:
         node = running.enter_context(started(folder, west, east))
         publisher = Publisher("first")
         publisher.send((west, east), 30)
-        until((west, east), 30, log)
+        until_counted((west, east), 30, log)
         say(f"30 readings came through both centres: {west.totals()}")
         east.server.stop()
         publisher.send((west,), 30)
-        until((west,), 60, log)
+        until_counted((west,), 60, log)
         say(f"The centre in the east is lost, the app goes on: {west.totals()}")
         os.killpg(node.pid, signal.SIGKILL)
         node.wait()
         east.server.start()
         publisher.send((east,), 30)
         running.enter_context(started(folder, west, east))
-        until((west, east), 90, log)
+        until_counted((west, east), 90, log)
         say(f"It is back, has readings that the west does not have, and the app was killed meanwhile: {east.totals()}")
         again = Publisher("second")
         again.send((west, east), 30)
-        until((west, east), 120, log)
+        until_counted((west, east), 120, log)
         found = max(west.totals(), east.totals(), key=lambda totals: sum(totals.values()))
         say(f"The publisher began anew with its first number: {found}")
         wanted = publisher.sent + again.sent

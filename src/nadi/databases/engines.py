@@ -35,7 +35,7 @@ DRIVERS = {
 }
 CONNECT_WITHIN = 10  # seconds
 BUSY_WITHIN = 10.0  # seconds that SQLite waits for another writer
-_LOOK = 0.005
+_LOOK = 0.005  # seconds between two looks where SQLite itself does not wait
 
 _PARAMETERS = re.compile(r"[?;].*$")
 
@@ -177,7 +177,7 @@ def _durable(connection: DBAPIConnection, _record: object) -> None:
             cursor.execute("PRAGMA journal_mode=WAL")
             break
         except OperationalError as reason:
-            # The first one changes the file, for which it must be alone. SQLite waits for others by looking again, but not here.
+            # The first one changes the file, for which it must be alone. SQLite looks again where a file is locked, but not for this change.
             if "locked" not in str(reason) or time.monotonic() > until:
                 raise
             time.sleep(_LOOK)

@@ -75,7 +75,6 @@ class _Translation:
         self.groups = 0
         self.stack: list[tuple[frozenset[str], int]] = []
         self.opened = 0  # how many flag groups stand open at this level
-        self.depth = 0  # how many groups stand open
 
     def run(self) -> str:
         while self.at < len(self.source):
@@ -136,26 +135,17 @@ class _Translation:
 
     def _alternative(self) -> None:
         """A flag set in the middle holds for the following alternatives too."""
-        opened = self.opened
-        self._close_flags()
-        self.out.append("|")
-        if opened:
-            self._enter_flags(self.flags)
-
-    def _enter_flags(self, flags: frozenset[str]) -> None:
-        self.flags = flags
-        self.out.append(_flag_group(flags))
-        self.opened += 1
-        self._deeper()
+        self.out.append(")" * self.opened + "|")
+        if self.opened:
+            self.out.append(_flag_group(self.flags))
+            self.opened = 1
 
     def _close_flags(self) -> None:
         self.out.append(")" * self.opened)
-        self.depth -= self.opened
         self.opened = 0
 
-    def _deeper(self) -> None:
-        self.depth += 1
-        if self.depth > DEEPEST:
+    def _check_depth(self) -> None:
+        if len(self.stack) + self.opened + sum(opened for _flags, opened in self.stack) > DEEPEST:
             raise Unsupported(f"groups are nested more than {DEEPEST} deep")
 
     def _close(self) -> None:
@@ -164,14 +154,13 @@ class _Translation:
         self._close_flags()
         self.flags, self.opened = self.stack.pop()
         self.out.append(")")
-        self.depth -= 1
 
     def _enter(self, head: str, flags: frozenset[str] | None = None) -> None:
         self.stack.append((self.flags, self.opened))
         self.opened = 0
         self.flags = self.flags if flags is None else flags
         self.out.append(head)
-        self._deeper()
+        self._check_depth()
 
     def _open(self) -> None:
         rest = self.source[self.at :]
@@ -197,7 +186,10 @@ class _Translation:
         if switch[3] == ":":
             self._enter(_flag_group(flags), flags)
         elif flags != self.flags:
-            self._enter_flags(flags)
+            self.flags = flags
+            self.out.append(_flag_group(flags))
+            self.opened += 1
+            self._check_depth()
 
     # ---- escapes
 
