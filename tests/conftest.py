@@ -29,6 +29,8 @@ pytest.register_assert_rewrite("tests.kernel.columns.comparing")
 settings.register_profile("nadi", deadline=None, max_examples=int(ASKED or 40))
 settings.load_profile("nadi")
 
+MORE_OR_LESS = ("rounds", "load", "schedules")
+"""Options that say how much a test does: kill tests and simulations have them."""
 ONE_PROCESS = ("spark", "slow", "long")  # two of these at a time fight for the machine: 14 minutes instead of 11
 
 
@@ -89,11 +91,19 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return short(val)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How each test that failed is run again, alone."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """How each test that failed is run again, alone, with the same dice."""
+    given = {name: value for name in MORE_OR_LESS if (value := config.getoption(name, None)) is not None}
     failed = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
-    commands = {again(one.nodeid, one.keywords) for one in failed if isinstance(one, pytest.TestReport)}
+    commands = {
+        again(one.nodeid, one.keywords, given | _dice(one)) for one in failed if isinstance(one, pytest.TestReport)
+    }
     if commands:
         terminalreporter.section("run again")
         for command in sorted(commands):
             terminalreporter.write_line(command)
+
+
+def _dice(report: pytest.TestReport) -> dict[str, object]:
+    """The seed that the test began with, where it has dice."""
+    return {name: value for name, value in report.user_properties if name == "seed"}

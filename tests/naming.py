@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 LONGEST = 300  # characters of a parameter that stand in a name
 SHOWN = 60
@@ -13,14 +13,17 @@ DESELECTED = ("slow", "long")
 """Marks of tests that a plain run leaves out."""
 
 
-def again(nodeid: str, marks: Collection[str]) -> str:
-    """The command that runs one test again.
+def again(nodeid: str, marks: Collection[str], options: Mapping[str, object]) -> str:
+    """The command that runs one test again, with these options of pytest.
 
-    >>> again("tests/io/test_io_http.py::test_it[a b]", ())
+    >>> again("tests/io/test_io_http.py::test_it[a b]", (), {})
     ".venv/bin/python -m pytest -n 0 'tests/io/test_io_http.py::test_it[a b]'"
+    >>> again("tests/chaos/test_a.py::test_b", (), {"rounds": 4, "seed": 7})
+    '.venv/bin/python -m pytest -n 0 tests/chaos/test_a.py::test_b --rounds 4 --seed 7'
     """
     all_marks = " -m ''" if any(mark in marks for mark in DESELECTED) else ""
-    return f".venv/bin/python -m pytest -n 0{all_marks} {shlex.quote(plain(nodeid))}"
+    given = "".join(f" --{name} {value}" for name, value in options.items())
+    return f".venv/bin/python -m pytest -n 0{all_marks} {shlex.quote(plain(nodeid))}{given}"
 
 
 def plain(nodeid: str) -> str:

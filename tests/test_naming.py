@@ -5,8 +5,8 @@ from naming import LONGEST, again, short
 
 
 def test_a_test_that_a_plain_run_leaves_out_is_run_again_with_all_marks() -> None:
-    assert again("tests/a.py::test_b", ["slow"]) == ".venv/bin/python -m pytest -n 0 -m '' tests/a.py::test_b"
-    assert again("tests/a.py::test_b", ["spark"]) == ".venv/bin/python -m pytest -n 0 tests/a.py::test_b"
+    assert again("tests/a.py::test_b", ["slow"], {}) == ".venv/bin/python -m pytest -n 0 -m '' tests/a.py::test_b"
+    assert again("tests/a.py::test_b", ["spark"], {}) == ".venv/bin/python -m pytest -n 0 tests/a.py::test_b"
 
 
 @pytest.mark.parametrize("value", ["a" * LONGEST, b"a" * LONGEST, 7, None, ("a" * 1000,)])
