@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from eventsync.pair_recording import Recorder, recorder_at
+from eventsync.pair_recording import Recorder, recorder_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Column, Engine, Integer, MetaData, Table, Text, delete, insert, select, update
@@ -31,11 +31,10 @@ from nadi.pipeline.cutting.cuttable import TableCutLog
 from nadi.replica.contract import Statements
 
 ROWS = Table("rows", MetaData(), Column("k", Integer, primary_key=True), Column("v", Text))
-SOCKET = Path("/the/socket")
 
 
-def url_of(path: Path) -> str:
-    return f"sqlite:///{path}?replica={SOCKET}"
+def url_of(path: Path, recorder: Recorder) -> str:
+    return f"sqlite:///{path}?replica={recorder.socket}"
 
 
 def content(path: Path) -> dict[str, list[tuple[object, ...]]]:
@@ -59,12 +58,12 @@ def caught_up(active: LogsCopy, passive: LogsCopy) -> list[Surplus]:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    return recorder_at(SOCKET, monkeypatch)
+    return recorder_in(monkeypatch)
 
 
 @pytest.fixture
 def engine(tmp_path: Path, recorder: Recorder) -> Iterator[Engine]:
-    made = connect(Address(url_of(tmp_path / "logs.db")))
+    made = connect(Address(url_of(tmp_path / "logs.db", recorder)))
     make_tables(made, ROWS)
     yield made
     made.dispose()
@@ -157,10 +156,10 @@ def test_functions_of_time_and_chance_are_refused(engine: Engine, call: str):
 
 
 def test_the_copy_has_what_was_prepared_and_confirmed(tmp_path: Path, engine: Engine, recorder: Recorder):
-    log = TableCutLog(url_of(tmp_path / "logs.db"), "A", 0)
+    log = TableCutLog(url_of(tmp_path / "logs.db", recorder), "A", 0)
     log.take_over(7)
     log.append(Cut(0, log.epoch, 1_000, 0, {}, {}))
-    notes = AppNotes(url_of(tmp_path / "logs.db"), "A", log.epoch)
+    notes = AppNotes(url_of(tmp_path / "logs.db", recorder), "A", log.epoch)
     notes.begin()
     notes.once("a", lambda: ["é", 1.5, None])
     notes.replace("a", {"b": 2})
@@ -235,7 +234,9 @@ def test_the_database_tells_what_became_of_a_writer_that_was_killed(
     tmp_path: Path, engine: Engine, recorder: Recorder, at: str
 ):
     told = tmp_path / "record"
-    died = subprocess.run([sys.executable, "-c", DYING, url_of(tmp_path / "logs.db"), str(told), at], check=False)
+    died = subprocess.run(
+        [sys.executable, "-c", DYING, url_of(tmp_path / "logs.db", recorder), str(told), at], check=False
+    )
     assert died.returncode == -signal.SIGKILL
     record = msgspec.msgpack.decode(told.read_bytes(), type=Statements)
     service = LogsCopy(tmp_path / "logs.db")
@@ -279,7 +280,7 @@ def test_two_databases_with_one_number_and_other_content_are_not_equal(tmp_path:
     """A transaction that was given up here was written there, at a promotion."""
     first, second = tmp_path / "1" / "logs.db", tmp_path / "2" / "logs.db"
     one, two = LogsCopy(first), LogsCopy(second)
-    engine = connect(Address(url_of(first)))
+    engine = connect(Address(url_of(first, recorder)))
     make_tables(engine, ROWS)
     caught_up(one, two)
     with engine.begin() as connection:
@@ -300,12 +301,12 @@ def test_two_databases_with_one_number_and_other_content_are_not_equal(tmp_path:
 def test_what_only_a_returning_node_has_is_told(tmp_path: Path, recorder: Recorder):
     first, second = tmp_path / "1" / "logs.db", tmp_path / "2" / "logs.db"
     one, two = LogsCopy(first), LogsCopy(second)
-    log = TableCutLog(url_of(first), "A", 0)
+    log = TableCutLog(url_of(first, recorder), "A", 0)
     log.take_over(1)
     log.append(Cut(0, log.epoch, 1_000, 0, {}, {}))
     assert caught_up(one, two) == []
     log.append(Cut(1, log.epoch, 2_000, 0, {}, {}))  # only here; the other one is promoted
-    other = TableCutLog(url_of(second), "A", 0)
+    other = TableCutLog(url_of(second, recorder), "A", 0)
     other.take_over(2)
     other.append(Cut(1, other.epoch, 2_500, 0, {}, {}))
     before = content(first)
@@ -341,13 +342,13 @@ def test_active_and_copy_are_equal_after_any_writes_failures_crashes_and_catch_u
 ):
     folder = tmp_path_factory.mktemp("pair")
     patch = pytest.MonkeyPatch()
-    recorder = recorder_at(SOCKET, patch)
+    recorder = recorder_in(patch)
     paths = [folder / "1" / "logs.db", folder / "2" / "logs.db"]
     nodes = [LogsCopy(path) for path in paths]
     active, applied = 0, 0
 
     def engine() -> Engine:
-        made = connect(Address(url_of(paths[active])))
+        made = connect(Address(url_of(paths[active], recorder)))
         make_tables(made, ROWS)
         return made
 

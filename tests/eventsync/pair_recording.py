@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +14,15 @@ from nadi.errors import error
 from nadi.replica import client
 from nadi.replica.contract import Record
 
+_NUMBERS = itertools.count(1)
+
 
 class Recorder:
     """Implements `nadi.replica.contract.Replica`; may be used by several threads."""
 
     def __init__(self) -> None:
+        # A name of its own: removals that the process still has for another one's socket do not come here.
+        self.socket = Path(f"/recorder/{next(_NUMBERS)}")
         self._lock = threading.Lock()
         self.records: list[Record] = []
         self.confirmed: list[int] = []
@@ -62,9 +67,15 @@ class LoopRecorder:
         return await asyncio.to_thread(self._recorder.prepare, record)
 
 
-def recorder_at(socket: Path, patch: pytest.MonkeyPatch) -> Recorder:
-    """One that this process finds behind a socket."""
+def recorder_in(patch: pytest.MonkeyPatch) -> Recorder:
+    """One that this process finds behind its socket. Behind any other there is nobody."""
     made = Recorder()
-    patch.setattr(client, "blocking_replica", lambda asked: {socket: made}[asked])
-    patch.setattr(client, "replica_in_loop", lambda asked: {socket: LoopRecorder(made)}[asked])
+
+    def found(asked: Path) -> Recorder:
+        if asked != made.socket:
+            raise error("CONNECTION_UNAVAILABLE", connector=f"event sync at {asked}", reason="the test has ended")
+        return made
+
+    patch.setattr(client, "blocking_replica", found)
+    patch.setattr(client, "replica_in_loop", lambda asked: LoopRecorder(found(asked)))
     return made

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from eventsync.pair_recording import Recorder, recorder_at
+from eventsync.pair_recording import Recorder, recorder_in
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +33,6 @@ from nadi.io.natsserver import NatsServer
 from nadi.replica.address import with_replica
 from nadi.replica.contract import JournalAppend, JournalTrim
 
-SOCKET = Path("/the/socket")
 _COUNT = itertools.count()
 
 
@@ -45,7 +44,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NatsServ
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    return recorder_at(SOCKET, monkeypatch)
+    return recorder_in(monkeypatch)
 
 
 class Pair:
@@ -70,7 +69,7 @@ class Pair:
 
     @property
     def url(self) -> str:
-        return with_replica(self.urls[self.active], SOCKET)
+        return with_replica(self.urls[self.active], self.recorder.socket)
 
     def events(self, node: int, ordinal: int | str = 0) -> dict[int, tuple[int, bytes]]:
         """What readers of a node see."""
@@ -415,7 +414,7 @@ STEPS = st.lists(
 def test_active_and_copy_are_equal_after_any_writes_failures_crashes_and_catch_ups(
     steps: list[tuple[str, int, int]], servers: tuple[NatsServer, NatsServer], monkeypatch: pytest.MonkeyPatch
 ):
-    recorder = recorder_at(SOCKET, monkeypatch)
+    recorder = recorder_in(monkeypatch)
     pair, number, acknowledged, lossy, behind = Pair(servers, recorder), itertools.count(), set(), False, False
     ahead = False  # the node that returns has trimmed what the promoted one has not: that goes there as well at its next trim
     for step, ordinal, count in steps:

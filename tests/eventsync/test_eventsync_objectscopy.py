@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from eventsync.pair_recording import Recorder, recorder_at
+from eventsync.pair_recording import Recorder, recorder_in
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,16 +26,14 @@ from nadi.pipeline.statelog.store import ObjectStore
 from nadi.pipeline.statelog.stores import open_store
 from nadi.replica.contract import AppFile, ObjectPut, ObjectsGone
 
-SOCKET = Path("/the/socket")
-
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    return recorder_at(SOCKET, monkeypatch)
+    return recorder_in(monkeypatch)
 
 
-def store_of(folder: Path) -> ObjectStore:
-    return open_store(f"file://{folder}/A/log?replica={SOCKET}")
+def store_of(folder: Path, recorder: Recorder) -> ObjectStore:
+    return open_store(f"file://{folder}/A/log?replica={recorder.socket}")
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -57,14 +55,14 @@ def caught_up(active: Copy, passive: Copy) -> None:
 def test_an_object_is_whole_here_before_the_partner_is_asked_for_it(tmp_path: Path, recorder: Recorder):
     seen: list[dict[str, bytes]] = []
     recorder.before = lambda _record: seen.append(files(tmp_path))
-    store_of(tmp_path).put("d-1", [b"ab", b"c"])
+    store_of(tmp_path, recorder).put("d-1", [b"ab", b"c"])
     assert seen == [{"A/log/d-1": b"abc"}]
     assert recorder.done() == [ObjectPut("A/log/d-1", 3)]
 
 
 def test_an_object_that_the_partner_does_not_have_is_none(tmp_path: Path, recorder: Recorder):
     recorder.fails = lambda _record: True
-    store = store_of(tmp_path)
+    store = store_of(tmp_path, recorder)
     with pytest.raises(NadiError, match="the test says so"):
         store.put("d-1", [b"abc"])
     assert store.list() == []
@@ -74,7 +72,7 @@ def test_an_object_that_the_partner_does_not_have_is_none(tmp_path: Path, record
 
 
 def test_removals_go_along_and_a_partner_that_is_away_gets_them_later(tmp_path: Path, recorder: Recorder):
-    store = store_of(tmp_path)
+    store = store_of(tmp_path, recorder)
     for name in ("a-1", "a-2", "a-3"):
         store.put(name, [b"x"])
     refused, gone = threading.Event(), threading.Event()
@@ -109,7 +107,7 @@ def test_many_removals_go_in_several_records(
     tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nadi.pipeline.statelog.copied.AT_ONCE", 3)
-    store = store_of(tmp_path)
+    store = store_of(tmp_path, recorder)
     names = [f"a-{n}" for n in range(7)]
     for name in names:
         store.put(name, [b"x"])
@@ -138,10 +136,10 @@ def test_files_for_a_copy_are_not_read_in_the_loop(tmp_path: Path, monkeypatch: 
 
 
 def test_the_folder_of_an_app_goes_at_both_nodes(tmp_path: Path, recorder: Recorder):
-    store_of(tmp_path / "1").put("d-1", [b"abc"])
+    store_of(tmp_path / "1", recorder).put("d-1", [b"abc"])
     passive = ObjectsCopy(tmp_path / "2")
     caught_up(ObjectsCopy(tmp_path / "1"), passive)
-    remove_objects(tmp_path / "1" / "A", SOCKET)
+    remove_objects(tmp_path / "1" / "A", recorder.socket)
     asyncio.run(passive.apply(recorder.done()[-1]))
     assert files(tmp_path / "1") == files(tmp_path / "2") == {}
 
@@ -171,7 +169,7 @@ open_store(sys.argv[1]).put("d-1", [b"abc"])
 @pytest.mark.parametrize("at", ["prepared", "confirmed"])
 def test_an_object_of_a_writer_that_was_killed_is_there(tmp_path: Path, at: str):
     told = tmp_path / "record"
-    url = f"file://{tmp_path}/state/A/log?replica={SOCKET}"
+    url = f"file://{tmp_path}/state/A/log?replica=/the/socket"
     died = subprocess.run([sys.executable, "-c", DYING, url, str(told), at], check=False)
     assert died.returncode == -signal.SIGKILL
     record = msgspec.msgpack.decode(told.read_bytes(), type=ObjectPut)
@@ -230,9 +228,9 @@ def test_active_and_copy_are_equal_after_any_puts_failures_and_catch_ups(
     steps: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
 ):
     folder, patch = tmp_path_factory.mktemp("pair"), pytest.MonkeyPatch()
-    recorder = recorder_at(SOCKET, patch)
+    recorder = recorder_in(patch)
     active, passive = ObjectsCopy(folder / "1"), ObjectsCopy(folder / "2")
-    store, used = store_of(folder / "1"), set()
+    store, used = store_of(folder / "1", recorder), set()
     for at, (step, name) in enumerate(steps):
         recorder.fails = lambda _record, step=step: step == "fail"
         if step in ("put", "fail"):

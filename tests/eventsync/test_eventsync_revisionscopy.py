@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from eventsync.pair_recording import Recorder, recorder_at
+from eventsync.pair_recording import Recorder, recorder_in
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -25,7 +25,6 @@ from nadi.persistence.revisions import Meta, delete_revision, delete_revisions, 
 from nadi.persistence.stores import store_of
 from nadi.replica.contract import ObjectPut, ObjectsGone
 
-SOCKET = Path("/the/socket")
 APP = "Orders of Zürich/1"
 CUT = {"n": 7, "epoch": 2, "clock": 12_345, "started": 1, "ends": {"0": {"0": 99}}, "begins": {}, "highs": {}}
 META = Meta(APP, "define stream S (a int);", CUT, 12_345, {"q/window": "00ff"}, {"state": str(VERSION)})
@@ -76,8 +75,8 @@ def none(found: Sequence[Surplus]) -> None:
     assert not found
 
 
-def store_at(folder: Path) -> Store:
-    return store_of(Persistence(enabled=True, location=f"file://{folder}/~revisions?replica={SOCKET}"), folder)
+def store_at(folder: Path, recorder: Recorder) -> Store:
+    return store_of(Persistence(enabled=True, location=f"file://{folder}/~revisions?replica={recorder.socket}"), folder)
 
 
 def state(*seeds: int) -> list[list[Segment]]:
@@ -107,7 +106,7 @@ class World:
         self.here, self.there = folder / "here", folder / "there"
         self.recorder = recorder
         self.partner = Partner(self.here, self.there, recorder)
-        self.store, self.copy = store_at(self.here), store_at(self.there)
+        self.store, self.copy = store_at(self.here, recorder), store_at(self.there, recorder)
 
     def files(self) -> list[set[str]]:
         return [
@@ -122,7 +121,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    return World(tmp_path, recorder_at(SOCKET, monkeypatch))
+    return World(tmp_path, recorder_in(monkeypatch))
 
 
 def test_a_revision_is_at_both_nodes_when_it_is_written_its_manifest_last(world: World) -> None:
@@ -224,7 +223,7 @@ def test_what_counts_at_the_active_node_is_whole_at_its_partner_whatever_is_done
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, list[int]]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        world = World(tmp_path_factory.mktemp("world"), recorder_at(SOCKET, patch))
+        world = World(tmp_path_factory.mktemp("world"), recorder_in(patch))
         for now, (step, seeds) in enumerate(steps, 1):
             match step:
                 case "write":

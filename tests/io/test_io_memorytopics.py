@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventsync.pair_recording import Recorder, recorder_at
+from eventsync.pair_recording import Recorder, recorder_in
 from sample import connector, delivery
 
 from nadi.eventsync.journalcopy import JournalCopy
@@ -19,8 +19,6 @@ from nadi.io.registry import open_log, open_sink
 from nadi.io.sinks.numbers import NUMBER, PRODUCER
 from nadi.replica.address import with_replica
 
-SOCKET = Path("/the/socket")
-
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[list[str]]:
@@ -30,16 +28,16 @@ def servers(tmp_path: Path) -> Iterator[list[str]]:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    return recorder_at(SOCKET, monkeypatch)
+    return recorder_in(monkeypatch)
 
 
-def place_at(url: str, folder: Path) -> Place:
-    return Place("A", folder, journal=with_replica(url, SOCKET))
+def place_at(url: str, folder: Path, recorder: Recorder) -> Place:
+    return Place("A", folder, journal=with_replica(url, recorder.socket))
 
 
-def heard(url: str, folder: Path, topic: str) -> list[tuple[int, int, bytes, str, str]]:
+def heard(url: str, folder: Path, topic: str, recorder: Recorder) -> list[tuple[int, int, bytes, str, str]]:
     """What a topic has: number, time, payload, bucket, number of the row."""
-    log = open_log(connector("inmemory", {"topic": topic}), place_at(url, folder))
+    log = open_log(connector("inmemory", {"topic": topic}), place_at(url, folder, recorder))
     found: list[Any] = []
     for messages in log.read(0, log.oldest(0), log.end(0)):  # type: ignore[attr-defined]
         for position, time, payload, of in zip(
@@ -51,7 +49,7 @@ def heard(url: str, folder: Path, topic: str) -> list[tuple[int, int, bytes, str
 
 
 def test_each_payload_is_once_at_both_nodes(servers: list[str], recorder: Recorder, tmp_path: Path):
-    options, place = connector("inmemory", {"topic": "t-{{name}}"}), place_at(servers[0], tmp_path)
+    options, place = connector("inmemory", {"topic": "t-{{name}}"}), place_at(servers[0], tmp_path, recorder)
     first, second = open_sink(options, place), open_sink(options, place)  # another run, and one that is not asleep
     receipt = first.write(delivery(0, ["a", "b"]))
     second.write(delivery(0, ["a", "b"]))
@@ -63,14 +61,14 @@ def test_each_payload_is_once_at_both_nodes(servers: list[str], recorder: Record
     third = open_sink(options, place)
     third.write(delivery(1, ["a"], first=2))
     third.write(delivery(2, ["a"], first=3))
-    found = heard(servers[0], tmp_path, "t-a")
+    found = heard(servers[0], tmp_path, "t-a", recorder)
     assert [(number, *of) for number, _, _, *of in found] == [
         (0, "0", "0"),
         (1, "0", "2"),
         (2, "1", "0"),
         (3, "0", "3"),
     ]
-    assert len(heard(servers[0], tmp_path, "t-b")) == 1
+    assert len(heard(servers[0], tmp_path, "t-b", recorder)) == 1
     copy = JournalCopy(servers[1])
 
     async def apply() -> None:
@@ -81,11 +79,11 @@ def test_each_payload_is_once_at_both_nodes(servers: list[str], recorder: Record
     copy.close()
     assert recorder.open == []
     for topic in ("t-a", "t-b"):
-        assert heard(servers[1], tmp_path, topic) == heard(servers[0], tmp_path, topic)
+        assert heard(servers[1], tmp_path, topic, recorder) == heard(servers[0], tmp_path, topic, recorder)
 
 
 def test_an_app_hears_what_comes_after_its_first_start(servers: list[str], recorder: Recorder, tmp_path: Path):
-    place, options = place_at(servers[0], tmp_path), connector("inmemory", {"topic": "t"})
+    place, options = place_at(servers[0], tmp_path, recorder), connector("inmemory", {"topic": "t"})
     sink = open_sink(options, place)
     sink.write(delivery(0, ["before"]))
     log = open_log(options, place)
@@ -102,7 +100,7 @@ def test_the_oldest_payloads_go_at_both_nodes_where_there_are_too_many(
 ):
     monkeypatch.setattr(memorytopics, "GROWN", 1)
     monkeypatch.setattr(memorytopics, "MAX_BYTES", 8_000)
-    sink = open_sink(connector("inmemory", {"topic": "t"}), place_at(servers[0], tmp_path))
+    sink = open_sink(connector("inmemory", {"topic": "t"}), place_at(servers[0], tmp_path, recorder))
     for cut in range(40):
         sink.write(delivery(cut, ["x" * 500], first=cut))
     copy = JournalCopy(servers[1])
@@ -113,7 +111,7 @@ def test_the_oldest_payloads_go_at_both_nodes_where_there_are_too_many(
 
     asyncio.run(apply())
     copy.close()
-    found = heard(servers[0], tmp_path, "t")
+    found = heard(servers[0], tmp_path, "t", recorder)
     assert 5 < len(found) < 20
     assert found[-1][0] == 39
-    assert heard(servers[1], tmp_path, "t") == found
+    assert heard(servers[1], tmp_path, "t", recorder) == found

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from eventsync.pair_recording import recorder_at
+from eventsync.pair_recording import recorder_in
 from pipeline_local import LocalNode
 
 from nadi.eventsync.contract import Copy, Surplus
@@ -41,7 +41,6 @@ from nadi.pipeline.spec import AppSpec
 from nadi.replica.address import with_replica
 from nadi.replica.contract import JournalAppend, ObjectPut, Record, Statements
 
-SOCKET = Path("/the/socket")
 TEXT = """@app:name('A')
 @source(type='http', receiver.url='http://127.0.0.1:1/in', @map(type='json'))
 define stream In (k string, n long);
@@ -72,6 +71,7 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.socket = Path("/nobody")  # until the site is the active one
         self._server = NatsServer(folder / "journal")
         self._server.start()
         self.copies: tuple[JournalCopy, LogsCopy, ObjectsCopy] = (
@@ -82,15 +82,15 @@ class Site:
 
     @property
     def journal(self) -> str:
-        return with_replica(self._server.url, SOCKET)
+        return with_replica(self._server.url, self.socket)
 
     @property
     def cuts(self) -> str:
-        return with_replica(f"sqlite:///{self.folder}/logs.db", SOCKET)
+        return with_replica(f"sqlite:///{self.folder}/logs.db", self.socket)
 
     @property
     def store(self) -> str:
-        return with_replica(f"file://{self.folder}/state/A", SOCKET)
+        return with_replica(f"file://{self.folder}/state/A", self.socket)
 
     def of(self, record: Record) -> Copy:
         return next(copy for copy in self.copies if isinstance(record, copy.kinds))
@@ -130,7 +130,8 @@ class Lives:
         for mine, theirs in zip(self.active.copies, self.passive.copies):
             surplus = asyncio.run(_caught_up(mine, theirs))
             assert surplus == []
-        self.recorder = recorder_at(SOCKET, self._patch)
+        self.recorder = recorder_in(self._patch)
+        self.active.socket = self.recorder.socket
         self.recorder.before = self._prepared
         self.dead = False
         self.node: LocalNode | None = None

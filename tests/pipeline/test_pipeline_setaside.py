@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from eventsync.pair_recording import recorder_at
+from eventsync.pair_recording import recorder_in
 from pipeline_local import LocalNode
 from pipeline_testlog import committed
 
@@ -176,10 +176,9 @@ def test_the_next_run_takes_the_cut_without_the_message_and_counts_it(tmp_path: 
 
 
 def test_the_other_node_of_a_pair_sets_aside_the_same_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    socket = Path("/the/socket")
-    recorder = recorder_at(socket, monkeypatch)
+    recorder = recorder_in(monkeypatch)
     put(tmp_path, 1, 13, 3)
-    one = LocalNode(spec_at(tmp_path / "one", cuts=f"sqlite:///{tmp_path}/one.db?replica={socket}", owner=1))
+    one = LocalNode(spec_at(tmp_path / "one", cuts=f"sqlite:///{tmp_path}/one.db?replica={recorder.socket}", owner=1))
     dies_of(one, 1, 2)
     one.close()
     copies = LogsCopy(tmp_path / "two.db"), LogsCopy(tmp_path / "three.db")

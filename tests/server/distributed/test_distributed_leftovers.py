@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from eventsync.pair_recording import recorder_at
+from eventsync.pair_recording import Recorder, recorder_in
 
 from nadi.eventsync.contract import Copy
 from nadi.eventsync.journalcopy import JournalCopy
@@ -26,12 +26,10 @@ from nadi.replica.address import with_replica
 from nadi.replica.contract import ObjectPut, Record
 from nadi.server.distributed.leftovers import Leftovers
 
-SOCKET = Path("/the/socket")
 
-
-def services(folder: Path, server: NatsServer, copied: bool) -> Leftovers:
+def services(folder: Path, server: NatsServer, copied_by: Recorder | None) -> Leftovers:
     urls = f"sqlite:///{folder}/logs.db", f"file://{folder}/state", server.url
-    cuts, state, journal = (with_replica(url, SOCKET) if copied else url for url in urls)
+    cuts, state, journal = (with_replica(url, copied_by.socket) if copied_by else url for url in urls)
     return Leftovers(cuts, state, journal)
 
 
@@ -53,10 +51,10 @@ def lives(found: Leftovers, app: str) -> None:
 
 @pytest.mark.parametrize("copied", [False, True], ids=["alone", "in a pair"])
 def test_what_an_app_leaves_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: bool):
-    recorder = recorder_at(SOCKET, monkeypatch)
+    recorder = recorder_in(monkeypatch)
     one, two = tmp_path / "one", tmp_path / "two"
     with NatsServer(one / "journal") as mine, NatsServer(two / "journal") as theirs:
-        found = services(one, mine, copied)
+        found = services(one, mine, recorder if copied else None)
         for app in ("A", "B"):
             lives(found, app)
         found.remove(["A", "C"])  # there never was a C
