@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -99,9 +100,11 @@ def test_a_base_that_cannot_be_put_counts_for_nothing(store: Watched, scratch: P
 def test_an_upload_that_nobody_wants_any_more_is_given_up(
     store: Watched, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    work = begun(kernel_of(3), store, scratch)
-    store.before = work.close
+    work, given_up = begun(kernel_of(3), store, scratch), threading.Event()
+    store.before = lambda: given_up.wait(100)
     eventually(lambda: work.look() is None and bool(store.putting))
+    work.close()
+    given_up.set()
     eventually(lambda: [*scratch.iterdir()] == [scratch / "snapshot.lock"])
     assert store.list() == []
 
