@@ -127,9 +127,15 @@ def child(ask: Hosts, index: int) -> int | None:
     return None
 
 
+def at_rest(ask: Hosts, index: int) -> bool:
+    """Whether a host has no child that is at work; one that is is waited for. Batches do not wait for it: on a busy machine a test has none left before."""
+    found = child(ask, index)
+    return found is None or gone(found)
+
+
 def gone(pid: int) -> bool:
-    """Whether a process has ended (waited for at most ten seconds, since a killed one takes a moment)."""
-    until = time.monotonic() + 10
+    """Whether a process has ended (waited for at most two minutes: a killed one takes a moment, and a busy machine may let one stand still)."""
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":

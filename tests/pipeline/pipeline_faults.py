@@ -25,6 +25,13 @@ plan_app = engine.plan_app
 plan_on_demand = engine.plan_on_demand
 
 
+def order(orders: Path, what: str) -> None:
+    """Write it at once: a child reads at any moment."""
+    beside = orders.with_name(orders.name + ".new")
+    beside.write_text(what)
+    beside.replace(orders)
+
+
 class Ordered:
     """A kernel whose dump in a child does what it is told to."""
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from pipeline_bucket import child, gone, host_pid, hosts_of_this_process, kill
-from pipeline_faults import LOG_POLICY
+from pipeline_bucket import at_rest, child, gone, host_pid, hosts_of_this_process, kill
+from pipeline_faults import LOG_POLICY, order
 from pipeline_reference import APP as RISES
 from pipeline_reference import write_input
 from pipeline_work import Process, Rig, Told, Within, cuts_of, sides, spec_of
@@ -55,7 +55,7 @@ class Sums(Rig):
         self.folder = folder
 
     def order(self, what: str) -> None:
-        (self.folder / "orders").write_text(what)
+        order(self.folder / "orders", what)
 
     def until(self, host: Any, holds: Callable[[], bool]) -> None:
         while not holds():
@@ -78,7 +78,7 @@ class Sums(Rig):
         """Go on until a child's base counts, and a fresh host has begun with it."""
         self.order("go")
         host, before = Process(ask, 0), self.based()
-        self.until(host, lambda: self.based() > before and self.based() < self.at)
+        self.until(host, lambda: at_rest(ask, 0) and before < self.based() < self.at)
         self.check()
         kill(ask, 0)
         self.step(host)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pipeline_bucket import Bucket, Within, child, gone, hosts_of_this_process, kill
-from pipeline_faults import POLICY
+from pipeline_bucket import Bucket, Within, at_rest, child, gone, hosts_of_this_process, kill
+from pipeline_faults import POLICY, order
 
 from nadi.kernel.contract import Kernel, Segment
 from nadi.pipeline import engine
@@ -52,7 +52,7 @@ class Run:
         self.reference: Kernel | None = None
 
     def order(self, what: str) -> None:
-        Path(self.spec.properties["orders"]).write_text(what)
+        order(Path(self.spec.properties["orders"]), what)
 
     def span(self) -> tuple[int, int]:
         return (self.cut - 1) * EVENTS, self.cut * EVENTS
@@ -99,6 +99,10 @@ class Run:
         assert isinstance(self.ask, Hosts)
         return child(self.ask, 0)
 
+    def at_rest(self) -> bool:
+        assert isinstance(self.ask, Hosts)
+        return at_rest(self.ask, 0)
+
     @property
     def folders(self) -> list[Path]:
         return list(hosts_folder(os.getpid()).glob("snapshot-*"))
@@ -107,8 +111,8 @@ class Run:
         """Go on until a base that was made beside the batches has taken over and all that it replaced is removed."""
         self.order("go")
         before = self.directory.generation
-        self.until(lambda: self.directory.growing is not None)
-        self.until(lambda: self.directory.growing is None and self.directory.generation > before)
+        self.until(lambda: self.at_rest() and self.directory.growing is not None)
+        self.until(lambda: self.at_rest() and self.directory.growing is None and self.directory.generation > before)
         while self.cut < CUTS:
             self.step()
         assert [row[:2] for row in self.bucket.found] == expected(CUTS * EVENTS)
