@@ -69,6 +69,16 @@ def test_where_nothing_happened_there_is_no_cut(tmp_path: Path):
     assert maker.next(maker.initial(), None) is None
 
 
+def test_the_first_cut_is_made_without_events_where_somebody_waits_for_it_and_no_other_one(tmp_path: Path):
+    maker = CutMaker(make(tmp_path))
+    maker.wanted = True
+    first = cut_after(maker, maker.initial())
+    assert (first.n, first.ends) == (1, {(0, 0): 0, (1, 0): 0})
+    assert maker.next(first, after(first)) is None
+    put(tmp_path / "in", [1])
+    assert cut_after(maker, first, after(first)).ends == {(0, 0): 1, (1, 0): 0}
+
+
 def test_cuts_are_dated_by_the_time_that_nodes_agree_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cutmaker, "WALL", WallClock(lambda: 1_000_000))
     put(tmp_path / "in", [1, 2])

@@ -17,6 +17,7 @@ import pytest
 from pipeline_home import Home
 from pipeline_home import rows as rows_of
 from pipeline_local import LocalNode
+from pipeline_played import PlayedNode
 from pipeline_reference import APP as RISES
 from pipeline_reference import delivered, expected, write_input
 
@@ -24,11 +25,12 @@ from nadi.config import Persistence
 from nadi.errors import NadiError, error
 from nadi.io.wallclock import WallClock, machine_ms
 from nadi.persistence.files import FileStore
-from nadi.persistence.revisions import newest_good
+from nadi.persistence.revisions import newest_good, read_revision
 from nadi.pipeline.cutting import cutmaker
 from nadi.pipeline.cutting.cutlog import CutLog
+from nadi.pipeline.cutting.cuts import Cut
 from nadi.pipeline.engine import plan_app
-from nadi.pipeline.revision.revisions import Keeping, Revisions
+from nadi.pipeline.revision.revisions import Keeping, Revisions, ask_for
 from nadi.pipeline.revision.revisionwriter import Done, Plan, write, write_aside
 from nadi.pipeline.spec import AppSpec
 
@@ -103,7 +105,7 @@ def test_whoever_asked_hears_what_went_wrong_and_the_next_revision_is_tried_at_i
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    group = SimpleNamespace(spec=AppSpec("A", TEXT, str(tmp_path / "A")))
+    group = SimpleNamespace(spec=AppSpec("A", TEXT, str(tmp_path / "A")), has_committed=True)
     keeping = Keeping(Persistence(enabled=True, interval=2), tmp_path)
     revisions = Revisions(group, keeping, "4.3.0", clock=lambda: now[0])  # type: ignore[arg-type]
     tries: list[Callable[[], Done]] = [lambda: _fail("DISK_FULL", path="/disk"), lambda: Done("2__A", 1)]
@@ -134,6 +136,67 @@ def test_whoever_asked_hears_what_went_wrong_and_the_next_revision_is_tried_at_i
 
 def _fail(condition: str, **given: str) -> Done:
     raise error(condition, **given)
+
+
+# ---- before the first commit -----------------------------------------------------------------------------------------
+
+PLAYED = """@app:name('{name}')
+@source(type='test', file='{folder}/in-{name}', endless='true') define stream In (n long);
+@sink(type='test', file='{folder}/out-{name}') define stream Out (total long);
+from In select sum(n) as total insert into Out;"""
+
+
+def test_a_revision_of_an_app_that_has_taken_nothing_is_of_a_cut_without_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PlayedNode(tmp_path, monkeypatch, {"A": PLAYED}) as node:
+        node.until(lambda: node.live("A") is not None)
+        name = ask_for(tmp_path / "state" / "A", 120)
+        store = FileStore(tmp_path / "state" / "siddhi-app-persistence")
+        cut = Cut.from_offset(read_revision(store, "A", name).revision.meta.cut)
+        assert (cut.n, set(cut.ends.values())) == (1, {0})
+        node.put("A", 1, 2)
+        node.until(lambda: node.out("A") == [1, 3])
+
+
+@pytest.mark.parametrize("asked", [True, False], ids=["asked for", "due"])
+def test_a_revision_waits_for_the_first_commit_which_is_made_for_it_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    now, wanted, made = [0.0], list[float](), list[float]()
+    spec = AppSpec("A", TEXT, str(tmp_path / "A"))
+    group = SimpleNamespace(spec=spec, has_committed=False, want_first=lambda: wanted.append(now[0]))
+    keeping = Keeping(Persistence(enabled=not asked, interval=1), tmp_path)
+    revisions = Revisions(group, keeping, "4.3.0", clock=lambda: now[0])  # type: ignore[arg-type]
+
+    def make() -> Done:
+        made.append(now[0])
+        return Done("1__A", 1) if group.has_committed else _fail("NOTHING_COMMITTED", app="A")
+
+    monkeypatch.setattr(revisions, "make", make)
+
+    def look_at(second: float) -> list[float]:
+        now[0] = second
+        revisions.look()
+        if revisions._thread is not None:
+            revisions._thread.join(60)
+        return made
+
+    folder = tmp_path / "A" / "revisions"
+    if asked:
+        (folder / "1.request").touch()
+    assert look_at(60.0) == look_at(119.0) == []
+    assert look_at(120.0) == [120.0], "an input may be away for longer"
+    if asked:
+        assert msgspec.json.decode((folder / "1.answer").read_bytes(), type=Done).condition == "NOTHING_COMMITTED"
+        (folder / "2.request").touch()
+        revisions._hear()
+    assert look_at(180.0) == [120.0]
+    group.has_committed = True
+    assert look_at(181.0) == [120.0, 181.0]
+    assert wanted == [60.0, 180.0]
+    if asked:
+        assert msgspec.json.decode((folder / "2.answer").read_bytes(), type=Done).name == "1__A"
 
 
 # ---- the clock of the machine ----------------------------------------------------------------------------------------

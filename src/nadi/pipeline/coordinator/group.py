@@ -92,6 +92,7 @@ class Group:
         self.tally = Tally()
         self._level = level
         self._changed = changed
+        self._tell: Callable[[], None] = lambda: None
         self._interval = interval
         self._cut_at = 0.0
         self._tell_all = True
@@ -153,9 +154,20 @@ class Group:
         """Whether no cut is taken any more."""
         return self.held and not self._left
 
+    @property
+    def has_committed(self) -> bool:
+        """Whether a commit stands for it, of this run or one before."""
+        return self.known is not None
+
     def wake(self, tell: Callable[[], None]) -> None:
         """Have `tell` called when something may have come for it."""
+        self._tell = tell
         self._maker.wake(tell)
+
+    def want_first(self) -> None:
+        """Have a first cut made though nothing has come: only of what is committed can something be kept."""
+        self._maker.wanted = True
+        self._tell()
 
     # ---- the next cut
 

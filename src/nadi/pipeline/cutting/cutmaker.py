@@ -96,6 +96,8 @@ class CutMaker:
         self._highs: tuple[int, dict[Place, int]] | None = None
         self._acknowledged = -1
         self._bound: int | None = None
+        self.wanted = False
+        """Whether somebody waits for the first cut, though nothing may have come yet."""
         self.status = SourceStatus(0)
         self.quiet: int | None = None
         """Up to which clock the last look has found that nothing has come (ms), None where it has found something, or cannot tell."""
@@ -223,7 +225,7 @@ class CutMaker:
         size = sum(w.end - w.start for w in waiting)
         lost = start.n > 0 and current is None
         unknown = any(w.place not in start.ends for w in waiting)  # where a new input begins is fixed by a cut
-        eager = lost or unknown or (start.n == 0 and self._eager)
+        eager = lost or unknown or (start.n == 0 and (self._eager or self.wanted))
         due = None if current is None else current.due
         if self._drains:
             eager, due = current is None or (closes_at is not None and start.clock < closes_at), None

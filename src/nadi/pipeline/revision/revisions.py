@@ -40,6 +40,7 @@ from nadi.pipeline.spec import AppSpec
 
 LOOK = 0.1  # seconds between two looks for a request or an answer where nobody tells of a change in the folder …
 LOOK_AGAIN = 60.0  # … and where somebody does
+FIRST_WITHIN = 60.0  # seconds that a revision waits for the first commit of an app: an input that is away may come back
 NONE = "none"
 KEPT_BACK = 1  # cuts before the oldest revision's that stay in the cut log: order times go by the one before
 
@@ -82,6 +83,7 @@ class Revisions:
         self._folder = requests(group.spec.place.state)
         make_folders(self._folder)
         self._last = clock()
+        self._waits: float | None = None  # since when, for the first commit
         self._thread: threading.Thread | None = None
         self._changed = changed
         self._heard, self._looked = True, 0.0
@@ -93,11 +95,11 @@ class Revisions:
         return self._thread is not None and self._thread.is_alive()
 
     def look(self) -> None:
-        """Begin a revision where one is due or asked for, and none is under way."""
+        """Begin a revision where one is due or asked for, and none is under way. An app that has committed nothing does so first, though nothing has come."""
         if self.is_busy:
             return
         asked = self._asked()
-        if (asked or self._due()) and not self._withheld:
+        if (asked or self._due()) and not self._withheld and self._has_first():
             self._thread = threading.Thread(target=self._answer, args=(asked,), daemon=True)
             self._thread.start()
 
@@ -119,6 +121,18 @@ class Revisions:
     @property
     def _withheld(self) -> bool:
         return (self._folder / NONE).exists()
+
+    def _has_first(self) -> bool:
+        """Whether the app has committed something, or is not waited for any longer."""
+        if not self._group.has_committed:
+            if self._waits is None:
+                self._waits = self._clock()
+                self._group.want_first()
+            if self._clock() - self._waits < FIRST_WITHIN:
+                self._heard = True  # those who ask are looked for again then
+                return False
+        self._waits = None
+        return True
 
     def _hear(self) -> None:
         self._heard = True
