@@ -29,8 +29,8 @@ pytest.register_assert_rewrite("tests.kernel.columns.comparing")
 settings.register_profile("nadi", deadline=None, max_examples=int(ASKED or 40))
 settings.load_profile("nadi")
 
-MORE_OR_LESS = ("rounds", "load", "schedules")
-"""Options that say how much a test does: kill tests and simulations have them."""
+MORE_OR_LESS = ("rounds", "load", "schedules", "kinds", "examples")
+"""Options that say how much a test does, and with which faults: kill tests, simulations and generated clusters have them."""
 ONE_PROCESS = ("spark", "slow", "long")  # two of these at a time fight for the machine: 14 minutes instead of 11
 
 
@@ -93,7 +93,7 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """How each test that failed is run again, alone, with the same dice."""
-    given = {name: value for name in MORE_OR_LESS if (value := config.getoption(name, None)) is not None}
+    given = {name: value for name in MORE_OR_LESS if (value := config.getoption(name, None))}
     failed = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
     commands = {
         again(one.nodeid, one.keywords, given | _dice(one)) for one in failed if isinstance(one, pytest.TestReport)

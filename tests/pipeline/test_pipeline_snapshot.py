@@ -95,13 +95,16 @@ class Run:
         return StoredState(self.bucket.state, 0).directory
 
     @property
-    def child(self) -> int | None:
+    def processes(self) -> Hosts:
         assert isinstance(self.ask, Hosts)
-        return child(self.ask, 0)
+        return self.ask
+
+    @property
+    def child(self) -> int | None:
+        return child(self.processes, 0)
 
     def at_rest(self) -> bool:
-        assert isinstance(self.ask, Hosts)
-        return at_rest(self.ask, 0)
+        return at_rest(self.processes, 0)
 
     @property
     def folders(self) -> list[Path]:
