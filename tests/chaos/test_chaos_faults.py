@@ -145,13 +145,13 @@ def test_a_process_stands_still_at_its_moment_until_it_is_let_go(
         }[moment]
     )
     held.send(signal.SIGCONT)
-    assert children[0].wait(30) == 0
+    assert children[0].wait(60) == 0
     assert len(sizes(app / "log", "[bd]-*")) == 2
 
 
 def test_a_moment_of_another_app_is_not_that_one(tmp_path: Path, writing: Callable[[], subprocess.Popen[bytes]]):
     (tmp_path / "moments" / "delta").write_text("B")
-    assert writing().wait(30) == 0
+    assert writing().wait(60) == 0
 
 
 class _Sides:
@@ -184,7 +184,7 @@ def test_what_a_judge_finds_ends_the_test(result: Any, told: str):
     sides = _Sides([], away, result)
     judge = judge_of(sides)
     for _ in range(3):
-        assert sides.asked.acquire(timeout=10)
+        assert sides.asked.acquire(timeout=60)
     with pytest.raises(AssertionError, match=told):
         judge.stop()
     assert (judge.compared, judge.hindered) == (2 if isinstance(result, list) else 1, 1)
@@ -193,7 +193,7 @@ def test_what_a_judge_finds_ends_the_test(result: Any, told: str):
 def test_a_judge_that_finds_nothing_says_nothing():
     sides = _Sides([])
     judge = judge_of(sides)
-    assert sides.asked.acquire(timeout=10)
+    assert sides.asked.acquire(timeout=60)
     judge.stop()
     judge.check()
     assert judge.compared > 0

@@ -62,7 +62,7 @@ class Wires:
     # ---- in the loop
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     async def _listen(self, listens: int, port: int, worker: str) -> None:
         def taken(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -268,7 +268,7 @@ def test_two_writers_of_one_subject_are_both_there_once(pair: Pair):
     journals = [Journal(client, pair.app) for client in (pair.client, shared(pair.url))]
     told = [journal.submit("control", [(i, b"%d" % i, {})]) for i in range(30) for journal in journals]
     for each in told:
-        each.result(30)
+        each.result(60)
     pair.apply()
     log, copy = (JournalLog(shared(url), pair.app, "control") for url in pair.urls)
     found = [[bytes(p) for m in one.read(0, 0, one.end(0)) for p in m.payloads] for one in (log, copy)]

@@ -177,16 +177,16 @@ def test_stopping_finishes_what_runs(place: Place) -> None:
     def slow() -> Iterator[bytes]:
         yield GOOD[:5]
         arrived.set()
-        go.wait(10)
+        go.wait(60)
         yield GOOD[5:]
 
     with ThreadPoolExecutor(2) as pool:
         answer = pool.submit(httpx.post, ingress.url, content=slow())
-        assert arrived.wait(10)
+        assert arrived.wait(60)
         stopped = pool.submit(ingress.stop)
         go.set()
-        assert answer.result(10).status_code in (202, 503)
-        stopped.result(10)
+        assert answer.result(60).status_code in (202, 503)
+        stopped.result(60)
     kept = payloads(open_log(connector("http", {}), place))
     assert kept == ([GOOD] if answer.result().status_code == 202 else [])
 
@@ -209,7 +209,7 @@ def test_who_has_just_connected_when_the_source_stops_hears_503_and_is_not_cut_o
         head = f"POST {where.path} HTTP/1.1\r\nhost: here\r\ncontent-length: {len(GOOD)}\r\n\r\n"
         client.sendall(head.encode() + GOOD)
         assert client.recv(1000).startswith(b"HTTP/1.1 503 ")
-        stopped.result(10)
+        stopped.result(60)
 
 
 def test_an_unavailable_journal_answers_503_and_recovers(own_nats: NatsServer, tmp_path: Path) -> None:

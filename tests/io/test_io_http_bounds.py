@@ -405,7 +405,7 @@ class _SlowMapper:
 
     def decode(self, messages: Messages) -> Decoded:
         self.begun.set()
-        assert self.go.wait(20)
+        assert self.go.wait(60)
         made: Decoded = self._inner.decode(messages)  # type: ignore[attr-defined]
         return made
 
@@ -417,7 +417,7 @@ def test_a_message_whose_check_takes_long_holds_up_no_other_source_of_the_port(m
     slow._endpoint._mapper = mapper
     with raw(slow.url) as client:
         client.post(GOOD)
-        assert mapper.begun.wait(20)
+        assert mapper.begun.wait(60)
         assert asking.post(quick.url, content=GOOD).status_code == 202
         assert asking.get(slow.url).status_code == 405
         mapper.go.set()
@@ -440,7 +440,7 @@ def test_what_is_checked_in_one_go_is_bounded_in_bytes(make: Make, place: Place)
     body = GOOD + b" " * 1_500_000
     clients = [RawClient(ingress.url) for _ in range(7)]
     clients[0].post(body)
-    assert first.begun.wait(20)
+    assert first.begun.wait(60)
     for client in clients[1:]:
         client.post(body)
     for client in clients[1:]:  # all have been read when a later request of each connection is known

@@ -264,7 +264,7 @@ def test_a_message_whose_answer_was_lost_with_the_process_counts_once(
     url = process.stdout.readline().strip()
     with pytest.raises(httpx.TransportError):
         asking.post(url, content=body(1), headers={KEY: "one"}, timeout=30)
-    assert process.wait(30) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
     process.communicate()
     assert kept(place) == ([body(1)] if moment == "after" else [])
     assert [post(ingress, 1, **{KEY: "one"}) for _ in range(2)] == [202, 202]

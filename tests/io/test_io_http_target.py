@@ -189,7 +189,7 @@ def test_an_answer_without_end_is_not_read_to_its_end(receiver: Receiver, tmp_pa
     target = sink(receiver.url, tmp_path)
     target.write(delivery(1, ["a"]))
     target.close()
-    assert stopped.wait(20)
+    assert stopped.wait(60)
     assert receiver.got == ["/"]
 
 

@@ -89,7 +89,7 @@ def test_sources_of_one_app_do_not_see_each_other(client: NatsClient, app: str) 
 def test_what_arrives_during_an_append_shares_the_next_one(client: NatsClient, app: str) -> None:
     journal = Journal(client, app)
     told = [journal.submit(0, [event(str(n))]) for n in range(500)]
-    positions = [t.result(10) for t in told]
+    positions = [t.result(60) for t in told]
     assert positions == list(range(500))
     info = client.call(lambda nc: api(nc, f"STREAM.INFO.{stream_name(app)}"))
     assert info["state"]["messages"] < 250
@@ -223,7 +223,7 @@ def test_every_acknowledged_event_is_there_once_though_the_server_was_killed_aga
     finally:
         stop.set()
         sender.join()
-    acknowledged = {name: future.result(30) for name, future in told}
+    acknowledged = {name: future.result(60) for name, future in told}
     stored = contents(JournalLog(client, "App", 0))
     assert [payload.decode() for _, _, payload in stored if isinstance(payload, bytes)] == list(acknowledged)
     assert [position for position, _, _ in stored] == list(acknowledged.values())

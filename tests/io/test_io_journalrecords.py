@@ -84,7 +84,7 @@ def test_who_waits_hears_of_a_change_that_another_process_has_noted(nats: NatsSe
     )  # as if it were another one: with another connection
     other.append("control", [(1, b"{}", {})])
     while log.end(0) == 0:  # it may be told for no reason as well: of the connection, say
-        assert rung.wait(20)
+        assert rung.wait(60)
         rung.clear()
     log.close()
 

@@ -101,7 +101,7 @@ def test_a_message_that_comes_while_somebody_asks_for_a_start_time_is_not_passed
     def overtaken(client: AdminClient, *given: Any, **more: Any) -> Any:
         found = asks(client, *given, **more)
         for future in found.values():
-            future.result(10)
+            future.result(60)
         asked.append(given)
         if len(asked) == after:
             fill(kafka, name, ["a"], timestamp=1234)

@@ -154,7 +154,7 @@ def test_a_partition_that_is_lost_is_told_and_followed_again_by_the_next_look(ka
     watch, _fresh = kafkawatch.listen(
         {"bootstrap.servers": kafka, "log_level": 0}, {(name, 0): 99}, ring := bell.ring_all
     )
-    bell.wait(20)
+    bell.wait(60)
     _same, fresh = kafkawatch.listen({"bootstrap.servers": kafka, "log_level": 0}, {(name, 0): 1}, ring)
     assert fresh
     fill(kafka, name, ["b"])
@@ -174,13 +174,13 @@ def test_no_wake_is_missed_across_kills_of_the_broker(broker_module: Any, kafka:
         )
         os.kill(jvm, signal.SIGKILL)
         running.guard.wait()
-        bell.wait(20)  # that the broker is gone is told
+        bell.wait(60)  # that the broker is gone is told
         with contextlib.suppress(ConnectionUnavailableException):
             log.end(0)
         bell.rung.clear()
         running = broker_module.start(tmp_path / "broker", int(address.rpartition(":")[2]))
         fill(address, name, [f"{kill}"])
-        bell.wait(30)
+        bell.wait(60)
         until = time.monotonic() + 30
         while True:  # as whoever waits does: after an error it looks again by itself
             with contextlib.suppress(ConnectionUnavailableException):

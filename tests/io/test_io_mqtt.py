@@ -69,7 +69,7 @@ def source(broker: Mosquitto, place: Place, **more: str) -> MqttIngress:
     options = {"url": broker.url, "topic": "plant/+/heat", **{k.replace("_", "."): v for k, v in more.items()}}
     made = MqttIngress(connector("mqtt", options), place)
     made.start()
-    assert made.subscribed.wait(20)
+    assert made.subscribed.wait(60)
     return made
 
 
@@ -175,7 +175,7 @@ def test_topic_and_properties_of_the_sender_travel_with_a_message_where_the_mapp
     reads = connector("mqtt", options, attributes={"name": "trp:topic", "size": "$.size"})
     ingress = MqttIngress(reads, place)
     ingress.start()
-    assert ingress.subscribed.wait(20)
+    assert ingress.subscribed.wait(60)
     publisher.send("plant/x", b'{"size":3}')
     log = open_log(reads, place)
     eventually(lambda: log.end(0) == 1)
@@ -228,7 +228,7 @@ class Reader:
         self.client.connect("127.0.0.1", broker.port)
         self.client.subscribe(topic, 1)
         self.client.loop_start()
-        assert ready.wait(10)
+        assert ready.wait(60)
 
     def _note(self, _client: Client, _data: object, message: MQTTMessage) -> None:
         about = dict(getattr(message.properties, "UserProperty", ()))

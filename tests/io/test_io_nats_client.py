@@ -52,7 +52,7 @@ def test_a_call_under_way_fails_at_once_when_the_connection_is_lost(own_nats: Na
         await asyncio.sleep(60)
 
     def kill() -> None:
-        assert waiting.wait(10)
+        assert waiting.wait(60)
         os.kill(own_nats.pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
@@ -88,7 +88,7 @@ def test_a_call_that_takes_time_to_end_keeps_nobody_from_hearing_that_the_connec
     own_nats: NatsServer,
 ) -> None:
     client, told, late = NatsClient(own_nats.url), list[bool](), threading.Event()
-    may_end = submit(made()).result(30)
+    may_end = submit(made()).result(60)
 
     async def ends_late(_connection: object) -> None:
         try:
@@ -100,13 +100,13 @@ def test_a_call_that_takes_time_to_end_keeps_nobody_from_hearing_that_the_connec
     client.call(lambda nc: nc.flush())
     client.observe(told.append)
     calling = submit(client.perform(ends_late, 0.01))
-    assert late.wait(30)
+    assert late.wait(60)
     os.kill(own_nats.pid, signal.SIGKILL)
     eventually(lambda: told)
     assert told[0], "that it is lost"
     event_loop().call_soon_threadsafe(may_end.set)
     with pytest.raises(ConnectionUnavailableException):
-        calling.result(30)
+        calling.result(60)
     client.ignore(told.append)
     client.close()
 
@@ -168,7 +168,7 @@ def test_a_guarded_command_is_stopped_and_its_exit_code_told(tmp_path: Path) -> 
     child.stop()
     child.stop()
     assert not child.running()
-    assert guarded(["sh", "-c", "exit 7"], tmp_path / "log").wait(10) == 7
+    assert guarded(["sh", "-c", "exit 7"], tmp_path / "log").wait(60) == 7
 
 
 def test_a_command_that_is_stopped_again_closes_nothing_that_has_been_opened_since(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_threads_that_ask_at_once_share_one_loop_and_one_connection(monkeypatch:
     gate = threading.Barrier(count)
 
     def asked(_number: int) -> tuple[int, int]:
-        gate.wait(30)
+        gate.wait(60)
         return id(natsclient.event_loop()), id(natsclient.shared("nats://127.0.0.1:1"))
 
     with ThreadPoolExecutor(count) as pool:

@@ -93,7 +93,7 @@ class Thief:
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        self._thread.join(20)
+        self._thread.join(60)
 
     def _serve(self) -> None:
         info = {"server_id": "X", "server_name": "nadi", "version": "2.11.0", "max_payload": 1 << 20, "headers": True}

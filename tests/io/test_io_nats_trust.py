@@ -108,7 +108,7 @@ def test_who_listens_in_the_place_of_a_server_hears_nothing(folder: Path) -> Non
         thread = threading.Thread(target=greet, daemon=True)
         thread.start()
         assert asked(url(folder, listening.getsockname()[1]))
-        thread.join(20)
+        thread.join(60)
     assert b"CONNECT" not in heard
 
 

@@ -318,7 +318,7 @@ def test_no_wake_is_missed_across_kills_of_the_server(own_nats: NatsServer, bell
             with contextlib.suppress(ConnectionUnavailableException):
                 waiting.end(0)
         eventually(lambda pid=pid: not alive(pid) and own_nats.pid not in (0, pid))
-        assert bell.wait(20) <= {"s", "App"}, "so is that there is one again"
+        assert bell.wait(60) <= {"s", "App"}, "so is that there is one again"
         while sent < 5 * (kill + 1):
             try:
                 send(writing, "s", f"{sent}")
@@ -358,7 +358,7 @@ def test_a_log_waits_for_a_server_that_is_not_there_yet(tmp_path: Path, bell: Be
         log.end(0)
     bell.rung.clear()
     with server:
-        assert bell.wait(20) == {"App"}
+        assert bell.wait(60) == {"App"}
         eventually(lambda: log.end(0) == 0)
         log.close()
         client.close()

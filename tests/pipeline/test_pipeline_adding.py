@@ -125,7 +125,7 @@ def running(folder: Path, spark: Spark, *names: str, **options: Any) -> Iterator
         yield run
     finally:
         run.stop.set()
-        run.thread.join(30)
+        run.thread.join(60)
     assert not run.thread.is_alive()
 
 
@@ -155,7 +155,7 @@ def test_the_last_app_that_leaves_ends_the_supervisor_which_takes_no_other_one_t
     with running(tmp_path, spark, "A") as run:
         run.until(lambda: run.carried)
         run.supervisor.remove("A")
-        run.thread.join(30)
+        run.thread.join(60)
         assert run.reports == [ExitReport(())]
         assert not run.supervisor.add(run.spec("B"))
 
@@ -178,7 +178,7 @@ def test_an_app_that_is_to_leave_when_the_jvm_dies_has_stopped_and_the_others_go
     spark.dead = spark.seen = True
     run.supervisor.remove("B")
     run.thread.start()
-    run.thread.join(30)
+    run.thread.join(60)
     (left,) = run.reports[0].apps
     assert left.error is not None
     assert (left.app, left.error.condition) == ("A", "SPARK_GONE")

@@ -188,7 +188,7 @@ def test_a_host_that_was_paused_for_a_while_goes_on(node: PlayedNode, monkeypatc
     assert paused is not None
     os.kill(paused, signal.SIGSTOP)
     node.put("A", 2)
-    assert missed.wait(30)
+    assert missed.wait(60)
     os.kill(paused, signal.SIGCONT)
     node.until(lambda: node.out("A") == [1, 3])
     assert node.pid(0) == paused

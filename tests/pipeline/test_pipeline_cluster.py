@@ -60,7 +60,7 @@ def topics(address: str, *names: str, **config: str) -> None:
     admin = AdminClient({"bootstrap.servers": address})
     wanted = [NewTopic(name, num_partitions=2, config=config) for name in names]
     for made_one in admin.create_topics(wanted).values():
-        made_one.result(30)
+        made_one.result(60)
 
 
 def send(address: str, topic: str, given: list[Given]) -> None:

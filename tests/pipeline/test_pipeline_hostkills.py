@@ -204,7 +204,7 @@ def test_a_host_killed_between_its_delta_and_the_receipt_leaves_a_cut_that_is_ma
     while not (tmp_path / "hold-0").exists() or rig.store.list() == before:
         assert asking.is_alive()
     kill(ask, 0)
-    asking.join(20)
+    asking.join(60)
     assert len(lost) == 1
     (tmp_path / "hold").unlink()
     rig.step(host)

@@ -86,7 +86,7 @@ def test_what_waits_for_a_batch_is_known(tmp_path: Path, monkeypatch: pytest.Mon
     node.run()
     assert (injection.is_behind(0), injection.taken()) == (False, 3)
     if watch is not None:  # the machine tells of files
-        assert rung.wait(30)
+        assert rung.wait(60)
         watch.close()
 
 
@@ -268,13 +268,13 @@ def test_many_threads_share_a_write_and_each_hears_the_place_of_its_event(
     def sync(_file: int) -> None:
         syncs.append(1)
         begun.set()
-        go.wait(30)
+        go.wait(60)
 
     monkeypatch.setattr(linefile.os, "fsync", sync)
     writer = SimulatedAppender(path)
     with ThreadPoolExecutor(20) as pool:
         first = pool.submit(writer.append, [events("In", ("first", 0))])
-        begun.wait(30)
+        begun.wait(60)
         asked = {n: pool.submit(writer.append, [events("In", (f"k{n}", n))]) for n in range(19)}
         while len(writer._waiting) < 19:
             pass
@@ -299,20 +299,20 @@ def test_what_cannot_be_written_fails_alone_and_a_write_that_fails_fails_for_all
 
     def breaks(_made: object) -> int:
         begun.set()
-        go.wait(30)
+        go.wait(60)
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch, ThreadPoolExecutor(4) as pool:
         patch.setattr(writer._file, "append", breaks)
         first = pool.submit(writer.append, [events("In", ("k", 0))])
-        begun.wait(30)
+        begun.wait(60)
         asked = [pool.submit(writer.append, [events("In", ("k", n))]) for n in range(3)]
         while len(writer._waiting) < 3:
             pass
         go.set()
         for each in (first, *asked):
             with pytest.raises(ZeroDivisionError):
-                each.result(30)
+                each.result(60)
     assert writer.append([events("In", ("k", 9))]) == 0
 
 

@@ -99,7 +99,7 @@ def test_a_frame_is_sent_before_the_next_one_is_made(tmp_path: Path) -> None:
 
     def slowly(_request: Request) -> Iterator[bytes]:
         yield b"first"
-        assert arrived.wait(20)
+        assert arrived.wait(60)
         yield b"second"
 
     with LaneServer(tmp_path / "0.lane", slowly) as server, LaneClient(server.path) as client:
@@ -166,7 +166,7 @@ def test_a_handler_sees_that_nobody_waits_any_more(tmp_path: Path) -> None:
     def waits(request: Request) -> bytes:
         assert not request.gone()
         asked.set()
-        assert closed.wait(20)
+        assert closed.wait(60)
         if is_readable(request, 20) and request.gone():
             seen.set()
         return b""
@@ -175,12 +175,12 @@ def test_a_handler_sees_that_nobody_waits_any_more(tmp_path: Path) -> None:
         client = LaneClient(server.path)
         waiting = threading.Thread(target=_ask_and_break, args=(client,))
         waiting.start()
-        assert asked.wait(20)
+        assert asked.wait(60)
         client._connection.shutdown(socket.SHUT_RDWR)
         closed.set()
         waiting.join()
         client.close()
-        assert seen.wait(20)
+        assert seen.wait(60)
 
 
 def _ask_and_break(client: LaneClient) -> None:
@@ -192,7 +192,7 @@ def test_connections_are_served_at_the_same_time(tmp_path: Path) -> None:
     both = threading.Barrier(2)
 
     def meets(_request: Request) -> bytes:
-        both.wait(20)
+        both.wait(60)
         return b"met"
 
     with (

@@ -164,10 +164,10 @@ def test_who_removes_an_app_waits_until_it_has_stopped_and_it_is_forgotten():
     carrier.apps = ["A"]
     roster.carried_by(carrier)
     leaving = waiting(lambda: roster.leave("A"))
-    assert carrier.asked.wait(30)
+    assert carrier.asked.wait(60)
     assert (closed, leaving.done()) == (["A"], False)
     roster.moved("A", stopped("A"))
-    assert leaving.result(30).state == "stopped"
+    assert leaving.result(60).state == "stopped"
     assert roster.report().apps == ()
     assert condition(lambda: roster.leave("A")) == "APP_NOT_ON_NODE"
 
@@ -182,9 +182,9 @@ def test_an_app_is_removed_while_no_jvm_is_there_and_while_its_supervisor_is_bei
     carrier = Carrier()
     carrier.apps = ["B"]
     roster.carried_by(carrier)
-    assert carrier.asked.wait(30)
+    assert carrier.asked.wait(60)
     roster.moved("B", stopped("B"))
-    assert leaving.result(30).state == "stopped"
+    assert leaving.result(60).state == "stopped"
 
 
 def test_an_app_is_removed_that_the_jvm_took_along_before_its_supervisor_heard_of_it():
@@ -194,11 +194,11 @@ def test_an_app_is_removed_that_the_jvm_took_along_before_its_supervisor_heard_o
     carrier.apps = ["A", "B"]
     roster.carried_by(carrier)
     roster.moved("A", LOST)
-    assert waiting(lambda: roster.leave("A")).result(30).state == "stopped"
+    assert waiting(lambda: roster.leave("A")).result(60).state == "stopped"
     leaving = waiting(lambda: roster.leave("B"))
-    assert carrier.asked.wait(30)
+    assert carrier.asked.wait(60)
     roster.moved("B", replace(LOST, app="B"))
-    assert leaving.result(30).state == "stopped"
+    assert leaving.result(60).state == "stopped"
     roster.carried_by(None)
     assert roster.given() == roster.crashed() == []
 
@@ -208,7 +208,7 @@ def test_an_app_is_removed_that_a_supervisor_did_not_take_any_more():
     roster.carried_by(Carrier(over=True))
     roster.enter(admitted("A"))
     roster.start("A")
-    assert waiting(lambda: roster.leave("A")).result(30).state == "stopped"
+    assert waiting(lambda: roster.leave("A")).result(60).state == "stopped"
     roster.carried_by(None)
     assert roster.given() == []
 
@@ -220,10 +220,10 @@ def test_the_end_of_the_node_wakes_all_who_wait():
     carrier.apps = ["A"]
     roster.carried_by(carrier)
     adding, removing = waiting(lambda: roster.until_carried("A")), waiting(lambda: roster.leave("A"))
-    assert carrier.asked.wait(30)
+    assert carrier.asked.wait(60)
     roster.end()
     for waits in (adding, removing):
-        assert condition(lambda waits=waits: waits.result(30)) == "NODE_STOPPING"
+        assert condition(lambda waits=waits: waits.result(60)) == "NODE_STOPPING"
 
 
 # ---- over the socket
@@ -259,7 +259,7 @@ def test_a_node_that_starts_is_waited_for(tmp_path: Path):
     with node_lock(tmp_path):
         asking = waiting(lambda: ask_node(tmp_path, Asked(remove="A")))
         with NodeSocket(tmp_path, refused, stopped):
-            told = asking.result(30)
+            told = asking.result(60)
     assert (told.app, told.state, told.last_error) == ("A", "stopped", "")
 
 
@@ -268,14 +268,14 @@ def test_a_node_that_ends_while_it_is_asked_is_told_by_name(tmp_path: Path):
 
     def slow(_name: str) -> AppExit:
         asked.set()
-        over.wait(30)
+        over.wait(60)
         return stopped("A")
 
     with node_lock(tmp_path):
         with NodeSocket(tmp_path, refused, slow):
             asking = waiting(lambda: ask_node(tmp_path, Asked(remove="A")))
-            assert asked.wait(30)
-        assert condition(lambda: asking.result(30)) == "NODE_STOPPING"
+            assert asked.wait(60)
+        assert condition(lambda: asking.result(60)) == "NODE_STOPPING"
     over.set()
 
 
@@ -293,4 +293,4 @@ def test_who_adds_an_app_to_a_node_that_could_not_start_hears_it(tmp_path: Path)
     node = Node([AppText("@app:name('A')")], NodeOptions(tmp_path / "state"))
     adding = waiting(lambda: node.add(AppText("")))
     assert condition(node.run)
-    assert condition(lambda: adding.result(30)) in ("NODE_STOPPING", "SYNTAX")
+    assert condition(lambda: adding.result(60)) in ("NODE_STOPPING", "SYNTAX")

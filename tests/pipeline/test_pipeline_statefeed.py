@@ -76,6 +76,6 @@ def test_a_feeding_that_is_given_up_leaves_an_empty_kernel_and_no_thread():
     feeding = Feeding(kernel)  # type: ignore[arg-type]
     feeding.take(frames()[:30])
     feeding.give_up()
-    feeding._loader.join(20)
+    feeding._loader.join(60)
     assert not feeding._loader.is_alive()
     assert kernel.parts == []

@@ -190,7 +190,7 @@ def test_a_reporter_that_fails_is_noted_once_and_goes_on():
         for fails in (True, True, True, False, False):
             failing.fails = fails
             failing.seen.clear()
-            assert failing.seen.wait(10)
+            assert failing.seen.wait(60)
         polling.close()
     assert failing.closed
     assert [(one["event"], one["reporter"]) for one in logged] == [

@@ -33,7 +33,7 @@ class Node:
         if name not in self.runs:
             raise error("APP_NOT_ON_NODE", app=name, folder="f", hint="")
         if name == "Slow":
-            assert self.broken.wait(30)
+            assert self.broken.wait(60)
         return self.runs.pop(name)
 
     def break_off(self) -> None:

@@ -205,7 +205,7 @@ def test_a_catch_up_does_not_wait_for_an_error_store(world: World, monkeypatch: 
 
     def slow(store: TableErrorStore, rows: list[tuple[Place, Row]]) -> int:
         entered.set()
-        free.wait(10)
+        free.wait(60)
         return enter(store, rows)
 
     monkeypatch.setattr(TableErrorStore, "enter", slow)
@@ -214,7 +214,7 @@ def test_a_catch_up_does_not_wait_for_an_error_store(world: World, monkeypatch: 
     assert world.returned.is_due(APP)
     settling = threading.Thread(target=world.returned.settle)
     settling.start()
-    entered.wait(10)
+    entered.wait(60)
     asyncio.run(
         world.returned([event(1), Surplus(APP, "", "cuts 5 to 9", NOW, b"[]")])
     )  # while the error store is asked

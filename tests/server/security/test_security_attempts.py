@@ -297,13 +297,13 @@ def test_a_provider_that_hangs_takes_few_threads_and_known_tokens_go_on(world: W
 
     def introspect(_self: object, _token: str) -> None:
         asking.release()
-        hangs.wait(30)
+        hangs.wait(60)
 
     monkeypatch.setattr(Service, "introspect", introspect)
     with ThreadPoolExecutor(10) as pool:
         waiting = [pool.submit(world.get, f"made-up-{n}") for n in range(ASKED_AT_A_TIME)]
         for _ in waiting:
-            assert asking.acquire(timeout=30)
+            assert asking.acquire(timeout=60)
         late = world.get("late")
         assert (late.status_code, late.headers["retry-after"]) == (429, "2")
         assert known.get().status_code == 200

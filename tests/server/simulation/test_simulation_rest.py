@@ -276,7 +276,7 @@ def test_get_feed_status_is_200_or_404_and_error_with_the_reason_where_a_feed_fa
     clock.advance(1.0)
     feed = client.simulator.simulations._known["feed"].feed
     assert feed is not None
-    feed._thread.join(30)
+    feed._thread.join(60)
     assert status(client) == "ERROR"
     assert "no active Siddhi App" in client.message("/feed/feed/details")["problem"]
 
