@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pipeline_local import LocalNode
 from test_pipeline_supervisor import Jvm
 
 from nadi.metrics import AppProgress
@@ -149,6 +150,23 @@ def test_an_app_enters_leaves_and_enters_again_while_the_others_stay_where_they_
     assert states(run) == {"A": "stopped", "C": "stopped"}
     assert sorted(spark.entered) == [("A", "*"), ("B", "*"), ("C", "*"), ("C", "*")]
     assert run.ended["C"].progress.restarts == 0
+
+
+def test_an_app_whose_node_was_killed_directly_behind_a_commit_runs_though_its_numbers_were_not_noted(
+    tmp_path: Path, spark: Spark, monkeypatch: pytest.MonkeyPatch
+):
+    run = Run(tmp_path, spark, "A")
+    (tmp_path / "in").write_text("1\t[1]\n")
+    before = LocalNode(run.spec("A"), monkeypatch)
+    assert before.run()
+    before.close()
+    (tmp_path / "state" / "A" / "progress.json").unlink()
+    run.thread.start()
+    try:
+        run.until(lambda: run.seen and run.seen[-1].state == "running")
+    finally:
+        run.stop.set()
+        run.thread.join(60)
 
 
 def test_the_last_app_that_leaves_ends_the_supervisor_which_takes_no_other_one_then(tmp_path: Path, spark: Spark):

@@ -424,7 +424,7 @@ class Supervised:
                 "state_bytes": known.state_bytes,
                 "warnings": (*self._retention.warnings, *memory_warnings(known.memory, self._spec.host_memory)),
             }
-        elif state == "running":
+        elif state == "running" and not (group and group.has_committed):  # a kill behind a commit loses numbers
             state = "starting"
         status = None if group is None else group.status
         if status is not None:
