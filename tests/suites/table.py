@@ -1,7 +1,8 @@
 """The suites of tests: what each runs, and how many seconds it may take on two cores.
 
 `make test` runs the part TEST, `.ci/run` the part AFTER as well. There, apps on Spark run beside servers, both beside what kills them, which mostly waits for
-leases, and all three beside what computes.
+leases, and all three beside what computes. Budgets of that part are those of suites that share two cores with the other lanes, so that all lanes end at about
+the same time.
 """
 
 from __future__ import annotations
@@ -57,18 +58,18 @@ _MANY = ("-k", "find_nothing", "--schedules", "4000")
 AFTER = (
     # Things die at random moments where apps share a query, and where they do not, and what comes out is compared row by row. By hand with more rounds:
     # `pytest tests/chaos --rounds 200`.
-    Suite("kills", 300, (*_ONE_NODE, "--rounds", "4", "--durations=3"), lane=KILLS),
-    # Managers and workers die, lose their disks, are cut off and stand still; NATS and the database restart.
-    Suite("kills of a cluster", 330, ("tests/chaos/cluster", "--rounds", "8", "--durations=3"), lane=KILLS),
+    Suite("kills", 630, (*_ONE_NODE, "--rounds", "4", "--durations=3"), lane=KILLS),
     # Nodes die, lose their disks, stand still, and are cut from each other and from PostgreSQL, under a load that two cores can bear.
     Suite("kills of a pair", 120, ("tests/chaos/ha", "--rounds", "4", "--load", "500", "--durations=3"), lane=KILLS),
-    Suite("end to end on Spark", 600, (*_SLOW, *_ON_SPARK), lane=STREAMS),
-    Suite("end to end over REST", 510, (*_SLOW, *_OVER_REST)),
+    Suite("end to end on Spark", 750, (*_SLOW, *_ON_SPARK), lane=STREAMS),
+    Suite("end to end over REST", 720, (*_SLOW, *_OVER_REST)),
     # The compiled loops that `make test` leaves out: each takes seconds to compile.
     Suite("slow columns", 180, ("-m", "slow", "tests/kernel/columns"), lane=COMPUTES, nice=10),
     # Whole clusters and pairs in virtual time, each with other faults.
-    Suite("simulation", 270, (*_CLUSTERS, *_MANY), lane=COMPUTES, nice=10),
+    Suite("simulation", 330, (*_CLUSTERS, *_MANY), lane=COMPUTES, nice=10),
     Suite("simulation of a pair", 120, ("tests/simulation/pair", *_MANY), lane=COMPUTES, nice=10),
+    # Managers and workers die, lose their disks, are cut off and stand still; NATS and the database restart. All of it but the time of leases is computing.
+    Suite("kills of a cluster", 330, ("tests/chaos/cluster", "--rounds", "8", "--durations=3"), lane=COMPUTES),
 )
 
 PARTS = {"test": TEST, "after": AFTER}
