@@ -167,7 +167,9 @@ def mariadb() -> Iterator[Database]:
     user, port = _unprivileged("mysql"), free_port()
     with _folder(user) as folder:
         data, socket_ = folder / "data", folder / "socket"
-        _run([install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal"], user, folder)
+        # Whoever starts, also to make the first tables, removes what another one has in the same folder for temporary tables.
+        own = [f"--datadir={data}", f"--tmpdir={folder}"]
+        _run([install, "--no-defaults", *own, "--auth-root-authentication-method=normal"], user, folder)
         first = folder / "first.sql"
         first.write_text(
             "CREATE DATABASE IF NOT EXISTS test;\n"
@@ -175,9 +177,7 @@ def mariadb() -> Iterator[Database]:
             "GRANT ALL ON *.* TO nadi@'%' WITH GRANT OPTION;\nFLUSH PRIVILEGES;\n"
         )
         first.chmod(0o644)
-        options = [f"--datadir={data}", f"--port={port}", f"--socket={socket_}", f"--init-file={first}"]
-        # A server that starts removes what another one has in the same folder for temporary tables.
-        options += [f"--tmpdir={folder}"]
+        options = [*own, f"--port={port}", f"--socket={socket_}", f"--init-file={first}"]
         options += ["--bind-address=127.0.0.1", "--skip-name-resolve", f"--pid-file={folder / 'pid'}"]
         command = [daemon, "--no-defaults", *options]
         server = Database("mariadb", port, "nadi", "secret1", command, folder, user)
