@@ -20,7 +20,7 @@ from nadi.kernel.columns.mixed import MixedKernel
 from nadi.kernel.rows.engine import RowsKernel
 from nadi.lang import parse_on_demand
 from nadi.plan.columns.islands import Islands, islands
-from nadi.plan.nodes import App, Attr, Partition, ValueKey
+from nadi.plan.nodes import App
 from nadi.plan.on_demand import bind_on_demand
 from tests.generate.apps import Generated
 from tests.generate.budget import GENERATED, Examples
@@ -92,30 +92,6 @@ class MixedFeeding(Feeding):
 
 
 # ---- what is generated -----------------------------------------------------------------------------------------------
-
-ON_ROWS = (
-    "has no loop yet",
-    "compares strings other than attributes and constants",
-    "aggregators over matches in a partition have an operator only",
-    "limit and offset of expired events",
-    "compares the string of another event with a constant",
-)
-"""What may keep generated apps on rows: functions of texts where they are not computed ahead, and what is refused on purpose."""
-
-
-def runs_on_columns(plan: App) -> None:
-    """Go on with apps that are on columns as a whole: nearly all that are generated."""
-    found = islands(plan)
-    reasons = [found.why, *(found.queries[query.id].why for query in plan.queries)]
-    assert found.columns or any(why in one for one in reasons for why in ON_ROWS) or _makes_keys(plan), found.why
-    assume(found.columns)
-
-
-def _makes_keys(plan: App) -> bool:
-    """Whether a partition has keys that are no attributes, or inner streams."""
-    keys = [key for e in plan.elements if isinstance(e, Partition) for key in e.keys]
-    made = any(not (isinstance(key, ValueKey) and isinstance(key.value, Attr)) for key in keys)
-    return made or any(stream.partition is not None for stream in plan.streams.values())
 
 
 def accepted(made: Generated) -> App:
