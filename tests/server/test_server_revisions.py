@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from server_build import FakeHost, FakePreparation, served
 
 from nadi.config import Persistence
 from nadi.errors import NadiError, error
+from nadi.metrics import AppProgress
 from nadi.pipeline.node import NodeOptions
 from nadi.server.appfiles import AppFiles
 from nadi.server.apps import AppNotThere
@@ -168,6 +170,46 @@ def test_get_elements_is_200_with_an_array_and_404_for_an_app_that_is_not_there(
         assert "4711" not in found.text  # it is secret
         missing = client.get("/siddhi-apps/B/elements")
         assert (missing.status_code, missing.json()["type"]) == (404, "not-found")
+
+
+@pytest.fixture
+def deploying(tmp_path: Path) -> Iterator[tuple[FakeHost, Deployer, AppRevisions]]:
+    """A host where an app `A` hangs while it is deployed."""
+    files, host = AppFiles(tmp_path, 1_000), FakeHost()
+    files.write("A", "hangs")
+    deployer = Deployer(files, FakePreparation(), 3_600.0)
+    deployer.start(host)
+    try:
+        deployer.look()
+        options = NodeOptions(tmp_path / "state", persistence=Persistence(enabled=True))
+        yield host, deployer, AppRevisions(options, deployer, host)  # type: ignore[arg-type]
+    finally:
+        host.free.set()
+        deployer.close()
+
+
+def test_a_backup_of_an_app_that_is_being_deployed_waits_until_it_runs(
+    deploying: tuple[FakeHost, Deployer, AppRevisions], monkeypatch: pytest.MonkeyPatch
+):
+    host, _, made = deploying
+    monkeypatch.setattr("nadi.server.revisions.ask_for", lambda _folder, _within: REVISION)
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(made.backup, "A")
+        early = wait([asked], 0.2).done
+        host.free.set()
+        assert asked.result(100.0) == REVISION
+    assert not early
+
+
+def test_a_backup_does_not_wait_for_an_app_that_waits_for_something_else(
+    deploying: tuple[FakeHost, Deployer, AppRevisions],
+):
+    host, deployer, made = deploying
+    host.free.set()
+    deployer.settled("A", 100.0)
+    deployer.note(AppProgress("A", "starting", awaits="the database of 'T'"))
+    with pytest.raises(NadiError, match="APP_NOT_RUNNING"):
+        made.backup("A")
 
 
 def test_finding_n4_an_app_without_the_revision_is_not_stopped(tmp_path: Path):

@@ -249,6 +249,12 @@ class Deployer:
             self._changed.wait_for(lambda: self._over or self._hurries or self._is_settled(name), within)
         return self.status(name)
 
+    def started(self, name: str, within: float) -> AppStatus | None:
+        """Wait until an app runs, or cannot, or waits for something else itself, for so many seconds; -> its status, None where it has gone."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._over or self._hurries or self._has_started(name), within)
+        return self.status(name)
+
     def note(self, progress: AppProgress) -> None:
         """What the node tells of an app."""
         with self._changed:
@@ -431,6 +437,10 @@ class Deployer:
         if entry.busy or entry.again or entry.wanted is None:
             return False
         return entry.wanted.mark in (entry.has, entry.refused)
+
+    def _has_started(self, name: str) -> bool:
+        status = self.status(name)
+        return status is None or (self._is_settled(name) and (not status.starting or bool(status.progress.awaits)))
 
 
 def _status(name: str, entry: _Entry) -> AppStatus:

@@ -16,7 +16,7 @@ from nadi.server.apps import AppNotThere
 from nadi.server.deployer import ACTIVE, Deployer
 
 MADE_WITHIN = 600.0  # seconds for a revision
-STARTS_WITHIN = 60.0  # seconds that an answer waits for an app that starts again
+STARTS_WITHIN = 60.0  # seconds that an answer waits for an app that starts
 
 
 class AppRevisions:
@@ -28,12 +28,12 @@ class AppRevisions:
         self._node = node
 
     def backup(self, name: str) -> str:
-        """Make a revision of what an app has committed; -> its name, `<ms>__<app>`.
+        """Make a revision of what an app has committed, once it runs where it just starts; -> its name, `<ms>__<app>`.
 
         Errors: NO_PERSISTENCE_STORE, APP_NOT_RUNNING, REVISION_FAILED, ANSWER_LATE; AppNotThere.
         """
         self._check(name)
-        status = self._deployer.status(name)
+        status = self._deployer.started(name, STARTS_WITHIN)
         if status is None or status.state != ACTIVE:  # nobody would answer
             raise error("APP_NOT_RUNNING", app=name, folder=self._options.state)
         return ask_for(self._options.state / name, MADE_WITHIN)
