@@ -453,3 +453,17 @@ def _units(
             case _:
                 units.append(element())
     return units, tuple(named)
+
+
+PATTERNS = {
+    "chains": matching(chain),
+    "sequences": matching(run),
+    "chains that begin with two at once": matching(led),
+    "any shape": matching(free),
+    "any shape that waits for absences": matching(waiting, live=True),
+    "sequences of any shape": matching(succession),
+    "sequences that wait for absences": matching(lull, live=True),
+    "sums over matches": matching(summed),
+    "chains whose last element stays away": absences(),
+}
+"""The families of apps with patterns and sequences."""

@@ -212,19 +212,11 @@ def test_a_backup_does_not_wait_for_an_app_that_waits_for_something_else(
         made.backup("A")
 
 
-def test_finding_n4_an_app_without_the_revision_is_not_stopped(tmp_path: Path):
-    files, host = AppFiles(tmp_path, 1_000), FakeHost()
-    files.write("A", "one")
-    deployer = Deployer(files, FakePreparation(), 3_600.0)
-    deployer.start(host)
-    try:
-        deployer.look()
-        deployer.settled("A", 100.0)
-        options = NodeOptions(tmp_path / "state", persistence=Persistence(enabled=True))
-        made = AppRevisions(options, deployer, host)  # type: ignore[arg-type]
-        for revision in ("", "1700000000000__A"):
-            with pytest.raises(NadiError, match="REVISION_NOT_FOUND"):
-                made.restore("A", revision)
-        assert host.asked == [("add", "A")]
-    finally:
-        deployer.close()
+def test_finding_n4_an_app_without_the_revision_is_not_stopped(deploying: tuple[FakeHost, Deployer, AppRevisions]):
+    host, deployer, made = deploying
+    host.free.set()
+    deployer.settled("A", 100.0)
+    for revision in ("", "1700000000000__A"):
+        with pytest.raises(NadiError, match="REVISION_NOT_FOUND"):
+            made.restore("A", revision)
+    assert host.asked == [("add", "A")]

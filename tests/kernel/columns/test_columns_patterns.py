@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from nadi.plan.columns.islands import islands
 from tests.generate.apps import Generated
-from tests.generate.chains import absences, chain, free, led, lull, matching, run, succession, summed, waiting
+from tests.generate.chains import PATTERNS
 from tests.generate.choices import SCHEMA
 from tests.generate.feeding import planned
 from tests.generate.inputs import Cut, Message, cuts, messages
@@ -26,18 +26,9 @@ from tests.kernel.columns.comparing import (
     same_as_rows,
 )
 
-SHAPES = {
-    "chains": (matching(chain), messages),
-    "sequences": (matching(run), messages),
-    "chains that begin with two at once": (matching(led), messages),
-    "any shape": (matching(free), messages),
-    "any shape that waits for absences": (matching(waiting, live=True), messages),
-    "sequences of any shape": (matching(succession), messages),
-    "sequences that wait for absences": (matching(lull, live=True), messages),
-    "sequences that wait for absences, events being late": (matching(lull, live=True), late_messages),
-    "sums over matches": (matching(summed), messages),
-    "chains whose last element stays away": (absences(), messages),
-    "chains whose last element stays away, events being late": (absences(), late_messages),
+SHAPES = {what: (apps, messages) for what, apps in PATTERNS.items()} | {
+    f"{what}, events being late": (PATTERNS[what], late_messages)
+    for what in ("sequences that wait for absences", "chains whose last element stays away")
 }
 
 

@@ -17,7 +17,7 @@ from nadi.plan.columns.islands import islands
 from nadi.plan.nodes import App, Attr, Partition, ValueKey
 from tests.generate.apps import Generated
 from tests.generate.budget import GENERATED
-from tests.generate.chains import absences, chain, free, led, lull, matching, run, succession, summed, waiting
+from tests.generate.chains import PATTERNS
 from tests.generate.columnar import columnar, keyed_rates, shown
 from tests.generate.feeding import planned
 from tests.generate.joins import joining
@@ -27,15 +27,7 @@ MADE = {
     "rates in partitions": columnar(shapes=(keyed_rates,)),
     "snapshots of windows": columnar(shapes=(shown,)),
     "joins": joining(),
-    "chains": matching(chain),
-    "sequences": matching(run),
-    "chains that begin with two at once": matching(led),
-    "patterns of any shape": matching(free),
-    "patterns of any shape that wait for absences": matching(waiting, live=True),
-    "sequences of any shape": matching(succession),
-    "sequences that wait for absences": matching(lull, live=True),
-    "sums over matches": matching(summed),
-    "chains whose last element stays away": absences(),
+    **PATTERNS,
 }
 
 ON_ROWS = (
