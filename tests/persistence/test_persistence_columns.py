@@ -60,7 +60,21 @@ BETWEEN = Generated(
     ("Out1", "Out2", "Out3"),
     ("U",),
 )
-"""The first query goes to rows only as the pattern does: where it is known from the start that rows have that, nothing keeps it from columns."""
+"""The first query goes to rows only as the pattern does, whose state rows have written then: it does not come back to columns by that."""
+
+TWO_KINDS = Generated(
+    """define stream S (k string, v int, l long, f float, d double, b bool); define stream R (k string, v int, l long, f float, d double, b bool);
+        partition with (k of S, k of R) begin
+        from S select k, v insert into #In;
+        from every e1=#In -> e2=#In[v > e1.v][str:concat(k, 'x') == str:concat(e1.k, 'x')] select e1.k as x0 insert into Out1;
+        from every e1=R[v > 1] -> e2=R select e1.k as x0 insert into Out2;
+        from every e1=S -> e2=R select e1.k as x0 insert into Out3;
+        end;
+        from S select k, sum(v) as s insert into Out4;""",
+    ("Out1", "Out2", "Out3", "Out4"),
+    (),
+)
+"""The second query has no operator, and ties the others of the partition to rows by its keys; the last query is on columns."""
 
 # ---- generated apps --------------------------------------------------------------------------------------------------
 
@@ -223,6 +237,14 @@ def test_a_restore_and_the_kernel_that_loads_it_agree_on_what_is_on_columns(
     made: Generated, sent: list[Message]
 ) -> None:
     _holds(made, sent, [], 0, to_rows=False)
+
+
+@given(made=st.just(TWO_KINDS), every=st.sampled_from(("", "dump", "deltas")))
+def test_what_rows_have_of_a_match_outlives_restarts_behind_a_restore(made: Generated, every: str) -> None:
+    sent = [Message(n, s, ((n, ("a", v, 0, 0.0, 0.0, False)),)) for n, (s, v) in enumerate(zip("SSRSRRSR", range(8)))]
+    for at in range(len(sent)):
+        for to_rows in (True, False):
+            _holds(made, sent, [Cut(n, 0, every) for n in range(len(sent))], at, to_rows)
 
 
 @CHOSEN

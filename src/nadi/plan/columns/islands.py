@@ -115,8 +115,8 @@ _COLUMNS = Island("columns", "it has an operator over whole batches (unless nadi
 
 
 def islands(app: App, rows: Collection[str] = ()) -> Islands:
-    """Where the queries of an app run; those with the ids `rows` on rows, whatever they can, and those of tables and purged keys with such ids. An app without
-    queries stays on rows."""
+    """Where the queries of an app run; those with the ids `rows` on rows, whatever they can, and those of tables and purged keys with such ids: no query is on
+    columns then that is not without them. An app without queries stays on rows."""
     feeding = producers(app.elements)
     shared = next(_of_app(app), "")
     cycles = _cycles(app)
@@ -128,9 +128,11 @@ def islands(app: App, rows: Collection[str] = ()) -> Islands:
         or next(_of_streams(query, app, feeding, cycles), "")
         for query in app.queries
     }
-    written = {query.id for query in app.queries if _ids(query, app) & set(rows)}
-    mixing = Mixing(app, unable, dict.fromkeys(written, "its state was written there"))
+    mixing = Mixing(app, unable)
     mixing.settle()
+    if written := {query.id for query in app.queries if _ids(query, app) & set(rows)} - mixing.rows.keys():
+        mixing.rows |= dict.fromkeys(written, "its state was written there")
+        mixing.settle()
     first = next((query for query in app.queries if query.id in mixing.rows), None)
     tables = dict.fromkeys(name for q in app.queries if q.id not in mixing.rows for name in sorted(touched(q, app)))
     apart = shared or next(_of_definitions(app, tables), "")

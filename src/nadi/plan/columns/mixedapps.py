@@ -40,17 +40,15 @@ class Mixing:
     Args:
         app: the app.
         unable: by id why columns cannot run a query; "" where they can.
-        kept: by id why a query is to be on rows all the same.
     """
 
-    def __init__(self, app: App, unable: Mapping[str, str], kept: Mapping[str, str]) -> None:
+    def __init__(self, app: App, unable: Mapping[str, str]) -> None:
         self.app = app
         self.rows = {query: reason for query, reason in unable.items() if reason}
         self._producers = producers(app.elements)
         self._fails: dict[str, bool] = {}
         # what a query makes that columns could run is of the classes that its stream says, wherever it runs
         self._strange = {key for key, queries in self._producers.items() if any(q.id in self.rows for q in queries)}
-        self.rows = {**kept, **self.rows}
         self._tables = {q.id: sorted(touched(q, app)) for q in app.queries} if app.tables else {}
         self._places = {q.id: i for i, e in enumerate(app.elements) for q in _queries(e)}
 
@@ -121,11 +119,13 @@ class Mixing:
         others = [q for q in partition.queries if q.id in self.rows]
         if others and partition.purge_idle is not None:
             yield f"{others[0].name} stands in its partition on rows, and @purge forgets what both have of a key at once"
-        if others:
-            seen = {source for q in others for source in read(q).values()}
+        for other in others:
+            seen = set(read(other).values())
+            if all(map(self._inner, seen)):  # who makes these is on rows, too
+                continue
             for source in read(query).values():
                 if source not in seen:
-                    yield f"{others[0].name} stands in its partition on rows, and the keys of '{source}' are keys of both"
+                    yield f"{other.name} stands in its partition on rows, and the keys of '{source}' are keys of both"
 
     def _failing(self, slots: list[Slot]) -> _Failing:
         """Who on rows may fail at a stream, and ends the delivery."""
